@@ -1,0 +1,31 @@
+// swift-tools-version:6.2
+
+import PackageDescription
+
+let settings: [SwiftSetting] = [.swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny")]
+
+let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
+let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
+let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
+
+/// One client, in a process of its own, so that CPU time and memory are its own.
+func peer(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .executableTarget(name: name, dependencies: ["BenchKit"] + dependencies, swiftSettings: settings)
+}
+
+let package = Package(
+    name: "url-loading-benchmarks",
+    dependencies: [
+        .package(name: "swift-url-loading", path: ".."),
+        .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    ],
+    targets: [
+        .target(name: "BenchKit", swiftSettings: settings),
+        peer("bench-urlloading", [.product(name: "URLLoading", package: "swift-url-loading")]),
+        peer("bench-foundation"),
+        peer("bench-ahc", [.product(name: "AsyncHTTPClient", package: "async-http-client"), nioCore, nioPosix, nioSSL]),
+        .executableTarget(name: "bench-slow-server", dependencies: [nioCore, nioPosix], swiftSettings: settings),
+    ]
+)

@@ -1,0 +1,47 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Glibc
+
+/// What the driver asked this process to do: `CASE URL [key=value ...]`.
+public struct Options: Sendable {
+    public var name = ""
+    public var url = ""
+    public var count = 10_000
+    public var warmUp = 0
+    public var inFlight = 64
+    public var connections = 64
+    public var size = 0
+    public var file = ""
+
+    public init(_ arguments: [String]) throws {
+        guard arguments.count >= 3 else {
+            throw BenchFailure("usage: \(arguments.first ?? "bench") CASE URL [count= warmup= inflight= connections= size= file=]")
+        }
+        name = arguments[1]
+        url = arguments[2]
+        for argument in arguments.dropFirst(3) {
+            guard let equals = argument.firstIndex(of: "=") else { throw BenchFailure("not key=value: \(argument)") }
+            let value = String(argument[argument.index(after: equals)...])
+            switch argument[..<equals] {
+            case "file": file = value
+            case "count": count = Int(value) ?? count
+            case "warmup": warmUp = Int(value) ?? warmUp
+            case "inflight": inFlight = Int(value) ?? inFlight
+            case "connections": connections = Int(value) ?? connections
+            case "size": size = Int(value) ?? size
+            default: throw BenchFailure("unknown option \(argument)")
+            }
+        }
+    }
+}
+
+public func environment(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }
+}

@@ -1,0 +1,30 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// One HTTP client, as the benchmarks use it. What a client cannot do throws `Unsupported`.
+public protocol Peer: Sendable {
+    /// Loads the whole body into memory, as the client's async call does, and returns its length.
+    func get(_ url: String) async throws -> Int
+    /// Loads the body into a file, in the client's own way.
+    func download(_ url: String, to path: String) async throws -> Int
+    /// Consumes the body as an async sequence.
+    func iterate(_ url: String) async throws -> Int
+    /// Consumes the body piece by piece in a delegate.
+    func delegate(_ url: String) async throws -> Int
+    func upload(_ path: String, to url: String) async throws
+}
+
+public struct Unsupported: Error {
+    public init() {}
+}
+
+public struct BenchFailure: Error {
+    public let message: String
+    public init(_ message: String) { self.message = message }
+}

@@ -1,0 +1,94 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Glibc
+import Synchronization
+
+/// Runs the case named on the command line with a peer and prints one line of JSON.
+public func runBenchmark<P: Peer>(_ make: @Sendable (Options) throws -> P) async {
+    do {
+        Usage.raiseDescriptorLimit()
+        let options = try Options(CommandLine.arguments)
+        let peer = try make(options)
+        var report = Report()
+        do {
+            try await run(options, on: peer, into: &report)
+        } catch is Unsupported {
+            report.set("unsupported", 1)
+        }
+        report.set("peak_rss_kib", Double(Usage.peakResident))
+        print(report.line)
+        fflush(nil)
+        exit(0)
+    } catch {
+        let message = Array("\(CommandLine.arguments.first ?? "bench"): \(error)\n".utf8)
+        _ = message.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+        exit(1)
+    }
+}
+
+private func run<P: Peer>(_ options: Options, on peer: P, into report: inout Report) async throws {
+    switch options.name {
+    case "get", "slow":
+        if options.warmUp > 0 { _ = try await requests(options.warmUp, options, peer) }
+        let cpu = Usage.cpu
+        let start = Usage.now
+        let latencies = try await requests(options.count, options, peer)
+        report.set("wall", Usage.now - start)
+        report.set("cpu", Usage.cpu - cpu)
+        report.set("cpu_per_10k", (Usage.cpu - cpu) * 10_000 / Double(options.count))
+        report.setPercentiles(latencies)
+    case "long":
+        _ = try await requests(10_000, options, peer)
+        report.set("rss_10k_kib", Double(Usage.resident))
+        _ = try await requests(options.count - 10_000, options, peer)
+        report.set("rss_end_kib", Double(Usage.resident))
+    case "download", "delegate", "iterate", "upload":
+        let cpu = Usage.cpu
+        let start = Usage.now
+        switch options.name {
+        case "download": try check(try await peer.download(options.url, to: options.file), options)
+        case "delegate": try check(try await peer.delegate(options.url), options)
+        case "iterate": try check(try await peer.iterate(options.url), options)
+        default: try await peer.upload(options.file, to: options.url)
+        }
+        report.set("wall", Usage.now - start)
+        report.set("cpu", Usage.cpu - cpu)
+    default:
+        throw BenchFailure("no case \(options.name)")
+    }
+}
+
+private func check(_ got: Int, _ options: Options) throws {
+    guard options.size == 0 || got == options.size else { throw BenchFailure("got \(got) bytes, not \(options.size)") }
+}
+
+/// Makes `count` requests, `options.inFlight` at a time, and returns how long each took, in seconds.
+private func requests<P: Peer>(_ count: Int, _ options: Options, _ peer: P) async throws -> [Double] {
+    let next = Counter()
+    return try await withThrowingTaskGroup(of: [Double].self) { group in
+        for _ in 0..<min(options.inFlight, count) {
+            group.addTask {
+                var latencies: [Double] = []
+                while next.take() < count {
+                    let start = Usage.now
+                    try check(try await peer.get(options.url), options)
+                    latencies.append(Usage.now - start)
+                }
+                return latencies
+            }
+        }
+        return try await group.reduce(into: []) { $0 += $1 }
+    }
+}
+
+private final class Counter: Sendable {
+    private let value = Atomic<Int>(0)
+    func take() -> Int { value.wrappingAdd(1, ordering: .relaxed).oldValue }
+}

@@ -1,0 +1,28 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPWire
+
+/// Whatever a `data:` URL holds, its type is one, it decodes to no more than it held, and what is encoded in base64 comes back.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzDataURL(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
+    let input = UnsafeBufferPointer(start: data, count: size)
+    let text = String(decoding: input, as: UTF8.self)
+    for url in [text, "data:" + text, "data:;base64," + text] {
+        guard let decoded = DataURL(url) else { continue }
+        precondition(decoded.bytes.count <= url.utf8.count, "more than there was")
+        let parts = decoded.mimeType.split(separator: "/", omittingEmptySubsequences: false)
+        precondition(parts.count == 2 && parts.allSatisfy { ASCII.isToken(String($0)) }, "type \(decoded.mimeType)")
+    }
+    guard let round = DataURL("data:;base64," + Data(input).base64EncodedString()) else { preconditionFailure("base64 was refused") }
+    precondition(round.bytes.elementsEqual(input), "base64 came back changed")
+    return 0
+}

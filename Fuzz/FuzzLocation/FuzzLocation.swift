@@ -1,0 +1,42 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPWire
+
+/// Whatever a server writes into `Location`, the next request goes over HTTP, to the host its URL names, with nothing smuggled into it.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzLocation(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
+    let location = String(decoding: UnsafeBufferPointer(start: data, count: size), as: UTF8.self)
+    for base in ["http://u:p@h:8080/a/b?c#d", "https://[::1]"] {
+        guard let url = URL(string: base), let origin = Origin(url) else { preconditionFailure("the base is a URL") }
+        let decision = RedirectPolicy.decide(status: 302, location: location, method: "POST", url: url, redirectsSoFar: 0)
+        guard case .follow(let proposal) = decision else { continue }
+        guard let target = try? RequestTarget(proposal.url) else { preconditionFailure("not to be asked for: \(proposal.url)") }
+        precondition(target.path.utf8.first == UInt8(ascii: "/"), "path \(target.path)")
+        precondition((target.path + target.hostHeader).utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "forbidden byte in \(target)")
+        precondition(proposal.crossesOrigin == (target.origin != origin), "origin of \(proposal.url)")
+        precondition(proposal.crossesOrigin == false || target.user == nil || location.contains("@"), "userinfo went along")
+        if let host = proposal.url.host()?.lowercased() {
+            precondition(target.origin.host == host.replacing("%25", with: "%"), "\(target.origin.host) is not \(host)")
+        }
+        // Where a redirect leads does not depend on how often it is read.
+        let again = RedirectPolicy.decide(
+            status: 302,
+            location: proposal.url.absoluteString,
+            method: "GET",
+            url: url,
+            redirectsSoFar: 0
+        )
+        guard case .follow(let second) = again else { preconditionFailure("\(proposal.url) leads nowhere") }
+        precondition(Origin(second.url) == target.origin, "\(second.url) is not \(proposal.url)")
+    }
+    return 0
+}

@@ -1,0 +1,30 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPWire
+
+/// Whatever is handed in as resume data, it fails or names one file, an HTTP URL and fields that can be sent, and is written again alike.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzResumeData(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
+    let input = Data(UnsafeBufferPointer(start: data, count: size))
+    // As it is, and with the checksum made right, so that the parser behind it is reached as well.
+    for candidate in [input, input + Data(ResumePoint.seal(input).utf8)] {
+        guard let point = try? ResumePoint(decoding: candidate) else { continue }
+        precondition(ResumePoint.isFileName(point.temporaryFileName), "file \(point.temporaryFileName)")
+        precondition(Origin(point.url) != nil && Origin(point.originalURL) != nil, "URL \(point.url)")
+        for (name, value) in ResumeDecision.requestFields(for: point) + point.headers.fields.map({ ($0.name, $0.value) }) {
+            precondition(ASCII.isToken(name) && ASCII.isFieldValue(value), "field \(name)")
+        }
+        guard let again = try? ResumePoint(decoding: point.encoded()) else { preconditionFailure("does not read what it wrote") }
+        precondition(again == point, "came back changed")
+    }
+    return 0
+}

@@ -1,0 +1,99 @@
+// swift-tools-version:6.2
+
+import Foundation
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .treatAllWarnings(as: .error),
+]
+
+let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
+let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
+let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
+let x509: Target.Dependency = .product(name: "X509", package: "swift-certificates")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+
+/// One room of docs/ARCHITECTURE.md. What it may import is what it lists here; `Scripts/check` holds the sources to it.
+func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+var targets: [Target] = [
+    // Pure rooms: no I/O, no clock, no lock.
+    room("HTTPWire"),
+    room("HTTPRules", ["HTTPWire"]),
+    room("TransportMachines", ["HTTPWire"]),
+    room("LoadingModel", ["HTTPWire"]),
+    // Shells.
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .target(name: "CLoadingSystem"),
+    room(
+        "HTTPTransport",
+        [
+            "HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "CZlib", "CLoadingSystem",
+            nioCore, nioPosix, nioSSL, x509, crypto,
+        ]
+    ),
+    room(
+        "LoadingEngine",
+        ["HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "HTTPTransport", nioCore]
+    ),
+    // Apple's façade.
+    room("URLLoading", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingEngine"]),
+    .executableTarget(
+        name: "urlsession",
+        dependencies: [
+            "URLLoading",
+            .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        ],
+        swiftSettings: settings
+    ),
+    // Tests.
+    room("LoadingTestKit", ["LoadingModel", nioCore, nioPosix, nioSSL, x509, crypto]),
+    tests("HTTPWireTests", ["HTTPWire"]),
+    tests("HTTPRulesTests", ["HTTPRules", "HTTPWire"]),
+    tests("TransportMachinesTests", ["TransportMachines", "HTTPWire"]),
+    tests("HTTPTransportTests", ["HTTPTransport", "LoadingTestKit", "LoadingModel", "HTTPWire", nioCore, nioPosix]),
+    tests("URLLoadingTests", ["URLLoading", "LoadingTestKit"]),
+    tests("ToolTests", ["LoadingTestKit", "urlsession"]),
+]
+
+// Fuzzers see `package` declarations, so they live here; only `FUZZING=1 swift build --sanitize=fuzzer` builds them.
+if ProcessInfo.processInfo.environment["FUZZING"] != nil {
+    func fuzzer(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+        .executableTarget(
+            name: name,
+            dependencies: dependencies,
+            path: "Fuzz/\(name)",
+            swiftSettings: settings + [.unsafeFlags(["-parse-as-library"])]
+        )
+    }
+    targets += [
+        fuzzer("FuzzResponseParser", ["HTTPWire"]),
+    ]
+}
+
+let package = Package(
+    name: "swift-url-loading",
+    products: [
+        .library(name: "URLLoading", targets: ["URLLoading"]),
+        .executable(name: "urlsession", targets: ["urlsession"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    ],
+    targets: targets
+)

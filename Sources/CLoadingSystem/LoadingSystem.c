@@ -1,0 +1,232 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#define _GNU_SOURCE
+#include "CLoadingSystem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define RETRY(result, call) do { (result) = (call); } while ((result) < 0 && errno == EINTR)
+
+static int open_retrying(const char *path, int flags, mode_t mode) {
+    int fd;
+    RETRY(fd, open(path, flags | O_CLOEXEC, mode));
+    return fd < 0 ? -errno : fd;
+}
+
+int cls_create_private_file(const char *path) {
+    int fd = open_retrying(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    return fd;
+}
+
+int cls_create_unnamed_file(const char *directory) {
+    return open_retrying(directory, O_RDWR | O_TMPFILE, 0600);
+}
+
+int cls_open_existing_file(const char *path) {
+    return open_retrying(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+int cls_open_for_reading(const char *path) {
+    return open_retrying(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+int cls_file_facts(int fd, struct cls_file_facts *facts) {
+    struct stat status;
+    if (fstat(fd, &status) < 0) return -errno;
+    facts->size = status.st_size;
+    facts->link_count = (int64_t)status.st_nlink;
+    facts->owner = status.st_uid;
+    facts->kind = S_ISREG(status.st_mode) ? 1 : S_ISDIR(status.st_mode) ? 2 : 0;
+    return 0;
+}
+
+int cls_preallocate(int fd, int64_t length) {
+    int result;
+    RETRY(result, fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, length));
+    return result < 0 ? -errno : 0;
+}
+
+int cls_truncate(int fd, int64_t length) {
+    int result;
+    RETRY(result, ftruncate(fd, length));
+    return result < 0 ? -errno : 0;
+}
+
+int64_t cls_seek_to(int fd, int64_t offset) {
+    off_t result = lseek(fd, offset, SEEK_SET);
+    return result < 0 ? -errno : result;
+}
+
+int cls_close(int fd) {
+    // Not retried: on Linux the descriptor is gone even after EINTR.
+    return close(fd) < 0 && errno != EINTR ? -errno : 0;
+}
+
+int cls_unlink(const char *path) {
+    return unlink(path) < 0 ? -errno : 0;
+}
+
+int cls_write_all(int fd, const struct cls_piece *pieces, int count, int64_t *written) {
+    struct iovec vectors[64];
+    if (count > 64) return -EINVAL;
+    for (int i = 0; i < count; i++) {
+        vectors[i].iov_base = (void *)pieces[i].start;
+        vectors[i].iov_len = pieces[i].length;
+    }
+    *written = 0;
+    int first = 0;
+    while (first < count) {
+        ssize_t result;
+        RETRY(result, writev(fd, vectors + first, count - first));
+        if (result < 0) return -errno;
+        *written += result;
+        size_t left = (size_t)result;
+        while (first < count && left >= vectors[first].iov_len) left -= vectors[first++].iov_len;
+        if (first < count) {
+            if (result == 0) return -EIO;
+            vectors[first].iov_base = (char *)vectors[first].iov_base + left;
+            vectors[first].iov_len -= left;
+        }
+    }
+    return 0;
+}
+
+int64_t cls_read_at(int fd, void *target, size_t count, int64_t offset) {
+    size_t total = 0;
+    while (total < count) {
+        ssize_t result;
+        RETRY(result, pread(fd, (char *)target + total, count - total, offset + (int64_t)total));
+        if (result < 0) return -errno;
+        if (result == 0) break;
+        total += (size_t)result;
+    }
+    return (int64_t)total;
+}
+
+int cls_duplicate(int fd) {
+    int result = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return result < 0 ? -errno : result;
+}
+
+int64_t cls_pipe(int ends[2], int64_t capacity) {
+    if (pipe2(ends, O_CLOEXEC) < 0) return -errno;
+    int size = fcntl(ends[1], F_SETPIPE_SZ, capacity > INT_MAX ? INT_MAX : (int)capacity);
+    if (size < 0) size = fcntl(ends[1], F_GETPIPE_SZ);
+    return size < 0 ? 65536 : size;
+}
+
+int64_t cls_splice_in(int socket_fd, int pipe_fd, size_t count) {
+    ssize_t result;
+    RETRY(result, splice(socket_fd, NULL, pipe_fd, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
+    return result < 0 ? -errno : result;
+}
+
+int64_t cls_splice_out(int pipe_fd, int file_fd, size_t count) {
+    size_t total = 0;
+    while (total < count) {
+        ssize_t result;
+        RETRY(result, splice(pipe_fd, NULL, file_fd, NULL, count - total, SPLICE_F_MOVE));
+        if (result < 0) return -errno;
+        if (result == 0) return -EIO;
+        total += (size_t)result;
+    }
+    return (int64_t)total;
+}
+
+int64_t cls_pipe_read(int pipe_fd, void *target, size_t count) {
+    size_t total = 0;
+    while (total < count) {
+        ssize_t result;
+        RETRY(result, read(pipe_fd, (char *)target + total, count - total));
+        if (result < 0) return -errno;
+        if (result == 0) return -EIO;
+        total += (size_t)result;
+    }
+    return (int64_t)total;
+}
+
+int64_t cls_receive(int socket_fd, void *target, size_t count) {
+    ssize_t result;
+    RETRY(result, recv(socket_fd, target, count, MSG_DONTWAIT));
+    return result < 0 ? -errno : result;
+}
+
+int64_t cls_send_file(int socket_fd, int file_fd, int64_t offset, size_t count) {
+    off_t position = offset;
+    ssize_t result;
+    RETRY(result, sendfile(socket_fd, file_fd, &position, count));
+    return result < 0 ? -errno : result;
+}
+
+int64_t cls_copy(int from_fd, int to_fd, int64_t count) {
+    int64_t total = 0;
+    int in_kernel = 1;
+    while (total < count) {
+        ssize_t result;
+        if (in_kernel) {
+            RETRY(result, copy_file_range(from_fd, NULL, to_fd, NULL, (size_t)(count - total), 0));
+            if (result < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)) {
+                in_kernel = 0;
+                continue;
+            }
+        } else {
+            RETRY(result, sendfile(to_fd, from_fd, NULL, (size_t)(count - total)));
+        }
+        if (result < 0) return -errno;
+        if (result == 0) break;
+        total += result;
+    }
+    return total;
+}
+
+int cls_set_low_water(int socket_fd, int count) {
+    return setsockopt(socket_fd, SOL_SOCKET, SO_RCVLOWAT, &count, sizeof count) < 0 ? -errno : 0;
+}
+
+int cls_event(void) {
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+int cls_event_signal(int event_fd) {
+    uint64_t one = 1;
+    ssize_t result;
+    RETRY(result, write(event_fd, &one, sizeof one));
+    return result < 0 && errno != EAGAIN ? -errno : 0;
+}
+
+int cls_wait(int socket_fd, int event_fd, int milliseconds) {
+    struct pollfd watched[2] = {
+        {.fd = event_fd, .events = POLLIN},
+        {.fd = socket_fd, .events = POLLIN | POLLRDHUP},
+    };
+    int result;
+    RETRY(result, poll(watched, 2, milliseconds));
+    if (result < 0) return -errno;
+    int answer = 0;
+    if (watched[1].revents != 0) answer |= 1;
+    if (watched[0].revents != 0) {
+        uint64_t count;
+        ssize_t ignored;
+        RETRY(ignored, read(event_fd, &count, sizeof count));
+        (void)ignored;
+        answer |= 2;
+    }
+    return answer;
+}

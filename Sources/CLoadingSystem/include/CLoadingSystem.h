@@ -1,0 +1,77 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef C_LOADING_SYSTEM_H
+#define C_LOADING_SYSTEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// System calls that Swift cannot import, or imports badly (variadic, or behind _GNU_SOURCE). Every function retries EINTR and
+// returns a negative errno on failure, so that no caller depends on the thread's errno.
+
+// Creates a file that nobody else has: fails if the name exists, follows no link, readable and writable by its owner only.
+int cls_create_private_file(const char *path);
+// Creates a file without a name in a directory (O_TMPFILE); -EOPNOTSUPP or -EISDIR where the file system cannot.
+int cls_create_unnamed_file(const char *directory);
+// Opens an existing file for writing, following no link at the last component and never waiting (for a FIFO, say).
+int cls_open_existing_file(const char *path);
+// Opens a file for reading without ever waiting.
+int cls_open_for_reading(const char *path);
+
+struct cls_file_facts {
+    int64_t size;
+    int64_t link_count;
+    uint32_t owner;
+    // 1 for a regular file, 2 for a directory, 0 for anything else.
+    int32_t kind;
+};
+int cls_file_facts(int fd, struct cls_file_facts *facts);
+
+// Reserves the file's blocks without changing its length and without glibc's fall-back of writing zeros.
+int cls_preallocate(int fd, int64_t length);
+int cls_truncate(int fd, int64_t length);
+int64_t cls_seek_to(int fd, int64_t offset);
+int cls_close(int fd);
+int cls_unlink(const char *path);
+
+struct cls_piece {
+    const void *start;
+    size_t length;
+};
+// Writes all pieces, at most 64 of them; returns 0 or the error, and says how much was written either way.
+int cls_write_all(int fd, const struct cls_piece *pieces, int count, int64_t *written);
+// Reads until count bytes are there or the file ends; returns the bytes read.
+int64_t cls_read_at(int fd, void *target, size_t count, int64_t offset);
+
+int cls_duplicate(int fd);
+// A pipe of about the given capacity; where the system refuses that, of the default one. Returns its capacity.
+int64_t cls_pipe(int ends[2], int64_t capacity);
+// Moves bytes from a socket into a pipe without waiting: bytes moved, 0 at the end of the stream, -EAGAIN when there are none.
+int64_t cls_splice_in(int socket_fd, int pipe_fd, size_t count);
+// Moves bytes from a pipe into a file at its position: all of them, unless it fails.
+int64_t cls_splice_out(int pipe_fd, int file_fd, size_t count);
+// Reads what is in a pipe: count bytes.
+int64_t cls_pipe_read(int pipe_fd, void *target, size_t count);
+// Reads from a socket without waiting, as cls_splice_in.
+int64_t cls_receive(int socket_fd, void *target, size_t count);
+// Moves bytes from a file to a socket without changing the file's position (sendfile).
+int64_t cls_send_file(int socket_fd, int file_fd, int64_t offset, size_t count);
+// Copies between two files at their positions, in the kernel where it can.
+int64_t cls_copy(int from_fd, int to_fd, int64_t count);
+// Has poll() report the socket readable only from that many bytes on, or at its end.
+int cls_set_low_water(int socket_fd, int count);
+
+int cls_event(void);
+int cls_event_signal(int event_fd);
+// Waits for the socket (skipped when negative) or the event, which it clears: bit 0 the socket is readable or over, bit 1 the event
+// was signalled, 0 the time is over.
+int cls_wait(int socket_fd, int event_fd, int milliseconds);
+
+#endif

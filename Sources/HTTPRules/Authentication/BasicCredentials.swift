@@ -1,0 +1,23 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+
+/// Says who the user is in the simplest way there is (RFC 7617).
+package enum BasicCredentials {
+    /// The value of `Authorization` or `Proxy-Authorization`, in UTF-8 (section 2.1). Nil where the scheme cannot carry it: a user with a
+    /// colon, or a control character in either (section 2).
+    package static func headerValue(user: String, password: String) -> String? {
+        guard !user.utf8.contains(UInt8(ascii: ":")), !(user.utf8.contains(where: isControl) || password.utf8.contains(where: isControl))
+        else { return nil }
+        return "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
+    }
+
+    private static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
+}

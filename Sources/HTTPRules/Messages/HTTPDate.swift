@@ -1,0 +1,122 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// Reads and writes the dates of HTTP, as seconds since 1970 (RFC 9110, section 5.6.7).
+package enum HTTPDate {
+    private static let months: [StaticString] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ]
+    private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
+    private static let monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+    /// Reads the three forms: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
+    ///
+    /// Nil for what is none of them, by the order of its parts; which separators stand between them is not checked, nor is the day of the
+    /// week, because servers get both wrong and mean the same time.
+    ///
+    /// - Parameter now: Decides the century of two digits: more than 50 years ahead is past. Without it, 70 and later are of the last
+    ///   century, as RFC 6265, section 5.1.1, has it.
+    package static func parse(_ text: String, now: Double? = nil) -> Double? {
+        let parts = text.utf8.split(whereSeparator: { $0 == 0x20 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "-") })
+        let fields = parts.map { Array($0) }
+        if fields.count == 6, fields[5].elementsEqual("GMT".utf8) {
+            guard let day = number(fields[1], 1...2), let month = month(fields[2]), let time = time(fields[4]) else { return nil }
+            if let year = number(fields[3], 4...4) { return seconds(year, month, day, time) }
+            guard let short = number(fields[3], 2...2) else { return nil }
+            return seconds(year(short, now), month, day, time)
+        }
+        guard fields.count == 5, let month = month(fields[1]), let day = number(fields[2], 1...2), let time = time(fields[3]),
+            let year = number(fields[4], 4...4)
+        else { return nil }
+        return seconds(year, month, day, time)
+    }
+
+    /// Writes `IMF-fixdate`, the only form that may be sent. Fractions are dropped; years outside 1 to 9999 are drawn to these bounds.
+    package static func format(_ date: Double) -> String {
+        let bounded = min(max(date.isNaN ? 0 : date, -62_135_596_800), 253_402_300_799)
+        let total = Int(bounded.rounded(.down))
+        let days = total >= 0 ? total / 86400 : (total - 86399) / 86400
+        let rest = total - days * 86400
+        let (year, month, day) = civil(days)
+        let weekday = Self.days[(days % 7 + 7) % 7]
+        return "\(weekday), \(padded(day, 2)) \(monthNames[month - 1]) \(padded(year, 4)) "
+            + "\(padded(rest / 3600, 2)):\(padded(rest / 60 % 60, 2)):\(padded(rest % 60, 2)) GMT"
+    }
+
+    private static func padded(_ number: Int, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    }
+
+    private static func number(_ digits: some Collection<UInt8>, _ width: ClosedRange<Int>) -> Int? {
+        guard width.contains(digits.count) else { return nil }
+        var number = 0
+        for digit in digits {
+            guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return nil }
+            number = number * 10 + Int(digit - UInt8(ascii: "0"))
+        }
+        return number
+    }
+
+    private static func month(_ name: [UInt8]) -> Int? {
+        guard name.count == 3 else { return nil }
+        let index = months.firstIndex { month in (0..<3).allSatisfy { ASCII.lowercased(name[$0]) == month.utf8Start[$0] } }
+        return index.map { $0 + 1 }
+    }
+
+    private static func time(_ text: [UInt8]) -> Int? {
+        let parts = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        guard parts.count == 3, let hour = number(parts[0], 2...2), let minute = number(parts[1], 2...2),
+            let second = number(parts[2], 2...2), hour < 24, minute < 60, second <= 60
+        else { return nil }
+        return hour * 3600 + minute * 60 + second
+    }
+
+    private static func year(_ short: Int, _ now: Double?) -> Int {
+        guard let now, now.isFinite, abs(now) < 1e11 else { return short < 70 ? 2000 + short : 1900 + short }
+        let current = civil(Int((now / 86400).rounded(.down))).year
+        let year = current - current % 100 + short
+        return year > current + 50 ? year - 100 : year
+    }
+
+    private static func seconds(_ year: Int, _ month: Int, _ day: Int, _ time: Int) -> Double? {
+        guard day >= 1, day <= length(year, month) else { return nil }
+        return Double(days(year, month, day) * 86400 + time)
+    }
+
+    private static func length(_ year: Int, _ month: Int) -> Int {
+        switch month {
+        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+
+    /// Days since 1970 in the proleptic Gregorian calendar, counted from 1 March so that the leap day comes last.
+    private static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
+        let year = month <= 2 ? year - 1 : year
+        let era = (year >= 0 ? year : year - 399) / 400
+        let yearOfEra = year - era * 400
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+
+    private static func civil(_ days: Int) -> (year: Int, month: Int, day: Int) {
+        let shifted = days + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1)
+    }
+}

@@ -1,0 +1,73 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// Says what a body is: the value of a `Content-Type` (RFC 9110, section 8.3.1).
+package struct MediaType: Hashable, Sendable {
+    /// `type/subtype` in lower case: Apple's `URLResponse.mimeType`.
+    package let mimeType: String
+    /// The character encoding in lower case: Apple's `textEncodingName`.
+    package let charset: String?
+    /// What separates the parts of a multipart body (RFC 2046, section 5.1.1).
+    package let boundary: String?
+
+    /// Nil for a value without a type. Of several types in one line the first counts.
+    package init?(_ field: String) {
+        let bytes = Array(field.utf8)[...]
+        let end = bytes.firstIndex { $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: ",") } ?? bytes.endIndex
+        let type = ASCII.trimmed(bytes[..<end])
+        guard !type.isEmpty else { return nil }
+        mimeType = String(decoding: type.map(ASCII.lowercased), as: UTF8.self)
+        let parameters = FieldParameters(bytes[end...])
+        charset = parameters.first("charset").flatMap { $0.isEmpty ? nil : $0.lowercased() }
+        boundary = parameters.first("boundary").flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// The extension that files of a type usually have, for the types that are downloaded most; nil for any other, and for
+    /// `application/octet-stream`, which says nothing.
+    package static func fileExtension(for mimeType: String) -> String? {
+        extensions[mimeType.lowercased()]
+    }
+
+    /// The type of files with an extension, or nil for one that is not known. Of several types, the first in the alphabet.
+    package static func mimeType(forPathExtension pathExtension: String) -> String? { types[pathExtension.lowercased()] }
+
+    private static let types: [String: String] = {
+        let other = ["htm": "text/html", "jpg": "image/jpeg", "yml": "application/yaml"]
+        return extensions.reduce(into: other) { types, entry in
+            types[entry.value] = min(types[entry.value] ?? entry.key, entry.key)
+        }
+    }()
+
+    private static let extensions: [String: String] = [
+        "text/plain": "txt", "text/html": "html", "text/css": "css", "text/csv": "csv", "text/xml": "xml",
+        "text/javascript": "js", "text/markdown": "md", "text/calendar": "ics", "text/vcard": "vcf", "text/rtf": "rtf",
+        "application/javascript": "js", "application/json": "json", "application/xml": "xml", "application/xhtml+xml": "xhtml",
+        "application/pdf": "pdf", "application/rtf": "rtf", "application/zip": "zip", "application/gzip": "gz",
+        "application/x-gzip": "gz", "application/x-tar": "tar", "application/x-bzip2": "bz2", "application/x-xz": "xz",
+        "application/zstd": "zst", "application/x-7z-compressed": "7z", "application/vnd.rar": "rar",
+        "application/java-archive": "jar", "application/wasm": "wasm", "application/sql": "sql", "application/yaml": "yaml",
+        "application/atom+xml": "atom", "application/rss+xml": "rss", "application/ld+json": "jsonld",
+        "application/epub+zip": "epub", "application/msword": "doc", "application/vnd.ms-excel": "xls",
+        "application/vnd.ms-powerpoint": "ppt",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx",
+        "application/vnd.oasis.opendocument.text": "odt", "application/vnd.oasis.opendocument.spreadsheet": "ods",
+        "application/vnd.debian.binary-package": "deb", "application/x-rpm": "rpm",
+        "application/x-apple-diskimage": "dmg", "application/x-iso9660-image": "iso",
+        "image/png": "png", "image/jpeg": "jpeg", "image/gif": "gif", "image/webp": "webp", "image/avif": "avif",
+        "image/heic": "heic", "image/svg+xml": "svg", "image/tiff": "tiff", "image/bmp": "bmp", "image/x-icon": "ico",
+        "image/vnd.microsoft.icon": "ico",
+        "audio/mpeg": "mp3", "audio/mp4": "m4a", "audio/aac": "aac", "audio/ogg": "ogg", "audio/wav": "wav", "audio/flac": "flac",
+        "video/mp4": "mp4", "video/mpeg": "mpeg", "video/quicktime": "mov", "video/webm": "webm", "video/x-matroska": "mkv",
+        "font/ttf": "ttf", "font/otf": "otf", "font/woff": "woff", "font/woff2": "woff2",
+    ]
+}

@@ -1,0 +1,234 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+
+/// Splits a `multipart/x-mixed-replace` body into its parts while it arrives (RFC 2046, section 5.1.1), for the servers that push one
+/// picture after the other through one response.
+///
+/// Fed with bytes, cut anywhere. It holds back no more than what could be a delimiter, or one part's header section; it ends with the
+/// close delimiter, or when told that the body ended.
+package struct MultipartReplace: Sendable {
+    package enum Event: Hashable, Sendable {
+        case part(HeaderBlock)
+        case data([UInt8])
+        case partEnd
+    }
+
+    package enum Malformed: Error, Hashable, Sendable {
+        /// A boundary must have 1 to 70 characters (RFC 2046); we take 200.
+        case badBoundary
+        /// A header section of more than ``MultipartReplace/headerLimit`` bytes.
+        case headersTooLarge
+    }
+
+    package static let headerLimit = 65536
+    /// How much white space a delimiter line may end with before it counts as data.
+    private static let paddingLimit = 128
+
+    private enum State {
+        /// Before the first delimiter: what stands here is to be ignored.
+        case preamble
+        case headers
+        case body
+        /// After the close delimiter: ignored as well.
+        case epilogue
+    }
+
+    /// What the bytes at a place are.
+    private enum Match {
+        /// A delimiter line, and where the next line begins.
+        case delimiter(end: Int)
+        case close
+        case undecided
+        case none
+    }
+
+    private var delimiter: [UInt8]
+    private var state = State.preamble
+    private var pending: [UInt8] = []
+    /// Whether the bytes to come begin a line, so that they may be a delimiter.
+    private var isAtLineStart = true
+
+    package init(boundary: String) throws(Malformed) {
+        guard (1...200).contains(boundary.utf8.count), ASCII.isFieldValue(boundary) else { throw .badBoundary }
+        delimiter = Array("--\(boundary)".utf8)
+    }
+
+    package mutating func feed(_ bytes: some Sequence<UInt8>) throws(Malformed) -> [Event] {
+        pending.append(contentsOf: bytes)
+        var events: [Event] = []
+        var position = 0
+        while try step(&position, &events) {}
+        pending.removeFirst(position)
+        return events
+    }
+
+    /// To be told that the body ended. A part without its delimiter ends here, and keeps what it has.
+    package mutating func finish() -> [Event] {
+        defer {
+            state = .epilogue
+            pending = []
+        }
+        guard case .body = state else { return [] }
+        // A server that stops right after a delimiter, before its line break, has ended the part.
+        let isDelimiter = pending.drop { $0 == 0x0D || $0 == 0x0A } == delimiter[...]
+        return pending.isEmpty || isDelimiter ? [.partEnd] : [.data(pending), .partEnd]
+    }
+
+    /// Takes one step from a place in what is pending; false where more bytes are needed.
+    private mutating func step(_ position: inout Int, _ events: inout [Event]) throws(Malformed) -> Bool {
+        switch state {
+        case .preamble: return skipPreamble(&position)
+        case .headers: return try takeHeaders(&position, &events)
+        case .body: return takeBody(&position, &events)
+        case .epilogue:
+            position = pending.count
+            return false
+        }
+    }
+
+    private mutating func skipPreamble(_ position: inout Int) -> Bool {
+        if isAtLineStart {
+            guard adoptsBareDelimiter(at: position) else { return false }
+            switch match(at: position) {
+            case .delimiter(let end):
+                position = end
+                state = .headers
+                return true
+            case .close:
+                state = .epilogue
+                return true
+            case .undecided: return false
+            case .none: isAtLineStart = false
+            }
+        }
+        guard let newline = pending[position...].firstIndex(of: 0x0A) else {
+            position = pending.count
+            return false
+        }
+        position = newline + 1
+        isAtLineStart = true
+        return true
+    }
+
+    /// Cameras declare `boundary=--name` and then separate by `--name`, without the dashes that belong before it. False where more bytes
+    /// are needed to tell.
+    private mutating func adoptsBareDelimiter(at position: Int) -> Bool {
+        let bare = delimiter.dropFirst(2)
+        let rest = pending[position...]
+        guard bare.starts(with: "--".utf8), !delimiter.starts(with: rest.prefix(delimiter.count)) else { return true }
+        if rest.starts(with: bare) {
+            delimiter = Array(bare)
+            return true
+        }
+        return !bare.starts(with: rest)
+    }
+
+    private mutating func takeHeaders(_ position: inout Int, _ events: inout [Event]) throws(Malformed) -> Bool {
+        var lineStart = position
+        while let newline = pending[lineStart...].firstIndex(of: 0x0A) {
+            let line = pending[lineStart..<newline]
+            if line.isEmpty || line.elementsEqual([0x0D]) {
+                guard newline - position <= Self.headerLimit else { throw .headersTooLarge }
+                events.append(.part(Self.fields(pending[position..<lineStart])))
+                position = newline + 1
+                state = .body
+                isAtLineStart = true
+                return true
+            }
+            lineStart = newline + 1
+        }
+        guard pending.count - position <= Self.headerLimit else { throw .headersTooLarge }
+        return false
+    }
+
+    private mutating func takeBody(_ position: inout Int, _ events: inout [Event]) -> Bool {
+        let start = position
+        if isAtLineStart {
+            switch match(at: position) {
+            case .undecided: return false
+            case .none: isAtLineStart = false
+            case .delimiter, .close: return end(at: position, &position, &events)
+            }
+        }
+        var search = position
+        while let newline = pending[search...].firstIndex(of: 0x0A) {
+            // The line break before a delimiter belongs to it.
+            let lineEnd = newline > start && pending[newline - 1] == 0x0D ? newline - 1 : newline
+            switch match(at: newline + 1) {
+            case .delimiter, .close:
+                if start < lineEnd { events.append(.data(Array(pending[start..<lineEnd]))) }
+                return end(at: newline + 1, &position, &events)
+            case .undecided:
+                if start < lineEnd { events.append(.data(Array(pending[start..<lineEnd]))) }
+                position = lineEnd
+                return false
+            case .none: search = newline + 1
+            }
+        }
+        let end = pending.last == 0x0D && pending.count > start ? pending.count - 1 : pending.count
+        if start < end { events.append(.data(Array(pending[start..<end]))) }
+        position = end
+        return false
+    }
+
+    private mutating func end(at index: Int, _ position: inout Int, _ events: inout [Event]) -> Bool {
+        events.append(.partEnd)
+        if case .delimiter(let end) = match(at: index) {
+            position = end
+            state = .headers
+        } else {
+            state = .epilogue
+        }
+        return true
+    }
+
+    private func match(at index: Int) -> Match {
+        let rest = pending[index...]
+        guard rest.count >= delimiter.count else { return delimiter.starts(with: rest) ? .undecided : .none }
+        guard rest.starts(with: delimiter) else { return .none }
+        let tail = rest.dropFirst(delimiter.count)
+        if tail.starts(with: "--".utf8) { return .close }
+        if tail.elementsEqual("-".utf8) { return .undecided }
+        let padding = tail.prefix { ASCII.isWhitespace($0) }
+        guard padding.count <= Self.paddingLimit else { return .none }
+        let after = tail.dropFirst(padding.count)
+        switch after.first {
+        case nil: return .undecided
+        case 0x0A: return .delimiter(end: after.startIndex + 1)
+        case 0x0D:
+            guard let second = after.dropFirst().first else { return .undecided }
+            return second == 0x0A ? .delimiter(end: after.startIndex + 2) : .none
+        default: return .none
+        }
+    }
+
+    /// The fields of a part (RFC 5322): folded lines are joined, lines that are no field are left out.
+    private static func fields(_ bytes: ArraySlice<UInt8>) -> HeaderBlock {
+        var lines: [[UInt8]] = []
+        for raw in bytes.split(separator: 0x0A) {
+            let line = raw.last == 0x0D ? raw.dropLast() : raw
+            if let first = line.first, ASCII.isWhitespace(first), let previous = lines.popLast() {
+                lines.append(previous + [0x20] + ASCII.trimmed(line))
+            } else {
+                lines.append(Array(line))
+            }
+        }
+        var block = HeaderBlock()
+        for line in lines {
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            let name = line[..<colon]
+            let value = ASCII.trimmed(line[(colon + 1)...])
+            guard !name.isEmpty, name.allSatisfy(ASCII.isTokenCharacter), !value.contains(0), !value.contains(0x0D) else { continue }
+            name.withUnsafeBytes { name in value.withUnsafeBytes { block.append(name: name, value: $0) } }
+        }
+        return block
+    }
+}

@@ -1,0 +1,111 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+
+/// Composes the fields of a request: what the app set, what the session adds, and what only we may say.
+///
+/// Made once for a session, because every request goes through it. Fields that frame the message or govern the connection are ours: were
+/// the app's own sent beside them, the server could read another message than we wrote (request smuggling).
+package struct OutgoingHeaders: Sendable {
+    /// The session's fields, as they are appended.
+    private let defaults: HeaderBlock
+    private let names: [String]
+
+    /// - Parameter additional: `httpAdditionalHeaders`, then the standard fields of ``DefaultHeaders``. The first of a name counts.
+    package init(additional: [(name: String, value: String)]) {
+        var defaults = HeaderBlock()
+        for field in additional where !defaults.contains(field.name) {
+            guard ASCII.isToken(field.name), ASCII.isFieldValue(field.value), !Self.isReserved(Array(field.name.utf8)[...]) else { continue }
+            defaults.append(field.name, field.value)
+        }
+        self.defaults = defaults
+        names = defaults.fields.map(\.name)
+    }
+
+    /// - Parameters:
+    ///   - headers: The app's fields. Reserved ones are left out, and those that `extra` names.
+    ///   - bodyLength: Nil without a body, -1 where its length is not known, so that it is sent in chunks.
+    ///   - extra: The engine's fields for this one message, `Range`, `Cookie` or `Expect`. They win over all others.
+    package func compose(
+        request headers: HeaderBlock,
+        target: RequestTarget,
+        method: String,
+        bodyLength: Int64?,
+        extra: [(String, String)]
+    ) -> HeaderBlock {
+        var block = HeaderBlock()
+        block.reserveCapacity(
+            bytes: headers.bytes.count + defaults.bytes.count + target.hostHeader.utf8.count + 96,
+            lines: headers.count + defaults.count + extra.count + 3
+        )
+        // First, as RFC 9110, section 7.2, asks.
+        block.append("Host", target.hostHeader)
+        for (name, value) in extra { block.append(name, value) }
+        append(headers, to: &block, hidden: extra, hasBody: bodyLength != nil)
+        if headers.isEmpty, extra.isEmpty {
+            block.append(contentsOf: defaults)
+        } else {
+            for (index, name) in names.enumerated() where !block.contains(name) { block.append(name, defaults.value(at: index)) }
+        }
+        appendFraming(bodyLength, method, to: &block)
+        return block
+    }
+
+    private func append(_ headers: HeaderBlock, to block: inout HeaderBlock, hidden: [(String, String)], hasBody: Bool) {
+        guard !headers.isEmpty else { return }
+        headers.bytes.withUnsafeBytes { bytes in
+            for line in headers.lines {
+                let name = headers.bytes[line.name]
+                if Self.isReserved(name) || hidden.contains(where: { Self.equal(name, $0.0) }) { continue }
+                // RFC 9110, section 10.1.1: no expectation without content.
+                if !hasBody, Self.equal(name, "Expect") { continue }
+                block.append(name: UnsafeRawBufferPointer(rebasing: bytes[line.name]), value: UnsafeRawBufferPointer(rebasing: bytes[line.value]))
+            }
+        }
+    }
+
+    /// How the body is framed (RFC 9112, section 6). A request that could have a body says that it has none (RFC 9110, section 8.6).
+    private func appendFraming(_ bodyLength: Int64?, _ method: String, to block: inout HeaderBlock) {
+        switch bodyLength ?? 0 {
+        case 0:
+            if method == "POST" || method == "PUT" || method == "PATCH" { block.append("Content-Length", "0") }
+        case let length where length > 0:
+            block.append("Content-Length", String(length))
+        default:
+            block.append("Transfer-Encoding", "chunked")
+        }
+        // As Apple does for the app that sets none.
+        if bodyLength != nil, method == "POST", !block.contains("Content-Type") {
+            block.append("Content-Type", "application/x-www-form-urlencoded")
+        }
+    }
+
+    /// Whether a field is ours to set.
+    package static func isReserved(_ name: String) -> Bool { isReserved(Array(name.utf8)[...]) }
+
+    private static func isReserved(_ name: ArraySlice<UInt8>) -> Bool {
+        // By length first, because every field of every request is asked about.
+        switch name.count {
+        case 2: equal(name, "TE")
+        case 4: equal(name, "Host")
+        case 7: equal(name, "Upgrade") || equal(name, "Trailer")
+        case 10: equal(name, "Connection") || equal(name, "Keep-Alive")
+        case 14: equal(name, "Content-Length") || equal(name, "HTTP2-Settings")
+        case 16: equal(name, "Proxy-Connection")
+        case 17: equal(name, "Transfer-Encoding")
+        default: false
+        }
+    }
+
+    private static func equal(_ name: ArraySlice<UInt8>, _ other: String) -> Bool {
+        let other = other.utf8
+        return name.count == other.count && zip(name, other).allSatisfy { ASCII.lowercased($0) == ASCII.lowercased($1) }
+    }
+}

@@ -1,0 +1,74 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Turns octets into `%XX` and back (RFC 3986, section 2.1).
+enum PercentEncoding {
+    /// The octets behind a text. A percent sign that begins no escape stands for itself.
+    static func bytes(_ text: some Collection<UInt8>) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(text.count)
+        var index = text.startIndex
+        while index < text.endIndex {
+            if let octet = escape(in: text, at: index) {
+                result.append(octet)
+                index = text.index(index, offsetBy: 3)
+            } else {
+                result.append(text[index])
+                index = text.index(after: index)
+            }
+        }
+        return result
+    }
+
+    /// The same as text; what is not UTF-8 is replaced by U+FFFD.
+    static func decoded(_ text: String) -> String {
+        guard text.utf8.contains(UInt8(ascii: "%")) else { return text }
+        return String(decoding: bytes(text.utf8), as: UTF8.self)
+    }
+
+    /// The octets behind a text, or nil where a percent sign begins no escape.
+    static func strictBytes(_ text: some Collection<UInt8>) -> [UInt8]? {
+        var index = text.startIndex
+        while index < text.endIndex {
+            if text[index] == UInt8(ascii: "%"), escape(in: text, at: index) == nil { return nil }
+            index = text.index(after: index)
+        }
+        return bytes(text)
+    }
+
+    /// Appends `%XX`.
+    static func append(_ byte: UInt8, to text: inout [UInt8]) {
+        text.append(UInt8(ascii: "%"))
+        text.append(digit(byte >> 4))
+        text.append(digit(byte & 15))
+    }
+
+    /// The octet of the escape that begins at a place, or nil where none does.
+    static func escape<Text: Collection<UInt8>>(in text: Text, at index: Text.Index) -> UInt8? {
+        guard text[index] == UInt8(ascii: "%"),
+            let first = text.index(index, offsetBy: 1, limitedBy: text.endIndex), first < text.endIndex,
+            let second = text.index(index, offsetBy: 2, limitedBy: text.endIndex), second < text.endIndex,
+            let high = value(text[first]), let low = value(text[second])
+        else { return nil }
+        return high << 4 | low
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
+    }
+
+    private static func value(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

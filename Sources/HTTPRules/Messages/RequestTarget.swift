@@ -1,0 +1,63 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+import HTTPWire
+
+/// Says what of a URL goes on the wire, and where to: read in one pass over its bytes, because every request needs it.
+///
+/// What is refused here never reaches a socket, and what is accepted reaches it byte for byte: percent-encoded octets stay encoded,
+/// so that the URL the app sees and the request the server sees name the same host and the same path.
+package struct RequestTarget: Sendable, Hashable {
+    /// Why a URL cannot be asked for over HTTP.
+    package enum Malformed: Error, Hashable, Sendable {
+        /// Neither `http` nor `https`.
+        case unsupportedScheme
+        /// No authority, or an empty host (RFC 9110, section 4.2.1: a recipient must reject it).
+        case missingHost
+        /// A host that is neither a name, an IPv4 address nor an IPv6 address in brackets.
+        case badHost
+        /// Not a number from 1 to 65535.
+        case badPort
+        /// A control character, space, backslash or non-ASCII byte: readers differ on where such a URL leads.
+        case forbiddenCharacter
+    }
+
+    package let origin: Origin
+    /// Path and query in origin-form (RFC 9112, section 3.2.1): never empty, no fragment.
+    package let path: String
+    /// The value of `Host` (RFC 9110, section 7.2): the default port is omitted, IPv6 stands in brackets, without its zone (RFC 6874).
+    package let hostHeader: String
+    /// The user of the URL's userinfo, percent-decoded; nil where there is none.
+    package let user: String?
+    /// The password of the URL's userinfo, percent-decoded; nil where there is no colon.
+    package let password: String?
+
+    package init(_ url: URL) throws(Malformed) {
+        try self.init(text: url.absoluteString)
+    }
+
+    /// The same, of the text of a URL.
+    package init(text: String) throws(Malformed) {
+        var text = text
+        let parsed: Result<RequestTarget, Malformed> = text.withUTF8 { bytes in
+            var reader = TargetReader(bytes: bytes)
+            do throws(Malformed) { return .success(try reader.read()) } catch { return .failure(error) }
+        }
+        self = try parsed.get()
+    }
+
+    init(origin: Origin, path: String, hostHeader: String, user: String?, password: String?) {
+        self.origin = origin
+        self.path = path
+        self.hostHeader = hostHeader
+        self.user = user
+        self.password = password
+    }
+}

@@ -1,0 +1,76 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+
+/// Makes a name to save a response under, out of what the server and the URL say: Apple's `URLResponse.suggestedFilename`.
+///
+/// Whatever comes in, one path component comes out: no slash, no backslash, no control or direction character, not `.` or `..`, not
+/// hidden, at most 255 bytes of UTF-8. Slashes become underscores, as Apple's do.
+package enum SuggestedFilename {
+    private static let lengthLimit = 255
+
+    /// Tries the `Content-Disposition`, the URL's last path component and its host, in this order; else "unknown". A name without an
+    /// extension gets that of the media type.
+    package static func make(contentDisposition: String?, url: URL?, mimeType: String?) -> String {
+        let fileExtension = mimeType.flatMap(MediaType.fileExtension(for:))
+        if let name = contentDisposition.flatMap(ContentDisposition.filename).flatMap(component) {
+            return shortened(name, adding: hasExtension(name) ? nil : fileExtension)
+        }
+        if let name = url.flatMap(lastPathComponent).flatMap(component) {
+            return shortened(name, adding: hasExtension(name) ? nil : fileExtension)
+        }
+        // The dots of a host begin no extension.
+        if let name = url?.host().flatMap(component) { return shortened(name, adding: fileExtension) }
+        return shortened("unknown", adding: fileExtension)
+    }
+
+    private static func lastPathComponent(_ url: URL) -> String? {
+        let path = url.path(percentEncoded: true).utf8.split(separator: UInt8(ascii: "/"))
+        return path.last.map { String(decoding: PercentEncoding.bytes($0), as: UTF8.self) }
+    }
+
+    /// The text as one path component, or nil where nothing of it is left.
+    private static func component(_ text: String) -> String? {
+        var scalars = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            switch scalar.value {
+            case 0x2F, 0x5C: scalars.append("_")
+            // Controls, marks that turn the direction of writing (so that "exe" reads as something else) and noncharacters.
+            case 0...0x1F, 0x7F...0x9F, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF, 0xFFFE, 0xFFFF: continue
+            default: scalars.append(scalar)
+            }
+        }
+        var characters = Substring(String(scalars))
+        while let first = characters.first, first == "." || first.isWhitespace { characters.removeFirst() }
+        while let last = characters.last, last == "." || last.isWhitespace { characters.removeLast() }
+        return characters.isEmpty ? nil : String(characters)
+    }
+
+    private static func hasExtension(_ name: String) -> Bool {
+        name.lastIndex(of: ".") != nil
+    }
+
+    /// With the extension, and short enough for a file system: what is too much goes from the end of the stem.
+    private static func shortened(_ name: String, adding added: String?) -> String {
+        var stem = name[...]
+        var suffix = added.map { "." + $0 } ?? ""
+        guard name.utf8.count + suffix.utf8.count > lengthLimit else { return name + suffix }
+        if added == nil, let dot = name.lastIndex(of: "."), name[dot...].utf8.count <= 32 {
+            suffix = String(name[dot...])
+            stem = name[..<dot]
+        }
+        var left = lengthLimit - suffix.utf8.count
+        let kept = stem.unicodeScalars.prefix { scalar in
+            left -= UTF8.width(scalar)
+            return left >= 0
+        }
+        return String(kept) + suffix
+    }
+}

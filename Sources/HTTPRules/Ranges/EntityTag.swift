@@ -1,0 +1,33 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// Names a version of a representation (RFC 9110, section 8.8.3).
+package struct EntityTag: Hashable, Sendable {
+    /// As the server wrote it, quotes and `W/` included.
+    package let text: String
+    package let isWeak: Bool
+
+    /// Nil for what is no entity tag.
+    package init?(_ field: String) {
+        let bytes = ASCII.trimmed(Array(field.utf8)[...])
+        isWeak = bytes.starts(with: "W/".utf8)
+        let opaque = isWeak ? bytes.dropFirst(2) : bytes
+        guard opaque.count >= 2, opaque.first == UInt8(ascii: "\""), opaque.last == UInt8(ascii: "\""),
+            opaque.dropFirst().dropLast().allSatisfy({ $0 > 0x20 && $0 != UInt8(ascii: "\"") && $0 != 0x7F })
+        else { return nil }
+        text = String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Section 8.8.3.2: equal under strong comparison, which two weak tags never are.
+    package func matchesStrongly(_ other: EntityTag) -> Bool {
+        !isWeak && !other.isWeak && text == other.text
+    }
+}

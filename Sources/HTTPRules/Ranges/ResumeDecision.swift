@@ -1,0 +1,100 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+
+/// Decides what the answer to a resumed download means, so that bytes of two versions never end up in one file (RFC 9110, sections
+/// 13.1.5 and 15.3.7).
+package enum ResumeDecision: Hashable, Sendable {
+    /// The body continues the file at this offset; the file has so many bytes in all, where that is known.
+    case append(offset: Int64, total: Int64?)
+    /// The body is the whole answer: empty the file first.
+    case startOver
+    /// The file was complete already; the body says nothing.
+    case alreadyComplete
+    /// The answer is of no use: drop it and the file, and send the request again without the fields of ``requestFields(for:)``.
+    case restart
+    /// The server answers with part of something, and says not of what.
+    case fail(Reason)
+
+    package enum Reason: Hashable, Sendable {
+        /// A 206 without a valid `Content-Range`.
+        case unusableContentRange
+    }
+
+    package static func decide(status: Int, headers: HeaderBlock, resumingFrom point: ResumePoint) -> ResumeDecision {
+        switch status {
+        case 206: partial(headers, point)
+        case 416: unsatisfied(headers, point)
+        // 200: the server ignored Range, or If-Range told it that the file had changed. Errors are delivered as of any request.
+        default: .startOver
+        }
+    }
+
+    private static func partial(_ headers: HeaderBlock, _ point: ResumePoint) -> ResumeDecision {
+        guard headers.all("Content-Range").count == 1, let field = headers.first("Content-Range"),
+            case .range(let range, let total)? = ByteRange.content(field)
+        else { return .fail(.unusableContentRange) }
+        guard range.first == point.receivedByteCount, isSameVersion(headers, point), !isCoded(headers) else { return .restart }
+        if let total, let expected = point.totalByteCount, total != expected { return .restart }
+        let end = total ?? point.totalByteCount
+        // All the rest was asked for; less of it would leave a hole at the end.
+        guard end.map({ $0 == range.last + 1 }) ?? true else { return .restart }
+        if let length = headers.first("Content-Length"), length != String(range.count) { return .restart }
+        return .append(offset: range.first, total: end)
+    }
+
+    private static func unsatisfied(_ headers: HeaderBlock, _ point: ResumePoint) -> ResumeDecision {
+        guard let field = headers.first("Content-Range"), case .unsatisfied(let total)? = ByteRange.content(field),
+            total == point.receivedByteCount, point.totalByteCount ?? total == total, isSameVersion(headers, point)
+        else { return .restart }
+        return .alreadyComplete
+    }
+
+    /// "Different validators: do not combine" (section 15.3.7.3). One must be there and agree; another that is there may not disagree.
+    private static func isSameVersion(_ headers: HeaderBlock, _ point: ResumePoint) -> Bool {
+        var agrees = false
+        if let old = point.entityTag, let new = headers.first("ETag") {
+            guard let old = EntityTag(old), let new = EntityTag(new), old.matchesStrongly(new) else { return false }
+            agrees = true
+        }
+        if let old = point.lastModified, let new = headers.first("Last-Modified") {
+            guard old == new else { return false }
+            agrees = agrees || point.strongValidator == old
+        }
+        return agrees
+    }
+
+    /// Ranges count coded bytes (section 14.1.2) and the file holds decoded ones.
+    private static func isCoded(_ headers: HeaderBlock) -> Bool {
+        headers.all("Content-Encoding").contains { !$0.isEmpty && $0.lowercased() != "identity" }
+    }
+
+    /// Whether a download with this response can be resumed when it is interrupted: GET, all or the rest of a file, a strong validator,
+    /// no content coding, and no word against ranges.
+    package static func mayResume(method: String, status: Int, headers: HeaderBlock) -> Bool {
+        method == "GET" && (status == 200 || status == 206) && !isCoded(headers) && !headers.hasToken("none", in: "Accept-Ranges")
+            && ResumePoint.strongValidator(
+                entityTag: headers.first("ETag"),
+                lastModified: headers.first("Last-Modified"),
+                serverDate: headers.first("Date")
+            ) != nil
+    }
+
+    /// What to ask with; nothing where there is nothing to continue or no way to be sure that it is the same file. No content coding is
+    /// asked for, because its ranges would be those of the coded bytes.
+    package static func requestFields(for point: ResumePoint) -> [(String, String)] {
+        guard point.receivedByteCount > 0, let validator = point.strongValidator else { return [] }
+        return [
+            ("Range", ByteRange.field(from: point.receivedByteCount)),
+            ("If-Range", validator),
+            ("Accept-Encoding", "identity"),
+        ]
+    }
+}

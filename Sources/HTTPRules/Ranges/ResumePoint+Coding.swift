@@ -1,0 +1,136 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+import HTTPWire
+
+/// Resume data: an XML property list with the keys Apple's has, followed by a comment with the checksum of all before it.
+///
+/// The checksum is looked at before anything is parsed. It finds accidents; it proves nothing about who wrote the data, which is why
+/// every value is judged as well. The request's fields may hold credentials, as Apple's resume data does: keep it as you would those.
+extension ResumePoint {
+    /// No honest resume data comes near it.
+    package static let sizeLimit = 1 << 20
+    private static let version = 1
+    private static let mark = "<!-- URLLoading "
+
+    private struct Request: Codable {
+        var url: String
+        var method: String
+        /// Names and values in turn.
+        var fields: [String]
+
+        enum CodingKeys: String, CodingKey {
+            case url = "URL"
+            case method = "HTTPMethod"
+            case fields = "HTTPHeaderFields"
+        }
+    }
+
+    private struct Content: Codable {
+        var version: Int
+        var downloadURL: String
+        var originalRequest: Request
+        var bytesReceived: Int64
+        var totalBytes: Int64?
+        var entityTag: String?
+        var lastModified: String?
+        var serverDate: String?
+        var fileName: String
+
+        enum CodingKeys: String, CodingKey {
+            case version = "NSURLSessionResumeInfoVersion"
+            case downloadURL = "NSURLSessionDownloadURL"
+            case originalRequest = "NSURLSessionResumeOriginalRequest"
+            case bytesReceived = "NSURLSessionResumeBytesReceived"
+            case totalBytes = "NSURLSessionResumeBytesExpected"
+            case entityTag = "NSURLSessionResumeEntityTag"
+            case lastModified = "NSURLSessionResumeServerDownloadDate"
+            case serverDate = "NSURLSessionResumeServerDate"
+            case fileName = "NSURLSessionResumeInfoTempFileName"
+        }
+    }
+
+    /// The point as resume data; nil where it holds values that cannot be, or too much.
+    package func encodedIfPossible() -> Data? {
+        guard isPlausible else { return nil }
+        let encoder = PropertyListEncoder()
+        encoder.outputFormat = .xml
+        let content = Content(
+            version: Self.version,
+            downloadURL: url.absoluteString,
+            originalRequest: Request(
+                url: originalURL.absoluteString,
+                method: method,
+                fields: headers.fields.flatMap { [$0.name, $0.value] }
+            ),
+            bytesReceived: receivedByteCount,
+            totalBytes: totalByteCount,
+            entityTag: entityTag,
+            lastModified: lastModified,
+            serverDate: serverDate,
+            fileName: temporaryFileName
+        )
+        guard var data = try? encoder.encode(content) else { return nil }
+        data.append(contentsOf: Self.seal(data).utf8)
+        return data.count <= Self.sizeLimit ? data : nil
+    }
+
+    /// The point as resume data. Empty where it cannot be told, so that resuming fails rather than goes wrong.
+    package func encoded() -> Data {
+        encodedIfPossible() ?? Data()
+    }
+
+    package init(decoding data: Data) throws(Malformed) {
+        guard data.count <= Self.sizeLimit else { throw .tooLarge }
+        let content = try Self.content(of: data)
+        guard content.version == Self.version else { throw .unknownVersion }
+        let request = content.originalRequest
+        guard let url = URL(string: content.downloadURL), let originalURL = URL(string: request.url), request.fields.count % 2 == 0
+        else { throw .badValue }
+        var headers = HeaderBlock()
+        for index in stride(from: 0, to: request.fields.count, by: 2) {
+            headers.append(request.fields[index], request.fields[index + 1])
+        }
+        self.init(
+            url: url,
+            originalURL: originalURL,
+            method: request.method,
+            headers: headers,
+            receivedByteCount: content.bytesReceived,
+            totalByteCount: content.totalBytes,
+            entityTag: content.entityTag,
+            lastModified: content.lastModified,
+            serverDate: content.serverDate,
+            temporaryFileName: content.fileName
+        )
+        guard isPlausible else { throw .badValue }
+    }
+
+    /// What comes after a property list to make it resume data.
+    package static func seal(_ list: Data) -> String {
+        "\(mark)\(CRC32.checksum(list)) -->\n"
+    }
+
+    private static func content(of data: Data) throws(Malformed) -> Content {
+        let length = seal(Data()).utf8.count
+        // Also what the parser sees is of bounded depth, whoever computed the checksum.
+        guard data.count > length, data.starts(with: "<?xml".utf8), nesting(data) <= 8 else { throw .damaged }
+        let list = data.dropLast(length)
+        guard data.suffix(length).elementsEqual(seal(list).utf8),
+            let content = try? PropertyListDecoder().decode(Content.self, from: list)
+        else { throw .damaged }
+        return content
+    }
+
+    /// No more levels than there are tags that open one.
+    private static func nesting(_ data: Data) -> Int {
+        data.split(separator: UInt8(ascii: "<")).count { $0.starts(with: "dict".utf8) || $0.starts(with: "array".utf8) }
+    }
+}

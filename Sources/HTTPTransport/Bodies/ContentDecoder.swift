@@ -1,0 +1,143 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import NIOCore
+
+/// Undoes the content codings of a body while it arrives (RFC 9110, section 8.4).
+///
+/// Bytes are pushed as they come and pulled as they are wanted: nothing is decoded ahead of demand, so that a body that expands a
+/// thousandfold takes no more memory than one that does not.
+///
+/// ```
+/// decoder.push(bytes)
+/// while let piece = try decoder.next() { deliver(piece) }
+/// …                       // at the end of the body, once next() has answered nil:
+/// try decoder.finish()
+/// ```
+///
+/// Lenient as browsers and curl are: "deflate" is accepted with and without zlib's wrapping, gzip members may follow each other, an
+/// empty body is fine, and what follows the end of a coding is ignored. Confined to the session's event loop.
+package final class ContentDecoder {
+    /// How far a body may expand: beyond `floor` decoded bytes, at most `ratio` times what was received.
+    package struct Limit: Sendable, Hashable {
+        package var ratio: Int64
+        package var floor: Int64
+
+        package init(ratio: Int64, floor: Int64) {
+            self.ratio = ratio
+            self.floor = floor
+        }
+    }
+
+    /// curl stops at five, too.
+    package static let maximumCodings = 5
+    /// The most that ``next()`` returns at once.
+    package static let pieceSize = 65_536
+    /// What lies between two codings may expand as far as deflate can (1,032 times), whatever limit was set for the whole.
+    private static let intermediateLimit = Limit(ratio: 1_100, floor: 16 << 20)
+
+    /// The outermost coding, which is undone first, comes first.
+    private let stages: [InflateStage]
+    private let limit: Limit?
+    private var pushed = CircularBuffer<ByteBuffer>(initialCapacity: 2)
+    private var failure: DecodingFailure?
+
+    /// Bytes pushed so far, and bytes given out so far.
+    package private(set) var codedBytes: Int64 = 0
+    package private(set) var decodedBytes: Int64 = 0
+
+    /// - Parameter encodings: The values of the `Content-Encoding` fields; each may list several codings, in the order in which they
+    ///   were applied.
+    /// - Returns: nil where there is nothing to undo, or something that we cannot: the body is then delivered as it is.
+    package init?(encodings: [String], limit: Limit? = nil) throws(DecodingFailure) {
+        var codings: [InflateStage.Coding] = []
+        var count = 0
+        var isKnown = true
+        for list in encodings {
+            for name in list.split(separator: ",") {
+                switch Self.trimmed(name) {
+                case "", "identity": continue
+                case "gzip", "x-gzip": codings.append(.gzip)
+                case "deflate": codings.append(.deflate)
+                default: isKnown = false
+                }
+                count += 1
+            }
+        }
+        guard count <= Self.maximumCodings else { throw .tooManyCodings(count) }
+        guard isKnown, !codings.isEmpty else { return nil }
+        stages = codings.reversed().map { InflateStage($0) }
+        self.limit = limit
+    }
+
+    package func push(_ input: ByteBuffer) {
+        codedBytes += Int64(input.readableBytes)
+        guard input.readableBytes > 0, stages.last?.isOver == false else { return }
+        pushed.append(input)
+    }
+
+    /// Decodes at most ``pieceSize`` bytes of what was pushed; nil when more has to be pushed first.
+    package func next() throws(DecodingFailure) -> ByteBuffer? {
+        if let failure { throw failure }
+        do {
+            guard let piece = try pull(from: stages.count - 1) else { return nil }
+            decodedBytes += Int64(piece.readableBytes)
+            return piece
+        } catch {
+            failure = error
+            pushed.removeAll()
+            throw error
+        }
+    }
+
+    /// Says that the body is over. Call it once ``next()`` has answered nil.
+    package func finish() throws(DecodingFailure) {
+        if let failure { throw failure }
+        // A coding inside one that carried nothing is an empty body, as is one that received nothing itself.
+        guard stages.allSatisfy(\.mayEndHere) else { throw .truncated }
+    }
+
+    private func pull(from index: Int) throws(DecodingFailure) -> ByteBuffer? {
+        let stage = stages[index]
+        while true {
+            if stage.isOver {
+                pushed.removeAll()
+                return nil
+            }
+            if let piece = try stage.produce(upTo: Self.pieceSize) {
+                let isLast = index == stages.count - 1
+                try check(stage, against: isLast ? limit : Self.intermediateLimit)
+                return piece
+            }
+            if index == 0 {
+                guard let input = pushed.popFirst() else { return nil }
+                stage.feed(input)
+            } else {
+                guard let input = try pull(from: index - 1) else { return nil }
+                stage.feed(input)
+            }
+        }
+    }
+
+    private func check(_ stage: InflateStage, against limit: Limit?) throws(DecodingFailure) {
+        guard let limit, stage.produced > limit.floor else { return }
+        // What the caller's limit speaks of is the body as received.
+        let coded = stage === stages.last ? codedBytes : stage.consumed
+        guard stage.produced / max(limit.ratio, 1) < max(coded, 1) else {
+            throw .bomb(coded: coded, decoded: stage.produced)
+        }
+    }
+
+    private static func trimmed(_ name: Substring) -> String {
+        let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+        var name = name.drop(while: isSpace)
+        while let last = name.last, isSpace(last) { name.removeLast() }
+        return name.lowercased()
+    }
+}

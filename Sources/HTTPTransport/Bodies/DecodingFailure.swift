@@ -1,0 +1,41 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import LoadingModel
+
+/// Why a body with a `Content-Encoding` (RFC 9110, section 8.4) could not be decoded.
+package enum DecodingFailure: Error, Sendable, Hashable {
+    /// More codings on top of each other than anybody sends in good faith.
+    case tooManyCodings(Int)
+    /// The body ended before its coding did.
+    case truncated
+    /// Not what the coding demands: a bad header, a bad block, a wrong checksum.
+    case corrupt(String)
+    /// The body expands beyond the limit that was set.
+    case bomb(coded: Int64, decoded: Int64)
+    /// The system had no memory for the decoder's window.
+    case outOfMemory
+
+    package var message: String {
+        switch self {
+        case .tooManyCodings(let count): "the body has \(count) content codings, more than \(ContentDecoder.maximumCodings)"
+        case .truncated: "the body ends before its content coding does"
+        case .corrupt(let reason): "the body is not what its content coding demands: \(reason)"
+        case .bomb(let coded, let decoded): "\(coded) bytes of the body expand to more than \(decoded), which is beyond the limit"
+        case .outOfMemory: "no memory for decoding the body"
+        }
+    }
+
+    package var loadError: LoadError {
+        switch self {
+        case .tooManyCodings, .truncated, .corrupt, .outOfMemory: LoadError(.cannotDecodeContentData, message, cause: self)
+        case .bomb: LoadError(.dataLengthExceedsMaximum, message, cause: self)
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+package import LoadingModel
+package import NIOCore
+import TransportMachines
+
+/// Gives connections to loads, and keeps those worth keeping: carries out what ``PoolMachine`` decides.
+///
+/// One pool belongs to one session. Confined to the session's event loop.
+package final class ConnectionPool {
+    /// A load's wish for a connection; it looks here when it is woken.
+    private final class Lease {
+        let control: LoadControl
+        var connection: HTTP1Connection?
+        var failure: LoadError?
+
+        init(control: LoadControl) { self.control = control }
+    }
+
+    private struct Entry {
+        let route: Route
+        var dial: Dialer.Dial?
+        var connection: HTTP1Connection?
+    }
+
+    private let loop: any EventLoop
+    private let dialer: Dialer
+    private var machine: PoolMachine
+    private var origins: [Route: OriginID] = [:]
+    private var routes: [OriginID: Route] = [:]
+    private var leases: [LeaseID: Lease] = [:]
+    private var entries: [ConnectionID: Entry] = [:]
+    /// Why dials failed, until the machine said whom that refuses.
+    private var dialFailures: [ConnectionID: LoadError] = [:]
+    private var nextLease = 0
+    private var sweep: Scheduled<Void>?
+
+    package init(loop: any EventLoop, dialer: Dialer, maximumConnectionsPerHost: Int) {
+        self.loop = loop
+        self.dialer = dialer
+        machine = PoolMachine(maximumPerHost: maximumConnectionsPerHost)
+    }
+
+    // MARK: The load's side
+
+    /// Waits for a connection: an idle one, or one that is dialled, or the first that comes free. It is the load's until its exchange ends.
+    package func lease(
+        _ route: Route, priority: Float, control: LoadControl
+    ) async throws(LoadError) -> HTTP1Connection {
+        let lease = Lease(control: control)
+        nextLease += 1
+        let id = LeaseID(nextLease)
+        leases[id] = lease
+        perform(machine.handle(.wanted(id, origin(of: route), priority: priority)))
+        while true {
+            if let failure = control.failure {
+                leases[id] = nil
+                if let connection = lease.connection {
+                    giveBack(connection)
+                } else {
+                    perform(machine.handle(.withdrawn(id)))
+                }
+                throw failure
+            }
+            if let connection = lease.connection { return connection }
+            if let failure = lease.failure { throw failure }
+            await control.wait()
+        }
+    }
+
+    /// Takes back a connection that was leased and not used, or found closed.
+    package func giveBack(_ connection: HTTP1Connection) {
+        exchangeEnded(on: connection, reusable: connection.channelIsActive, keepAlive: nil)
+    }
+
+    // MARK: The connections' side
+
+    func exchangeEnded(on connection: HTTP1Connection, reusable: Bool, keepAlive: Int64?) {
+        let now = Int64(NIODeadline.now().uptimeNanoseconds)
+        perform(
+            machine.handle(.released(ConnectionID(connection.id), reusable: reusable, now: now, keepAlive: keepAlive))
+        )
+        if !reusable { entries[ConnectionID(connection.id)] = nil }
+    }
+
+    func connectionClosed(_ connection: HTTP1Connection) {
+        guard entries.removeValue(forKey: ConnectionID(connection.id)) != nil else { return }
+        perform(machine.handle(.closed(ConnectionID(connection.id))))
+    }
+
+    // MARK: The session's side
+
+    package func closeIdle() { perform(machine.handle(.closeIdle)) }
+
+    package func shutDown() {
+        perform(machine.handle(.shutdown))
+    }
+
+    // MARK: Carrying out
+
+    private func origin(of route: Route) -> OriginID {
+        if let known = origins[route] { return known }
+        let origin = OriginID(origins.count + 1)
+        origins[route] = origin
+        routes[origin] = route
+        return origin
+    }
+
+    private func perform(_ actions: [PoolMachine.Action]) {
+        for action in actions {
+            switch action {
+            case .dial(let id, let origin): dial(id, origin)
+            case .grant(let lease, let id, _): grant(lease, id)
+            case .refuse(let lease, let failedDial):
+                refuse(
+                    lease,
+                    failedDial.flatMap { dialFailures[$0] } ?? LoadError(.cancelled, "the session was invalidated")
+                )
+            case .cancelDial(let id): entries.removeValue(forKey: id)?.dial?.cancel()
+            case .close(let id): entries.removeValue(forKey: id)?.connection?.close()
+            case .startTimer(let delay):
+                sweep?.cancel()
+                let bound = NIOLoopBound(self, eventLoop: loop)
+                sweep = loop.scheduleTask(in: .nanoseconds(delay)) {
+                    let pool = bound.value
+                    pool.perform(pool.machine.handle(.timer(now: Int64(NIODeadline.now().uptimeNanoseconds))))
+                }
+            case .stopTimer:
+                sweep?.cancel()
+                sweep = nil
+            }
+        }
+    }
+
+    private func dial(_ id: ConnectionID, _ origin: OriginID) {
+        guard let route = routes[origin] else { return }
+        entries[id] = Entry(route: route, dial: nil, connection: nil)
+        let dial = dialer.dial(route) { [self] result in dialled(id, result) }
+        // A dial may be over before it returns.
+        if entries[id]?.connection == nil { entries[id]?.dial = dial }
+    }
+
+    private func dialled(_ id: ConnectionID, _ result: Result<DialledChannel, LoadError>) {
+        switch result {
+        case .success(let dialled):
+            let connection = HTTP1Connection(id: id.number, facts: dialled.facts)
+            connection.pool = self
+            do {
+                try dialled.channel.pipeline.syncOperations.addHandler(connection)
+            } catch {
+                return dialFailed(id, LoadError(.cannotConnectToHost, "the connection was closed at once", cause: error))
+            }
+            entries[id]?.connection = connection
+            entries[id]?.dial = nil
+            perform(machine.handle(.opened(id)))
+        case .failure(let error):
+            dialFailed(id, error)
+        }
+    }
+
+    private func dialFailed(_ id: ConnectionID, _ error: LoadError) {
+        entries[id] = nil
+        dialFailures[id] = error
+        perform(machine.handle(.dialFailed(id)))
+        dialFailures[id] = nil
+    }
+
+    private func grant(_ id: LeaseID, _ connection: ConnectionID) {
+        guard let lease = leases.removeValue(forKey: id) else { return }
+        lease.connection = entries[connection]?.connection
+        if lease.connection == nil { lease.failure = LoadError(.connectionLost, "the connection was lost") }
+        lease.control.wake()
+    }
+
+    private func refuse(_ id: LeaseID, _ error: LoadError) {
+        guard let lease = leases.removeValue(forKey: id) else { return }
+        lease.failure = error
+        lease.control.wake()
+    }
+}

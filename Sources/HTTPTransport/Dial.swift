@@ -1,0 +1,204 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import LoadingModel
+import NIOCore
+import NIOPosix
+import TransportMachines
+
+extension Dialer {
+    /// One attempt to open a connection: carries out what its ``AddressRace`` decides, and then the TLS handshake.
+    package final class Dial {
+        private typealias Race = AddressRace<SocketAddress>
+
+        private let route: Route
+        private let loop: any EventLoop
+        private let tls: TLSSession
+        private let resolver: any Resolver
+        private let now: () -> Double
+        /// Nil once the dial is over.
+        private var completion: ((Result<DialledChannel, LoadError>) -> Void)?
+        private var race = Race()
+        private var lookups: [@Sendable () -> Void] = []
+        private var timers: [Race.Timer: Scheduled<Void>] = [:]
+        private var attempts: [Int: (address: SocketAddress, channel: (any Channel)?)] = [:]
+        /// The winner, while it is being secured.
+        private var winner: (any Channel)?
+        private var failures = DialFailures()
+        private var domainLookupStart: Double?
+        private var domainLookupEnd: Double?
+        private var connectStart: Double?
+
+        init(_ route: Route, by dialer: Dialer, completion: @escaping (Result<DialledChannel, LoadError>) -> Void) {
+            self.route = route
+            self.completion = completion
+            loop = dialer.loop
+            tls = dialer.tls
+            resolver = dialer.resolver
+            now = dialer.now
+        }
+
+        func start() {
+            domainLookupStart = now()
+            if route.isSecure { tls.prepare() }
+            perform(race.handle(.started))
+        }
+
+        /// Abandons everything; the completion is never called. To be called on the loop.
+        package func cancel() {
+            guard completion != nil else { return }
+            completion = nil
+            perform(race.handle(.cancelled))
+            cancelLookups()
+            winner?.close(promise: nil)
+            winner = nil
+        }
+
+        private func finish(_ result: Result<DialledChannel, LoadError>) {
+            guard let completion else { return }
+            self.completion = nil
+            winner = nil
+            completion(result)
+        }
+    }
+}
+
+// MARK: - The race
+
+extension Dialer.Dial {
+    private func perform(_ actions: [Race.Action]) {
+        for action in actions {
+            switch action {
+            case .resolve(let family): resolve(family)
+            case .connect(let attempt, let address): connect(attempt, to: address)
+            case .abandon(let attempt): attempts.removeValue(forKey: attempt)?.channel?.close(promise: nil)
+            case .startTimer(let timer):
+                timers[timer]?.cancel()
+                timers[timer] = loop.assumeIsolated().scheduleTask(in: .nanoseconds(timer.nanoseconds)) { [self] in
+                    perform(race.handle(.timer(timer)))
+                }
+            case .stopTimer(let timer): timers.removeValue(forKey: timer)?.cancel()
+            case .win(let attempt): connected(attempt)
+            case .lose:
+                let hasNoNetwork = failures.areAllUnreachable && !NetworkCheck.hasNetwork()
+                finish(.failure(failures.error(for: route, hasNoNetwork: hasNoNetwork)))
+            }
+        }
+    }
+
+    private func resolve(_ family: Race.Family) {
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        let cancel = resolver.lookUp(
+            route.host, port: route.port, family: family == .v6 ? .inet6 : .inet, on: loop
+        ) { result in bound.value.resolved(family, result) }
+        lookups.append(cancel)
+    }
+
+    private func resolved(_ family: Race.Family, _ result: Result<[SocketAddress], LoadError>) {
+        guard completion != nil else { return }
+        switch result {
+        case .success(let addresses):
+            if domainLookupEnd == nil { domainLookupEnd = now() }
+            perform(race.handle(.resolved(family, addresses)))
+        case .failure(let error):
+            failures.lookups.append(error)
+            perform(race.handle(.resolved(family, [])))
+        }
+    }
+
+    private func cancelLookups() {
+        for cancel in lookups { cancel() }
+        lookups = []
+    }
+
+    private func connect(_ attempt: Int, to address: SocketAddress) {
+        if connectStart == nil { connectStart = now() }
+        attempts[attempt] = (address, nil)
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        bootstrap()
+            .channelInitializer { channel in
+                bound.value.attempts[attempt]?.channel = channel
+                return channel.eventLoop.makeSucceededVoidFuture()
+            }
+            .connect(to: address)
+            .assumeIsolated()
+            .whenComplete { [self] in attempted(attempt, address, $0) }
+    }
+
+    private func bootstrap() -> ClientBootstrap {
+        // TLS reads records of at most 16 KiB, which it decrypts into memory of its own.
+        let maximumRead = route.isSecure ? 65_536 : 524_288
+        return ClientBootstrap(group: loop)
+            // The load's own timeout governs; this is for a dial that nobody waits for any more.
+            .connectTimeout(.seconds(75))
+            .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .channelOption(
+                .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 2_048, initial: 16_384, maximum: maximumRead)
+            )
+            // Few reads in a row, so that a suspended load stops at once and the loop's other connections get their turn.
+            .channelOption(.maxMessagesPerRead, value: 2)
+            .channelOption(.writeBufferWaterMark, value: .init(low: 64 * 1024, high: 512 * 1024))
+    }
+
+    private func attempted(_ attempt: Int, _ address: SocketAddress, _ result: Result<any Channel, any Error>) {
+        guard completion != nil, attempts[attempt] != nil else {
+            if case .success(let channel) = result { channel.close(promise: nil) }
+            return
+        }
+        switch result {
+        case .success(let channel):
+            attempts[attempt]?.channel = channel
+            perform(race.handle(.attemptSucceeded(attempt)))
+        case .failure(let error):
+            attempts[attempt] = nil
+            failures.attempts.append((address, error))
+            perform(race.handle(.attemptFailed(attempt)))
+        }
+    }
+}
+
+// MARK: - The winner
+
+extension Dialer.Dial {
+    private func connected(_ attempt: Int) {
+        cancelLookups()
+        guard let channel = attempts.removeValue(forKey: attempt)?.channel else { return }
+        guard route.isSecure else {
+            return finish(.success(DialledChannel(channel: channel, facts: facts(channel, secured: nil))))
+        }
+        winner = channel
+        let secureConnectionStart = now()
+        tls.secure(channel, host: route.host) { [self] result in
+            switch result {
+            case .success(let agreed):
+                let facts = facts(channel, secured: (agreed, secureConnectionStart))
+                finish(.success(DialledChannel(channel: channel, facts: facts)))
+            case .failure(let error):
+                finish(.failure(error))
+            }
+        }
+    }
+
+    private func facts(_ channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)?) -> ConnectionFacts {
+        let end = now()
+        return ConnectionFacts(
+            localAddress: channel.localAddress?.ipAddress,
+            localPort: channel.localAddress?.port,
+            remoteAddress: channel.remoteAddress?.ipAddress,
+            remotePort: channel.remoteAddress?.port,
+            tlsVersion: secured?.agreed.version,
+            tlsCipherSuite: secured?.agreed.cipherSuite,
+            domainLookupStart: domainLookupStart,
+            domainLookupEnd: domainLookupEnd,
+            connectStart: connectStart,
+            secureConnectionStart: secured?.start,
+            secureConnectionEnd: secured == nil ? nil : end,
+            connectEnd: end
+        )
+    }
+}

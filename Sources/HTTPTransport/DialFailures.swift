@@ -1,0 +1,62 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import LoadingModel
+import NIOCore
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// What went wrong in a dial, address by address, and what it comes to in the end.
+struct DialFailures {
+    var lookups: [LoadError] = []
+    var attempts: [(address: SocketAddress, error: any Error)] = []
+
+    var areAllUnreachable: Bool {
+        !attempts.isEmpty && attempts.allSatisfy { [ENETUNREACH, ENETDOWN].contains(Self.code($0.error)) }
+    }
+
+    func error(for route: Route, hasNoNetwork: Bool) -> LoadError {
+        guard let last = attempts.last else {
+            // "Nobody could tell" says more than "this family has none".
+            return lookups.first { $0.kind != .cannotFindHost } ?? lookups.first
+                ?? LoadError(.cannotFindHost, "looking up \(route.host): it has no address")
+        }
+        let causes = attempts.prefix(4).map { "\(Self.name($0.address)): \(Self.reason($0.error))" }
+        let more = attempts.count > 4 ? ", and \(attempts.count - 4) more" : ""
+        let message = "connecting to \(route.host):\(route.port) at \(causes.joined(separator: ", "))\(more)"
+        let single = "connecting to \(Self.name(last.address)) (\(route.host):\(route.port)): \(Self.reason(last.error))"
+        return LoadError(kind(hasNoNetwork), attempts.count == 1 ? single : message, cause: last.error)
+    }
+
+    private func kind(_ hasNoNetwork: Bool) -> LoadError.Kind {
+        if areAllUnreachable && hasNoNetwork { return .notConnectedToInternet }
+        let isTimeout = attempts.allSatisfy { Self.code($0.error) == ETIMEDOUT }
+        return isTimeout ? .timedOut : .cannotConnectToHost
+    }
+
+    private static func code(_ error: any Error) -> CInt? {
+        if let error = error as? IOError { return error.errnoCode }
+        if case .connectTimeout = error as? ChannelError { return ETIMEDOUT }
+        return nil
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        guard let code = code(error), let text = strerror(code) else { return "\(error)" }
+        return String(cString: text).lowercased()
+    }
+
+    private static func name(_ address: SocketAddress) -> String {
+        let host = address.ipAddress ?? "\(address)"
+        let port = address.port.map { ":\($0)" } ?? ""
+        return host.contains(":") ? "[\(host)]\(port)" : "\(host)\(port)"
+    }
+}

@@ -1,0 +1,45 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+package import LoadingModel
+package import NIOCore
+
+/// A connection that stands: TCP connected, and for a secure route TLS agreed on and the server's certificate checked.
+package struct DialledChannel {
+    package let channel: any Channel
+    package let facts: ConnectionFacts
+}
+
+/// Opens connections: looks the host up, races its addresses as ``AddressRace`` decides, and secures the winner.
+///
+/// Not `Sendable`: it is confined to its loop.
+package final class Dialer {
+    let loop: any EventLoop
+    let tls: TLSSession
+    let resolver: any Resolver
+    let now: () -> Double
+
+    /// - Parameter now: Seconds since the reference date of `Date`, for the connection's facts.
+    package init(loop: any EventLoop, tls: TLSSession, resolver: any Resolver, now: @escaping () -> Double) {
+        self.loop = loop
+        self.tls = tls
+        self.resolver = resolver
+        self.now = now
+    }
+
+    /// Begins to open a connection. To be called on the loop.
+    ///
+    /// - Parameter completion: Called on the loop, exactly once unless the dial is cancelled, after this method returned, and within
+    ///   the event that decided it: a handler that it adds to the channel sees every byte.
+    package func dial(_ route: Route, completion: @escaping (Result<DialledChannel, LoadError>) -> Void) -> Dial {
+        loop.preconditionInEventLoop()
+        let dial = Dial(route, by: self, completion: completion)
+        dial.start()
+        return dial
+    }
+}

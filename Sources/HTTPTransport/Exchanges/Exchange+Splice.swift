@@ -1,0 +1,124 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPWire
+package import LoadingModel
+import NIOCore
+
+/// Large downloads in clear go from the socket into the file without passing through the process (``SplicePump``).
+extension Exchange {
+    /// Below this, setting a pump up costs more than it saves.
+    private static let spliceThreshold: Int64 = 4_194_304
+
+    /// What has come of a pump, as its callbacks report it.
+    private final class Run {
+        var moved: Int64 = 0
+        var end: SplicePump.End?
+    }
+
+    /// Whether the rest of the body is worth a pump, and may have one: in clear, of known length, and large.
+    package var maySplice: Bool {
+        guard case .length(let length) = framing, facts.tlsVersion == nil, connection != nil, !isOver else { return false }
+        return length - responseBodyBytes >= Self.spliceThreshold
+    }
+
+    /// Moves the rest of the body into a file, from where its writing stands.
+    ///
+    /// - Parameter progress: Told how many more bytes are in the file.
+    /// - Returns: false where the ordinary way must be taken; bytes may have been written by then.
+    package func splice(
+        into sink: FileSink, progress: (Int64) -> Void
+    ) async throws(LoadError) -> Bool {
+        guard case .length(let length) = framing, let connection, let channel = connection.beginBypass() else { return false }
+        isBypassed = true
+        while let piece = takeBuffered() {
+            try await sink.write(piece)
+            progress(Int64(piece.readableBytes))
+        }
+        try await sink.flush()
+        try control.check()
+        let run = Run()
+        let pump = SplicePump.start(
+            on: channel, into: sink, count: length - responseBodyBytes,
+            progress: { [control] moved in
+                run.moved = moved
+                control.markProgress(.now())
+                control.wake()
+            },
+            ended: { [control] end in
+                run.end = end
+                control.wake()
+            }
+        )
+        guard let pump else {
+            isBypassed = false
+            connection.endBypass(of: self, moved: 0)
+            updateReading()
+            return false
+        }
+        let end = await supervise(pump, run, progress)
+        try settle(end, on: connection, length)
+        return true
+    }
+
+    /// Waits for the pump, and passes on what the app wants of the load meanwhile.
+    private func supervise(_ pump: SplicePump, _ run: Run, _ progress: (Int64) -> Void) async -> SplicePump.End {
+        var told: Int64 = 0
+        var isPaused = false
+        while true {
+            if let end = run.end {
+                if end.moved > told { progress(end.moved - told) }
+                return end
+            }
+            if run.moved > told {
+                progress(run.moved - told)
+                told = run.moved
+            }
+            if control.failure != nil { pump.cancel() }
+            if control.isSuspended != isPaused {
+                isPaused = control.isSuspended
+                if isPaused { pump.pause() } else { pump.resume() }
+            }
+            await control.wait()
+        }
+    }
+
+    private func settle(_ end: SplicePump.End, on connection: HTTP1Connection, _ length: Int64) throws(LoadError) {
+        switch end {
+        case .finished(let moved):
+            connection.endBypass(of: self, moved: moved)
+        case .cancelled:
+            cancel()
+            try control.check()
+            throw .cancelled
+        case .peerClosed:
+            cancel()
+            throw LoadError(
+                .connectionLost,
+                "receiving the response: the server closed the connection after \(responseBodyBytes + end.moved) of \(length) bytes"
+            )
+        case .socketFailed(_, let error):
+            cancel()
+            throw LoadError(.connectionLost, "receiving the response: \(error)", cause: error)
+        case .fileFailed(_, let error):
+            cancel()
+            throw error
+        }
+    }
+}
+
+extension SplicePump.End {
+    /// The bytes that are in the file.
+    fileprivate var moved: Int64 {
+        switch self {
+        case .finished(let moved), .peerClosed(let moved), .cancelled(let moved), .socketFailed(let moved, _),
+            .fileFailed(let moved, _):
+            moved
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+package import LoadingModel
+package import NIOCore
+
+/// One request and its response, as a load sees them, whatever the HTTP version that carries them.
+///
+/// The load takes ``ExchangeEvent``s until the head of the final response, then body pieces until nil. Bytes that the load does not
+/// take stay here up to ``Exchange/highWaterMark``; beyond it, and while the task is suspended, the socket is not read, so the peer
+/// stops sending. Letting go of an exchange before its end must go through ``cancel()``: on the wire, an HTTP/1 connection is then
+/// closed, since what is still to come cannot be told from the answer to another request.
+///
+/// Confined to the session's event loop.
+package final class Exchange {
+    /// What comes before the body.
+    package enum Event {
+        case informational(ResponseHead)
+        /// Body bytes of the request were handed to the kernel since the last event.
+        case sent(bytes: Int64)
+        case head(ResponseHead)
+    }
+
+    /// Bytes of body that may wait here before the socket is left alone (four reads of a fast download).
+    static let highWaterMark = 1_048_576
+    static let lowWaterMark = 262_144
+    /// 1xx responses before the final one; no server has reason to send more (A13 of the hostile inputs).
+    static let maximumInformationalResponses = 100
+
+    package let control: LoadControl
+    package let facts: ConnectionFacts
+    package let isReused: Bool
+    /// Whether the load wants ``Event/informational(_:)`` and ``Event/sent(bytes:)``.
+    package var reportsProgress = false
+
+    package internal(set) var head: ResponseHead?
+    package internal(set) var framing: ResponseParser.Framing = .none
+    package internal(set) var trailers: HeaderBlock?
+    package internal(set) var requestStart: NIODeadline
+    package internal(set) var requestEnd: NIODeadline?
+    package internal(set) var responseStart: NIODeadline?
+    package internal(set) var responseEnd: NIODeadline?
+    package internal(set) var requestHeaderBytes = 0
+    package internal(set) var requestBodyBytes: Int64 = 0
+    package internal(set) var responseHeaderBytes: Int64 = 0
+    package internal(set) var responseBodyBytes: Int64 = 0
+    /// Whether any byte of a response has arrived: what decides whether the request may be sent again.
+    package internal(set) var hasReceivedBytes = false
+
+    weak var connection: HTTP1Connection?
+    private var queue = BodyQueue()
+    private var informational: [ResponseHead] = []
+    private var informationalCount = 0
+    private var untoldSentBytes: Int64 = 0
+    private var isComplete = false
+    private var failure: LoadError?
+    private(set) var wantsReading = true
+    /// The body goes past this process, which must not read it meanwhile.
+    var isBypassed = false
+
+    init(control: LoadControl, connection: HTTP1Connection, isReused: Bool, now: NIODeadline) {
+        self.control = control
+        self.connection = connection
+        self.isReused = isReused
+        facts = connection.facts
+        requestStart = now
+    }
+
+    // MARK: The load's side
+
+    /// The next thing that happens before the body; the last is `.head`.
+    package func nextEvent() async throws(LoadError) -> Event {
+        while true {
+            try control.check()
+            if !control.isSuspended {
+                if untoldSentBytes > 0 {
+                    defer { untoldSentBytes = 0 }
+                    return .sent(bytes: untoldSentBytes)
+                }
+                if !informational.isEmpty { return .informational(informational.removeFirst()) }
+                if let head { return .head(head) }
+                if let failure { throw failure }
+            }
+            await control.wait()
+        }
+    }
+
+    /// The next piece of the body as it was on the wire, or nil at its end. Failures come after every byte that arrived before them.
+    package func next() async throws(LoadError) -> ByteBuffer? {
+        while true {
+            try control.check()
+            if !control.isSuspended {
+                if let piece = queue.popFirst() {
+                    updateReading()
+                    return piece
+                }
+                if isComplete { return nil }
+                if let failure { throw failure }
+            }
+            await control.wait()
+        }
+    }
+
+    /// Whether the whole body is here already; then taking it will not wait.
+    package var hasWholeBody: Bool { isComplete }
+
+    /// What has arrived already, without waiting.
+    func takeBuffered() -> ByteBuffer? { queue.popFirst() }
+
+    var isOver: Bool { isComplete || failure != nil }
+
+    /// Bytes of the request's body that were sent and not yet told.
+    package func takeSentBytes() -> Int64 {
+        defer { untoldSentBytes = 0 }
+        return untoldSentBytes
+    }
+
+    /// Lets go of the exchange. Harmless once it is complete.
+    package func cancel() {
+        guard !isComplete, failure == nil else { return }
+        failure = .cancelled
+        queue.removeAll()
+        connection?.abandon(self)
+    }
+
+    // MARK: The connection's side
+
+    func receivedInformational(_ head: ResponseHead) -> Bool {
+        informationalCount += 1
+        guard informationalCount <= Self.maximumInformationalResponses else { return false }
+        if reportsProgress { informational.append(head) }
+        return true
+    }
+
+    func received(_ piece: ByteBuffer) {
+        queue.append(piece)
+        updateReading()
+    }
+
+    func sent(_ bytes: Int64) {
+        requestBodyBytes += bytes
+        guard reportsProgress else { return }
+        untoldSentBytes += bytes
+        control.wake()
+    }
+
+    func complete() { isComplete = true }
+
+    func fail(_ error: LoadError) {
+        guard !isComplete, failure == nil else { return }
+        failure = error
+        control.wake()
+    }
+
+    /// Sets whether the socket is to be read, with the distance between the two marks as hysteresis.
+    package func updateReading() {
+        guard !isBypassed else { return }
+        let wants: Bool
+        if control.isSuspended {
+            wants = false
+        } else if wantsReading {
+            wants = queue.byteCount < Self.highWaterMark
+        } else {
+            wants = queue.byteCount <= Self.lowWaterMark
+        }
+        wantsReading = wants
+        connection?.setReading(wants)
+    }
+}

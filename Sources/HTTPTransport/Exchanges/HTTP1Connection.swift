@@ -1,0 +1,327 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+package import LoadingModel
+package import NIOCore
+import NIOSSL
+
+/// Carries one exchange after another over an HTTP/1.1 connection (RFC 9112): serialiser, parser and exchange in one handler.
+///
+/// There are no message parts in the pipeline and no strings for fields: bytes come in, ``ResponseParser`` finds the head in them,
+/// and body bytes go to the ``Exchange`` as slices of what was read.
+///
+/// Confined to the channel's event loop, which is the session's.
+package final class HTTP1Connection: ChannelInboundHandler {
+    package typealias InboundIn = ByteBuffer
+    package typealias OutboundOut = ByteBuffer
+
+    package let facts: ConnectionFacts
+    /// Told when an exchange is over, and when the connection is.
+    weak var pool: ConnectionPool?
+    let id: Int
+
+    private var context: ChannelHandlerContext?
+    private var parser = ResponseParser()
+    private var exchange: Exchange?
+    private var pump: RequestBodyPump?
+    private var outgoing = ByteBuffer()
+    private var requestIsComplete = true
+    private var exchangesServed = 0
+    private var isClosing = false
+    private var transportError: (any Error)?
+    private var isReading = true
+    /// The body of the exchange goes past this handler; the end of the channel says nothing about it.
+    private var isBypassed = false
+
+    init(id: Int, facts: ConnectionFacts) {
+        self.id = id
+        self.facts = facts
+    }
+
+    // MARK: Sending
+
+    /// Starts an exchange; the connection must be leased, and free. Nothing is written when the head is refused.
+    package func begin(
+        _ head: RequestHead, body: OutgoingBody, expectsContinue: Bool, control: LoadControl
+    ) throws(LoadError) -> Exchange {
+        let now = NIODeadline.now()
+        let exchange = Exchange(control: control, connection: self, isReused: exchangesServed > 0, now: now)
+        guard let context, !isClosing, self.exchange == nil else {
+            throw LoadError(.connectionLost, "the connection was closed before the request could be sent")
+        }
+        outgoing.clear(minimumCapacity: RequestSerializer.encodedLength(of: head))
+        do {
+            let written = try outgoing.writeWithUnsafeMutableBytes(minimumWritableBytes: RequestSerializer.encodedLength(of: head)) {
+                try RequestSerializer.encode(head, into: $0)
+            }
+            exchange.requestHeaderBytes = written
+        } catch {
+            throw LoadError(.badURL, "the request cannot be sent: \(error)", cause: error)
+        }
+        exchangesServed += 1
+        self.exchange = exchange
+        parser.begin(head.method == "HEAD" ? .head : head.method == "CONNECT" ? .connect : .other)
+        control.markProgress(now)
+        exchange.updateReading()
+        switch body {
+        case .none:
+            requestIsComplete = true
+            exchange.requestEnd = now
+            context.writeAndFlush(wrapOutboundOut(outgoing), promise: nil)
+        default:
+            requestIsComplete = false
+            let pump = RequestBodyPump(body: body, exchange: exchange, context: context, connection: self)
+            self.pump = pump
+            pump.start(after: outgoing, waitingForContinue: expectsContinue)
+        }
+        return exchange
+    }
+
+    /// The request's body went out entirely.
+    func requestBodyCompleted(_ exchange: Exchange) {
+        guard self.exchange === exchange else { return }
+        requestIsComplete = true
+        exchange.requestEnd = .now()
+        pump = nil
+        finishIfComplete()
+    }
+
+    /// The request's body could not be had.
+    func requestBodyFailed(_ error: LoadError, _ exchange: Exchange) {
+        guard self.exchange === exchange else { return }
+        exchange.fail(error)
+        end(exchange, reusable: false)
+    }
+
+    func abandon(_ exchange: Exchange) {
+        guard self.exchange === exchange else { return }
+        end(exchange, reusable: false)
+    }
+
+    func setReading(_ reads: Bool) {
+        guard reads != isReading, let context else { return }
+        isReading = reads
+        // The option is known to every channel we make, and set in place on the loop.
+        try? context.channel.syncOptions?.setOption(.autoRead, value: reads)
+    }
+
+    /// Stops reading, and lends the channel to whoever takes the body from its socket; nil where the exchange is over.
+    func beginBypass() -> (any Channel)? {
+        guard let context, exchange != nil, !isClosing else { return nil }
+        setReading(false)
+        isBypassed = true
+        return context.channel
+    }
+
+    /// So many bytes of the body went past; the exchange goes on here.
+    func endBypass(of exchange: Exchange, moved: Int64) {
+        isBypassed = false
+        guard self.exchange === exchange else { return }
+        parser.skip(moved)
+        exchange.responseBodyBytes += moved
+        do {
+            _ = try parse(ByteBuffer(), for: exchange)
+            if parser.isIdle { finishIfComplete() } else if context == nil { fail(exchange, with: try unfinished()) }
+        } catch {
+            fail(exchange, with: error)
+        }
+    }
+
+    /// Why a message that is not over cannot go on.
+    private func unfinished() throws(ResponseParser.Failure) -> ResponseParser.Failure {
+        _ = try parser.finish()
+        return .closedInBody
+    }
+
+    /// Closes an idle connection.
+    func close() {
+        isClosing = true
+        context?.close(promise: nil)
+    }
+
+    var channelIsActive: Bool { !isClosing && (context?.channel.isActive ?? false) }
+
+    // MARK: ChannelInboundHandler
+
+    package func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    package func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        pump?.stop()
+        pump = nil
+    }
+
+    package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let buffer = unwrapInboundIn(data)
+        guard let exchange else {
+            // Nobody asked (A16): what comes now must not be taken for the answer to the next request.
+            close()
+            return
+        }
+        let now = NIODeadline.now()
+        exchange.control.markProgress(now)
+        exchange.hasReceivedBytes = true
+        if exchange.responseStart == nil { exchange.responseStart = now }
+        do {
+            let consumed = try parse(buffer, for: exchange)
+            if self.exchange == nil || parser.isIdle, consumed < buffer.readableBytes { isClosing = true }
+        } catch {
+            fail(exchange, with: error)
+            return
+        }
+        if parser.isIdle, self.exchange === exchange { finishIfComplete() }
+    }
+
+    package func channelReadComplete(context: ChannelHandlerContext) {
+        exchange?.control.wake()
+        context.fireChannelReadComplete()
+    }
+
+    package func channelWritabilityChanged(context: ChannelHandlerContext) {
+        pump?.writabilityChanged()
+        context.fireChannelWritabilityChanged()
+    }
+
+    package func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // A peer that closes without close_notify may have been cut off; only the framing can tell (RFC 9112, section 9.8).
+        if let error = error as? NIOSSLError, case .uncleanShutdown = error {
+            transportError = error
+            return
+        }
+        transportError = transportError ?? error
+        context.close(promise: nil)
+    }
+
+    package func channelInactive(context: ChannelHandlerContext) {
+        isClosing = true
+        if let exchange, !isBypassed {
+            do {
+                if let event = try parser.finish() { handle(event, of: ByteBuffer(), for: exchange) }
+                end(exchange, reusable: false)
+            } catch {
+                fail(exchange, with: error)
+            }
+        }
+        pool?.connectionClosed(self)
+        context.fireChannelInactive()
+    }
+
+    // MARK: Receiving
+
+    /// Runs the parser over what was read, and says how much of it belonged to this exchange.
+    private func parse(_ buffer: ByteBuffer, for exchange: Exchange) throws(ResponseParser.Failure) -> Int {
+        var offset = 0
+        let failure = buffer.withUnsafeReadableBytes { bytes -> ResponseParser.Failure? in
+            do throws(ResponseParser.Failure) {
+                while self.exchange === exchange, let event = try parser.next(bytes, &offset) {
+                    handle(event, of: buffer, for: exchange)
+                    if parser.isIdle { break }
+                }
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let failure { throw failure }
+        return offset
+    }
+
+    private func handle(_ event: ResponseParser.Event, of buffer: ByteBuffer, for exchange: Exchange) {
+        switch event {
+        case .informational(let head):
+            receivedInformational(head, for: exchange)
+        case .head(let head, let framing):
+            exchange.head = head
+            exchange.framing = framing
+            exchange.responseHeaderBytes = parser.headerBytesReceived
+            pump?.receivedFinalHead(status: head.status)
+        case .body(let range):
+            guard let piece = buffer.getSlice(at: buffer.readerIndex + range.lowerBound, length: range.count) else { return }
+            exchange.responseBodyBytes += Int64(range.count)
+            exchange.received(piece)
+        case .end(let trailers):
+            exchange.trailers = trailers
+            exchange.responseEnd = .now()
+        }
+    }
+
+    private func receivedInformational(_ head: ResponseHead, for exchange: Exchange) {
+        guard head.status != 101 else {
+            return fail(exchange, LoadError(.badServerResponse, "the server switched protocols without being asked (101)"))
+        }
+        guard exchange.receivedInformational(head) else {
+            return fail(
+                exchange,
+                LoadError(
+                    .badServerResponse,
+                    "the server sent more than \(Exchange.maximumInformationalResponses) informational responses and no final one"
+                )
+            )
+        }
+        if head.status == 100 { pump?.receivedContinue() }
+    }
+
+    /// Ends the exchange once both directions are done.
+    private func finishIfComplete() {
+        guard let exchange, parser.isIdle else { return }
+        if !requestIsComplete {
+            // The whole answer is here while the request is still being sent. An answer that refuses stops the sending; any other waits for it.
+            guard let pump, pump.isStopped else { return }
+        }
+        end(exchange, reusable: requestIsComplete && parser.mayReuseConnection && !isClosing)
+    }
+
+    /// The exchange is over, one way or the other; the connection goes back to the pool or is closed.
+    private func end(_ exchange: Exchange, reusable: Bool) {
+        self.exchange = nil
+        pump?.stop()
+        pump = nil
+        if parser.isIdle, exchange.head != nil { exchange.complete() }
+        exchange.connection = nil
+        exchange.control.wake()
+        let reusable = reusable && channelIsActive
+        if reusable { setReading(true) } else { isClosing = true }
+        pool?.exchangeEnded(on: self, reusable: reusable, keepAlive: reusable ? exchange.head.flatMap(Self.keepAlive) : nil)
+        if !reusable { context?.close(promise: nil) }
+    }
+
+    private func fail(_ exchange: Exchange, with failure: ResponseParser.Failure) {
+        let kind: LoadError.Kind =
+            switch failure.category {
+            case .badServerResponse: .badServerResponse
+            case .cannotParseResponse: .cannotParseResponse
+            case .tooLarge: .dataLengthExceedsMaximum
+            case .connectionLost: .connectionLost
+            }
+        var message = "receiving the response from \(peer): \(failure.message)"
+        if let transportError { message += " (\(transportError))" }
+        fail(exchange, LoadError(kind, message, cause: transportError ?? failure))
+    }
+
+    private func fail(_ exchange: Exchange, _ error: LoadError) {
+        exchange.fail(error)
+        if self.exchange === exchange { end(exchange, reusable: false) }
+    }
+
+    private var peer: String {
+        guard let address = facts.remoteAddress else { return "the server" }
+        return "\(address):\(facts.remotePort ?? 0)"
+    }
+
+    /// The nanoseconds for which the server says it keeps an idle connection, as in `Keep-Alive: timeout=5`.
+    private static func keepAlive(_ head: ResponseHead) -> Int64? {
+        guard let value = head.headers.first("Keep-Alive") else { return nil }
+        for parameter in value.split(whereSeparator: { $0 == "," || $0 == " " }) where parameter.hasPrefix("timeout=") {
+            guard let seconds = Int64(parameter.dropFirst("timeout=".count)), 0..<86_400 ~= seconds else { return nil }
+            return seconds * 1_000_000_000
+        }
+        return nil
+    }
+}

@@ -1,0 +1,30 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+package import LoadingModel
+
+/// A request's body, ready to be sent once.
+package enum OutgoingBody {
+    case none
+    case data(Data)
+    case file(FileSource)
+    /// Sent with the chunked coding when `length` is nil.
+    case stream(any BodyStream, length: Int64?)
+
+    /// Its length in bytes: nil without a body, -1 where it is not known before the end.
+    package var length: Int64? {
+        switch self {
+        case .none: nil
+        case .data(let data): Int64(data.count)
+        case .file(let source): source.length
+        case .stream(_, let length): length ?? -1
+        }
+    }
+}

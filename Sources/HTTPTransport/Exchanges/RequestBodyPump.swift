@@ -1,0 +1,233 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// Sends the body of one request, as fast as the peer takes it and no faster.
+///
+/// It runs beside the load, on callbacks of the channel: the response may come at any time (RFC 9112, section 9.5 and RFC 9110,
+/// section 10.1.1), and an answer that refuses stops it. A body of known length is sent as it is, any other with the chunked coding.
+///
+/// Confined to the channel's event loop.
+final class RequestBodyPump {
+    private enum State {
+        /// Nothing of the body is sent before 100 (Continue), a final response, or the end of patience.
+        case waitingForContinue
+        case sending
+        case stopped
+    }
+
+    private static let pieceSize = 262_144
+    /// What sendfile(2) is asked for at once; progress and cancellation are seen in between.
+    private static let regionSize = 1_048_576
+    /// What curl waits for 100 (Continue).
+    private static let patience = TimeAmount.seconds(1)
+
+    private let body: OutgoingBody
+    private let isChunked: Bool
+    private let exchange: Exchange
+    private let context: ChannelHandlerContext
+    private unowned let connection: HTTP1Connection
+    private var state = State.sending
+    /// Bytes of the body taken from its source.
+    private var taken: Int64 = 0
+    private var isAtEnd = false
+    private var isFetching = false
+    private var writesInFlight = 0
+    private var patienceTimer: Scheduled<Void>?
+
+    init(body: OutgoingBody, exchange: Exchange, context: ChannelHandlerContext, connection: HTTP1Connection) {
+        self.body = body
+        isChunked = (body.length ?? 0) < 0
+        self.exchange = exchange
+        self.context = context
+        self.connection = connection
+    }
+
+    var isStopped: Bool { if case .stopped = state { true } else { false } }
+
+    /// Writes the head, and the body as far as the peer takes it.
+    func start(after head: ByteBuffer, waitingForContinue waits: Bool) {
+        guard waits else {
+            context.write(wrap(head), promise: nil)
+            sendMore()
+            context.flush()
+            return
+        }
+        state = .waitingForContinue
+        context.writeAndFlush(wrap(head), promise: nil)
+        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+        patienceTimer = context.eventLoop.scheduleTask(in: Self.patience) { bound.value.receivedContinue() }
+    }
+
+    func receivedContinue() {
+        guard case .waitingForContinue = state else { return }
+        patienceTimer?.cancel()
+        state = .sending
+        sendMore()
+        context.flush()
+    }
+
+    /// A final response came before the body was out: one that refuses, or that did not wait for the body, ends the sending.
+    func receivedFinalHead(status: Int) {
+        switch state {
+        case .waitingForContinue: stop()
+        case .sending where status >= 300: stop()
+        case .sending, .stopped: break
+        }
+    }
+
+    func writabilityChanged() {
+        guard case .sending = state, context.channel.isWritable else { return }
+        sendMore()
+        context.flush()
+    }
+
+    func stop() {
+        guard !isStopped else { return }
+        state = .stopped
+        patienceTimer?.cancel()
+        if case .stream(let stream, _) = body { stream.close() }
+    }
+
+    // MARK: Sending
+
+    private func sendMore() {
+        switch body {
+        case .none: finish()
+        case .data(let data): sendData(data)
+        case .file(let source): sendFile(source)
+        case .stream(let stream, let length): fetch(from: stream, length: length)
+        }
+    }
+
+    private func sendData(_ data: Data) {
+        while case .sending = state, !isAtEnd, context.channel.isWritable {
+            let start = data.startIndex + Int(taken)
+            let end = min(start + Self.pieceSize, data.endIndex)
+            write(data[start..<end])
+            if end == data.endIndex { finish() }
+        }
+    }
+
+    private func sendFile(_ source: FileSource) {
+        while case .sending = state, !isAtEnd, !isFetching, context.channel.isWritable, writesInFlight < 2 {
+            let remaining = source.length - taken
+            guard remaining > 0 else { return finish() }
+            if source.usesSendfile {
+                let count = Int(min(remaining, Int64(Self.regionSize)))
+                do {
+                    let region = try source.region(offset: taken, count: count)
+                    taken += Int64(count)
+                    write(NIOAny(region), counting: count)
+                } catch {
+                    return fail(error)
+                }
+            } else {
+                fetch(from: source, count: Int(min(remaining, Int64(Self.pieceSize))))
+            }
+        }
+    }
+
+    private func fetch(from source: FileSource, count: Int) {
+        isFetching = true
+        source.read(offset: taken, count: count, on: context.eventLoop) { [self] result in
+            isFetching = false
+            guard case .sending = state else { return }
+            switch result {
+            case .success(let buffer):
+                taken += Int64(buffer.readableBytes)
+                write(wrap(buffer), counting: buffer.readableBytes)
+                sendMore()
+                context.flush()
+            case .failure(let error):
+                fail(error)
+            }
+        }
+    }
+
+    private func fetch(from stream: any BodyStream, length: Int64?) {
+        guard case .sending = state, !isAtEnd, !isFetching, context.channel.isWritable else { return }
+        isFetching = true
+        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+        stream.read(upTo: Self.pieceSize / 4) { result in
+            bound.eventLoop.execute { bound.value.fetched(result, length: length) }
+        }
+    }
+
+    private func fetched(_ result: Result<Data, any Error>, length: Int64?) {
+        isFetching = false
+        guard case .sending = state else { return }
+        switch result {
+        case .success(let data) where data.isEmpty:
+            guard length == nil || length == taken else {
+                return fail(LoadError(.requestBodyStreamExhausted, "the body stream ended after \(taken) of \(length ?? 0) bytes"))
+            }
+            finish()
+        case .success(let data):
+            if let length, taken + Int64(data.count) > length {
+                return fail(LoadError(.requestBodyStreamExhausted, "the body stream has more than the \(length) bytes announced"))
+            }
+            write(data)
+            sendMore()
+        case .failure(let error):
+            return fail(LoadError(.application, "reading the body stream failed: \(error)", cause: error))
+        }
+        context.flush()
+    }
+
+    private func write(_ data: Data) {
+        taken += Int64(data.count)
+        var buffer = context.channel.allocator.buffer(capacity: data.count + 16)
+        if isChunked {
+            guard !data.isEmpty else { return }
+            buffer.writeBytes(ChunkedBody.frameHead(length: data.count))
+        }
+        data.withUnsafeBytes { _ = buffer.writeBytes($0) }
+        if isChunked { buffer.writeBytes(ChunkedBody.frameTail) }
+        write(wrap(buffer), counting: data.count)
+    }
+
+    private func write(_ bytes: NIOAny, counting count: Int) {
+        writesInFlight += 1
+        let promise = context.eventLoop.makePromise(of: Void.self)
+        promise.futureResult.assumeIsolated().whenSuccess { [self] in
+            writesInFlight -= 1
+            exchange.control.markProgress(.now())
+            exchange.sent(Int64(count))
+            if isAtEnd, writesInFlight == 0 {
+                connection.requestBodyCompleted(exchange)
+            } else if case .file = body {
+                writabilityChanged()
+            }
+        }
+        context.write(bytes, promise: promise)
+    }
+
+    private func finish() {
+        guard !isAtEnd else { return }
+        isAtEnd = true
+        if isChunked {
+            var last = context.channel.allocator.buffer(capacity: 8)
+            last.writeBytes(ChunkedBody.lastChunk)
+            write(wrap(last), counting: 0)
+        } else if writesInFlight == 0 {
+            write(wrap(ByteBuffer()), counting: 0)
+        }
+    }
+
+    private func fail(_ error: LoadError) {
+        stop()
+        connection.requestBodyFailed(error, exchange)
+    }
+
+    private func wrap(_ buffer: ByteBuffer) -> NIOAny { NIOAny(buffer) }
+}

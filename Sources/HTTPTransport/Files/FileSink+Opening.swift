@@ -1,0 +1,94 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CLoadingSystem
+import Glibc
+package import LoadingModel
+import NIOCore
+
+extension FileSink {
+    /// The most that is reserved on a server's word for the length; the rest is reserved as it is written.
+    private static let preallocationLimit: Int64 = 1 << 30
+    private static let nameAttempts = 100
+    private static let nameCharacters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+
+    /// Makes a fresh file that nobody could have planted, readable by its owner only, with a name that nobody can guess.
+    ///
+    /// - Parameter expectedLength: What the server announced, where it did: blocks are reserved for it, so that a full disk is found out
+    ///   before the download.
+    package static func create(in directory: String, expectedLength: Int64? = nil) async throws(LoadError) -> FileSink {
+        try await FileWork.run { () throws(LoadError) in try createNow(in: directory, expectedLength: expectedLength) }
+    }
+
+    /// Goes on with a file that ``keep()`` left, if it is still what it was: a regular file of ours with the length it had.
+    package static func reopen(path: String, length: Int64, expectedLength: Int64? = nil) async throws(LoadError) -> FileSink {
+        try await FileWork.run { () throws(LoadError) in
+            try reopenNow(path: path, length: length, expectedLength: expectedLength)
+        }
+    }
+
+    private static func createNow(in directory: String, expectedLength: Int64?) throws(LoadError) -> FileSink {
+        for _ in 0..<nameAttempts {
+            let path = directory + (directory.hasSuffix("/") ? "" : "/") + freshName()
+            let descriptor = cls_create_private_file(path)
+            if descriptor >= 0 { return try opened(descriptor, path, written: 0, expectedLength, isFresh: true) }
+            let error = SystemFailure(descriptor)
+            guard error.code == SystemFailure.exists else {
+                throw LoadError(.cannotCreateFile, "creating a file in \(directory): \(error)", cause: error)
+            }
+        }
+        throw LoadError(.cannotCreateFile, "creating a file in \(directory): no free name")
+    }
+
+    private static func reopenNow(path: String, length: Int64, expectedLength: Int64?) throws(LoadError) -> FileSink {
+        let descriptor = cls_open_existing_file(path)
+        guard descriptor >= 0 else {
+            let error = SystemFailure(descriptor)
+            throw LoadError(.cannotOpenFile, "opening \(path): \(error)", cause: error)
+        }
+        var facts = cls_file_facts()
+        guard cls_file_facts(descriptor, &facts) == 0, facts.kind == 1, facts.owner == geteuid(), facts.link_count == 1,
+            facts.size == length, cls_seek_to(descriptor, length) == length
+        else {
+            _ = cls_close(descriptor)
+            throw LoadError(.cannotOpenFile, "opening \(path): not the file of \(length) bytes that was left there")
+        }
+        return try opened(descriptor, path, written: length, expectedLength, isFresh: false)
+    }
+
+    private static func opened(
+        _ descriptor: CInt,
+        _ path: String,
+        written: Int64,
+        _ expectedLength: Int64?,
+        isFresh: Bool
+    ) throws(LoadError) -> FileSink {
+        guard let expectedLength, expectedLength - written > batchSize else {
+            return FileSink(path: path, descriptor: descriptor, written: written)
+        }
+        let status = cls_preallocate(descriptor, written + min(expectedLength - written, preallocationLimit))
+        switch -status {
+        case SystemFailure.noSpace, SystemFailure.overQuota, SystemFailure.inputOutput:
+            _ = cls_truncate(descriptor, written)
+            _ = cls_close(descriptor)
+            // What a resume left may still be of use when there is space again.
+            if isFresh { _ = cls_unlink(path) }
+            throw writingFailed(path, status)
+        default:
+            // Reserving is a favour that not every file system does.
+            return FileSink(path: path, descriptor: descriptor, written: written, isPreallocated: status == 0)
+        }
+    }
+
+    private static func freshName() -> String {
+        var generator = SystemRandomNumberGenerator()
+        let letters = (0..<6).map { _ in nameCharacters[Int.random(in: nameCharacters.indices, using: &generator)] }
+        return "CFNetworkDownload_\(String(letters)).tmp"
+    }
+}

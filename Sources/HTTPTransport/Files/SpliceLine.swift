@@ -1,0 +1,111 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CLoadingSystem
+import LoadingModel
+import NIOCore
+import Synchronization
+
+/// The way from a socket through a pipe into a file, one piece at a time. Where the kernel cannot splice, it copies.
+///
+/// Made on the event loop, then used and closed by the pump's thread alone.
+final class SpliceLine: Sendable {
+    enum Outcome {
+        case moved(Int64)
+        case nothingThere
+        case over
+        case socketFailed(SystemFailure)
+        case fileFailed(LoadError)
+    }
+
+    /// What an ordinary user may have (pipe-max-size).
+    private static let pipeCapacity: Int64 = 1 << 20
+
+    /// A descriptor of our own, so that nothing happens to it when the channel is closed.
+    let socket: CInt
+    private let sink: FileSink
+    private let pipeIn: CInt
+    private let pipeOut: CInt
+    private let capacity: Int64
+    private let copies = Atomic<Bool>(false)
+
+    init?(channel: any Channel, sink: FileSink) {
+        let duplicate = try? channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+            cls_duplicate($0)
+        }
+        guard let socket = duplicate.flatMap({ $0 }), socket >= 0 else { return nil }
+        var ends: [CInt] = [-1, -1]
+        let capacity = cls_pipe(&ends, Self.pipeCapacity)
+        guard capacity > 0 else {
+            _ = cls_close(socket)
+            return nil
+        }
+        self.socket = socket
+        self.sink = sink
+        self.capacity = capacity
+        pipeOut = ends[0]
+        pipeIn = ends[1]
+    }
+
+    func close() {
+        _ = cls_close(socket)
+        _ = cls_close(pipeIn)
+        _ = cls_close(pipeOut)
+    }
+
+    func move(upTo limit: Int64) -> Outcome {
+        let count = Int(min(limit, capacity))
+        if copies.load(ordering: .relaxed) { return copy(upTo: count) }
+        let taken = cls_splice_in(socket, pipeIn, count)
+        guard taken > 0 else {
+            if SystemFailure(CInt(taken)).code == SystemFailure.invalid {
+                copies.store(true, ordering: .relaxed)
+                return copy(upTo: count)
+            }
+            return outcome(ofTaking: taken)
+        }
+        let put = cls_splice_out(pipeOut, sink.descriptor, Int(taken))
+        if put == taken { return noted(taken) }
+        guard SystemFailure(CInt(put)).code == SystemFailure.invalid else { return .fileFailed(writingFailed(CInt(put))) }
+        // This file system takes no pipe: fetch what is in it.
+        copies.store(true, ordering: .relaxed)
+        return write(count: Int(taken)) { target in cls_pipe_read(pipeOut, target, Int(taken)) }
+    }
+
+    private func copy(upTo count: Int) -> Outcome {
+        write(count: count) { target in cls_receive(socket, target, count) }
+    }
+
+    private func write(count: Int, _ fill: (UnsafeMutableRawPointer?) -> Int64) -> Outcome {
+        var buffer = ByteBufferAllocator().buffer(capacity: count)
+        var taken: Int64 = 0
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { room in
+            taken = fill(room.baseAddress)
+            return max(0, Int(taken))
+        }
+        guard taken > 0 else { return outcome(ofTaking: taken) }
+        let (status, _) = DescriptorWriter.write([buffer], to: sink.descriptor)
+        return status < 0 ? .fileFailed(writingFailed(status)) : noted(taken)
+    }
+
+    private func outcome(ofTaking status: Int64) -> Outcome {
+        if status == 0 { return .over }
+        let error = SystemFailure(CInt(status))
+        return error.code == SystemFailure.wouldBlock ? .nothingThere : .socketFailed(error)
+    }
+
+    private func noted(_ count: Int64) -> Outcome {
+        sink.advance(by: count)
+        return .moved(count)
+    }
+
+    private func writingFailed(_ status: CInt) -> LoadError {
+        FileSink.writingFailed(sink.path, status)
+    }
+}

@@ -1,0 +1,201 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CLoadingSystem
+package import LoadingModel
+package import NIOCore
+import NIOPosix
+import Synchronization
+
+/// Moves a body in clear from its socket into a file without the bytes ever entering the process (splice(2)).
+///
+/// It runs on a thread of its own and borrows the socket from NIO: meanwhile the channel reads nothing. Should the peer close its side,
+/// NIO closes the channel without taking the bytes that are still in the socket, which the pump reads to the end from a descriptor of its
+/// own. So ``End`` alone says how the body ended; the channel becoming inactive before that says nothing, except that the connection
+/// cannot be used again.
+package final class SplicePump: Sendable {
+    /// How it ended, and the bytes that are in the file.
+    package enum End: Sendable {
+        case finished(Int64)
+        /// The peer closed its side before all bytes were there.
+        case peerClosed(Int64)
+        case cancelled(Int64)
+        case socketFailed(Int64, SystemFailure)
+        case fileFailed(Int64, LoadError)
+    }
+
+    /// More downloads than that at a time go the ordinary way.
+    package static let maximumPumps = 8
+
+    private static let running = Atomic<Int>(0)
+    private static let threads: NIOThreadPool = {
+        let threads = NIOThreadPool(numberOfThreads: maximumPumps)
+        threads.start()
+        return threads
+    }()
+
+    private enum Wish: UInt8, AtomicRepresentable {
+        case run, pause, cancel
+    }
+
+    private struct Listener {
+        var progress: (Int64) -> Void
+        var ended: (End) -> Void
+    }
+
+    private let wish = Atomic<Wish>(.run)
+    private let moved = Atomic<Int64>(0)
+    private let event: CInt
+    private let channel: any Channel
+    private let listener: NIOLoopBoundBox<Listener?>
+
+    private init(event: CInt, channel: any Channel, listener: Listener) {
+        self.event = event
+        self.channel = channel
+        self.listener = NIOLoopBoundBox(listener, eventLoop: channel.eventLoop)
+    }
+
+    deinit { _ = cls_close(event) }
+
+    /// Starts moving exactly `count` bytes; nil when the ordinary way must be taken instead.
+    ///
+    /// Call it on the channel's event loop but not from within `channelRead`, with automatic reading off and no read pending, and with
+    /// the sink flushed. Until `ended` is called, write nothing to the sink and do not end it.
+    ///
+    /// - Parameters:
+    ///   - progress: Told on the loop how many bytes are in the file, every 8 MiB or 50 ms while there is news.
+    ///   - ended: Told once, on the loop.
+    package static func start(
+        on channel: any Channel,
+        into sink: FileSink,
+        count: Int64,
+        progress: @escaping (Int64) -> Void,
+        ended: @escaping (End) -> Void
+    ) -> SplicePump? {
+        channel.eventLoop.assertInEventLoop()
+        guard running.wrappingAdd(1, ordering: .relaxed).newValue <= maximumPumps else {
+            running.wrappingSubtract(1, ordering: .relaxed)
+            return nil
+        }
+        guard let line = SpliceLine(channel: channel, sink: sink) else {
+            running.wrappingSubtract(1, ordering: .relaxed)
+            return nil
+        }
+        let event = cls_event()
+        guard event >= 0 else {
+            line.close()
+            running.wrappingSubtract(1, ordering: .relaxed)
+            return nil
+        }
+        let pump = SplicePump(event: event, channel: channel, listener: Listener(progress: progress, ended: ended))
+        let intake = ClosedIntake.close(on: channel)
+        let loopBound = NIOLoopBound(intake, eventLoop: channel.eventLoop)
+        threads.submit { _ in
+            let end = pump.run(line, count: count)
+            line.close()
+            running.wrappingSubtract(1, ordering: .relaxed)
+            channel.eventLoop.execute {
+                loopBound.value?.open()
+                pump.tell(end)
+            }
+        }
+        return pump
+    }
+
+    /// Stops reading from the socket, so that the peer is held up, until ``resume()``.
+    package func pause() { wish(.pause) }
+
+    package func resume() { wish(.run) }
+
+    /// Ends the pump soon; `ended` says when.
+    package func cancel() { wish(.cancel) }
+
+    /// Bytes in the file so far. From any thread.
+    package var bytesMoved: Int64 { moved.load(ordering: .relaxed) }
+
+    private func wish(_ new: Wish) {
+        var old = wish.load(ordering: .relaxed)
+        while old != .cancel {
+            let (exchanged, original) = wish.compareExchange(expected: old, desired: new, ordering: .relaxed)
+            if exchanged { break }
+            old = original
+        }
+        _ = cls_event_signal(event)
+    }
+
+    private func tell(_ end: End) {
+        let last = listener.value
+        listener.value = nil
+        last?.ended(end)
+    }
+
+    // MARK: The pump's thread
+
+    private func run(_ line: SpliceLine, count: Int64) -> End {
+        var total: Int64 = 0
+        var reports = ProgressReports()
+        while total < count {
+            switch wish.load(ordering: .relaxed) {
+            case .run: break
+            case .cancel: return .cancelled(total)
+            case .pause:
+                report(total, &reports)
+                _ = cls_wait(-1, event, -1)
+                continue
+            }
+            switch line.move(upTo: count - total) {
+            case .moved(let bytes):
+                total += bytes
+                moved.store(total, ordering: .relaxed)
+                if reports.isDue(total) { report(total, &reports) }
+            case .nothingThere:
+                let patience = reports.patience(total)
+                if patience == 0 { report(total, &reports) }
+                _ = cls_wait(line.socket, event, patience == 0 ? -1 : patience)
+            case .over: return .peerClosed(total)
+            case .socketFailed(let error): return .socketFailed(total, error)
+            case .fileFailed(let error): return .fileFailed(total, error)
+            }
+        }
+        return .finished(total)
+    }
+
+    private func report(_ total: Int64, _ reports: inout ProgressReports) {
+        guard reports.note(total) else { return }
+        channel.eventLoop.execute { self.listener.value?.progress(total) }
+    }
+}
+
+/// Says when progress is news: every 8 MiB, or 50 ms.
+private struct ProgressReports {
+    private static let bytes: Int64 = 8 << 20
+    private static let interval = TimeAmount.milliseconds(50)
+
+    private var reported: Int64 = 0
+    private var next = NIODeadline.now() + interval
+
+    func isDue(_ total: Int64) -> Bool {
+        total - reported >= Self.bytes || (total > reported && NIODeadline.now() >= next)
+    }
+
+    /// Milliseconds to wait before what is unreported is due: -1 for as long as it takes, 0 when it is due now.
+    func patience(_ total: Int64) -> CInt {
+        guard total > reported else { return -1 }
+        let left = (next - NIODeadline.now()).nanoseconds
+        return left <= 0 ? 0 : CInt(left / 1_000_000 + 1)
+    }
+
+    /// Answers whether there is something to tell, and starts over.
+    mutating func note(_ total: Int64) -> Bool {
+        guard total > reported else { return false }
+        reported = total
+        next = .now() + Self.interval
+        return true
+    }
+}

@@ -1,0 +1,28 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+package import NIOCore
+import NIOPosix
+import Synchronization
+
+/// Keeps one executor for each event loop for the life of the process, as executors are referenced unowned, and deals the loops of the
+/// process's group out to sessions in turn.
+package enum LoopDirectory {
+    private static let executors = Mutex<[ObjectIdentifier: LoopExecutor]>([:])
+
+    package static func next() -> LoopExecutor { executor(of: MultiThreadedEventLoopGroup.singleton.next()) }
+
+    package static func executor(of loop: any EventLoop) -> LoopExecutor {
+        executors.withLock { executors in
+            if let known = executors[ObjectIdentifier(loop)] { return known }
+            let executor = LoopExecutor(loop)
+            executors[ObjectIdentifier(loop)] = executor
+            return executor
+        }
+    }
+}

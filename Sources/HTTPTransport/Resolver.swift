@@ -1,0 +1,136 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+package import LoadingModel
+package import NIOCore
+import NIOPosix
+import Synchronization
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// Finds the addresses of a host, one family at a time, so that a race can begin with whichever comes first.
+package protocol Resolver: Sendable {
+    /// Looks up one family. Never blocks and never replies before it returns.
+    ///
+    /// - Parameters:
+    ///   - host: A name, or a literal address; IPv6 with or without brackets.
+    ///   - loop: Where `reply` is called, once; not at all if the lookup is cancelled in time.
+    ///   - reply: Takes at least one address, or why there is none: `.cannotFindHost` if the name has none of this family,
+    ///     `.dnsLookupFailed` if nobody could tell.
+    /// - Returns: Gives the lookup up. May be called at any time, from anywhere.
+    func lookUp(
+        _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
+        reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
+    ) -> @Sendable () -> Void
+}
+
+/// Asks the system (`getaddrinfo`) on a few threads of its own.
+///
+/// Literal addresses, `localhost` (loopback in both families) and `invalid` (nothing) need no thread and no network (RFC 6761,
+/// sections 6.3 and 6.4).
+package struct SystemResolver: Resolver {
+    /// `getaddrinfo` blocks for as long as the name servers do not answer, so one slow domain must not hold up the others.
+    private static let threads: NIOThreadPool = {
+        let threads = NIOThreadPool(numberOfThreads: 8)
+        threads.start()
+        return threads
+    }()
+    /// More are never tried in a reasonable time, whatever a hostile name server sends.
+    private static let maximumAddressCount = 16
+
+    private final class Flag: Sendable {
+        let isSet = Atomic(false)
+    }
+
+    package init() {}
+
+    package func lookUp(
+        _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
+        reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
+    ) -> @Sendable () -> Void {
+        let isCancelled = Flag()
+        let answer: @Sendable (Result<[SocketAddress], LoadError>) -> Void = { result in
+            loop.execute {
+                if !isCancelled.isSet.load(ordering: .relaxed) { reply(result) }
+            }
+        }
+        if let known = Self.known(host, port: port, family: family) {
+            answer(known)
+        } else {
+            Self.threads.submit { state in
+                if case .cancelled = state { return }
+                if isCancelled.isSet.load(ordering: .relaxed) { return }
+                answer(Self.ask(host, port: port, family: family, flags: 0))
+            }
+        }
+        return { isCancelled.isSet.store(true, ordering: .relaxed) }
+    }
+
+    /// What needs no lookup.
+    private static func known(
+        _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily
+    ) -> Result<[SocketAddress], LoadError>? {
+        let literal = HostName.unbracketed(host)
+        if HostName.isAddress(host) {
+            let result = ask(literal, port: port, family: family, flags: AI_NUMERICHOST)
+            return result
+        }
+        let name = (literal.hasSuffix(".") ? String(literal.dropLast()) : literal).lowercased()
+        if name == "localhost" || name.hasSuffix(".localhost") {
+            return ask(family == .inet6 ? "::1" : "127.0.0.1", port: port, family: family, flags: AI_NUMERICHOST)
+        }
+        if name.isEmpty || name.utf8.contains(0) || name == "invalid" || name.hasSuffix(".invalid") {
+            return .failure(LoadError(.cannotFindHost, "looking up \(host): there is no such host"))
+        }
+        return nil
+    }
+
+    private static func ask(
+        _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, flags: CInt
+    ) -> Result<[SocketAddress], LoadError> {
+        var hints = addrinfo()
+        hints.ai_family = family == .inet6 ? AF_INET6 : AF_INET
+        hints.ai_protocol = CInt(IPPROTO_TCP)
+        hints.ai_flags = flags
+        var list: UnsafeMutablePointer<addrinfo>?
+        let status = getaddrinfo(host, nil, &hints, &list)
+        defer { if let list { freeaddrinfo(list) } }
+        guard status == 0 else { return .failure(error(status, host)) }
+        var addresses: [SocketAddress] = []
+        var next = list
+        while let entry = next?.pointee, addresses.count < maximumAddressCount {
+            next = entry.ai_next
+            guard var address = entry.ai_addr.flatMap(socketAddress) else { continue }
+            address.port = port
+            if !addresses.contains(address) { addresses.append(address) }
+        }
+        if addresses.isEmpty { return .failure(LoadError(.cannotFindHost, "looking up \(host): it has no address")) }
+        return .success(addresses)
+    }
+
+    private static func socketAddress(_ pointer: UnsafeMutablePointer<sockaddr>) -> SocketAddress? {
+        let raw = UnsafeRawPointer(pointer)
+        return switch CInt(pointer.pointee.sa_family) {
+        case AF_INET: SocketAddress(raw.loadUnaligned(as: sockaddr_in.self))
+        case AF_INET6: SocketAddress(raw.loadUnaligned(as: sockaddr_in6.self))
+        default: nil
+        }
+    }
+
+    private static func error(_ status: CInt, _ host: String) -> LoadError {
+        // GNU's EAI_NODATA and EAI_ADDRFAMILY: the name is there, but has no address (of the family). Not in every header.
+        let hasNoAddress = status == EAI_NONAME || status == -5 || status == -9
+        let reason = gai_strerror(status).map { String(cString: $0) } ?? "error \(status)"
+        let message = "looking up \(host): \(reason.prefix(1).lowercased())\(reason.dropFirst())"
+        return LoadError(hasNoAddress ? .cannotFindHost : .dnsLookupFailed, message)
+    }
+}

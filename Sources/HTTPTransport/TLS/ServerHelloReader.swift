@@ -1,0 +1,48 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import NIOCore
+
+/// Reads the cipher suite from the server's first message, which is in clear in every version of TLS (RFC 8446, section 4.1.3), and
+/// notices when the server does not speak TLS at all. NIOSSL tells neither. It leaves the pipeline when it knows.
+final class ServerHelloReader: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    /// The IANA number, once it was read.
+    private(set) var cipherSuite: UInt16?
+    /// The server's first byte begins no TLS record.
+    private(set) var isNotTLS = false
+    private(set) var hasSeenBytes = false
+    private var start: [UInt8] = []
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        start += unwrapInboundIn(data).readableBytesView.prefix(128 - start.count)
+        hasSeenBytes = true
+        let isDone = read()
+        context.fireChannelRead(data)
+        if isDone { context.pipeline.syncOperations.removeHandler(context: context, promise: nil) }
+    }
+
+    /// Returns true when there is no more to learn.
+    private func read() -> Bool {
+        guard let type = start.first else { return false }
+        // Record types alert (21) and handshake (22); a record's header is 5 bytes, a handshake message's 4.
+        guard type == 22 else {
+            isNotTLS = type != 21
+            return true
+        }
+        guard start.count > 43 else { return false }
+        // ServerHello is message 2: version (2), random (32), session id with its length, cipher suite (2).
+        guard start[5] == 2 else { return true }
+        let suite = 44 + Int(start[43])
+        guard start.count >= suite + 2 else { return start.count >= 128 }
+        cipherSuite = UInt16(start[suite]) << 8 | UInt16(start[suite + 1])
+        return true
+    }
+}

@@ -1,0 +1,86 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import LoadingModel
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Synchronization
+
+/// The TLS contexts of the process, one for each policy: they cost milliseconds to make, and nothing of a connection is in them.
+enum TLSContexts {
+    private enum Entry {
+        case pending([@Sendable (Result<NIOSSLContext, LoadError>) -> Void])
+        case made(Result<NIOSSLContext, LoadError>)
+    }
+
+    private static let maximumCount = 64
+    private static let entries = Mutex<[TLSPolicy: Entry]>([:])
+
+    /// Replies at once if the context is there, and otherwise from a thread that made it off the loop.
+    static func context(for policy: TLSPolicy, reply: @escaping @Sendable (Result<NIOSSLContext, LoadError>) -> Void) {
+        let (known, mustMake) = entries.withLock { entries -> (Result<NIOSSLContext, LoadError>?, Bool) in
+            switch entries[policy] {
+            case .made(let result): return (result, false)
+            case .pending(let replies):
+                entries[policy] = .pending(replies + [reply])
+                return (nil, false)
+            case nil:
+                entries[policy] = .pending([reply])
+                return (nil, true)
+            }
+        }
+        if let known { return reply(known) }
+        guard mustMake else { return }
+        NIOThreadPool.singleton.submit { _ in
+            let result = make(policy)
+            for reply in store(result, for: policy) { reply(result) }
+        }
+    }
+
+    private static func store(
+        _ result: Result<NIOSSLContext, LoadError>, for policy: TLSPolicy
+    ) -> [@Sendable (Result<NIOSSLContext, LoadError>) -> Void] {
+        entries.withLock { entries in
+            var waiting: [@Sendable (Result<NIOSSLContext, LoadError>) -> Void] = []
+            if case .pending(let replies) = entries[policy] { waiting = replies }
+            if entries.count > maximumCount {
+                entries = entries.filter { if case .pending = $0.value { true } else { false } }
+            }
+            entries[policy] = .made(result)
+            return waiting
+        }
+    }
+
+    private static func make(_ policy: TLSPolicy) -> Result<NIOSSLContext, LoadError> {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.minimumTLSVersion = version(policy.minimumVersion) ?? .tlsv12
+        configuration.maximumTLSVersion = policy.maximumVersion.flatMap(version)
+        configuration.applicationProtocols = ["http/1.1"]
+        // `TrustCheck` decides; BoringSSL needs no roots, and parsing the system's is what makes a context dear.
+        configuration.trustRoots = .certificates([])
+        configuration.certificateVerification = .noHostnameVerification
+        // Closing says goodbye, but does not wait long for the answer.
+        configuration.shutdownTimeout = .seconds(1)
+        do {
+            return .success(try NIOSSLContext(configuration: configuration))
+        } catch {
+            return .failure(LoadError(.secureConnectionFailed, "TLS could not be set up: \(error)", cause: error))
+        }
+    }
+
+    private static func version(_ number: UInt16) -> TLSVersion? {
+        switch number {
+        case 0x0301: .tlsv1
+        case 0x0302: .tlsv11
+        case 0x0303: .tlsv12
+        case 0x0304: .tlsv13
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import Synchronization
+import SwiftASN1
+package import X509
+
+/// The certificates that a chain may end in.
+package enum TrustRoots {
+    private static let maximumCount = 64
+    private static let stores = Mutex<[[Data]: CertificateStore]>([:])
+
+    /// The system's, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead, as with OpenSSL and curl. Read once.
+    static let system: CertificateStore = {
+        let environment = ProcessInfo.processInfo.environment
+        let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
+        let directories = environment["SSL_CERT_DIR"]?.split(separator: ":").map(String.init) ?? []
+        if file == nil && directories.isEmpty { return CertificateStore.systemTrustRoots }
+        let named = certificates(inFiles: file.map { [$0] } ?? [], directories: directories)
+        return file == nil ? CertificateStore.systemTrustRoots.appending(contentsOf: named) : CertificateStore(named)
+    }()
+
+    /// Begins to read the system's roots, where they will be needed.
+    static func prepare(_ roots: [Data]) {
+        if roots.isEmpty { _ = CertificateStore.systemTrustRoots }
+    }
+
+    static func store(of roots: [Data]) -> CertificateStore {
+        if roots.isEmpty { return system }
+        if let store = stores.withLock({ $0[roots] }) { return store }
+        let store = CertificateStore(roots.compactMap { try? Certificate(derEncoded: Array($0)) })
+        stores.withLock { stores in
+            if stores.count >= maximumCount { stores = [:] }
+            stores[roots] = store
+        }
+        return store
+    }
+
+    /// Every certificate in the files and in the directories' files, each once; what is no certificate is passed over.
+    package static func certificates(inFiles files: [String], directories: [String]) -> [Certificate] {
+        let listed = directories.flatMap { directory in
+            (try? FileManager.default.contentsOfDirectory(atPath: directory))?.sorted().map { "\(directory)/\($0)" } ?? []
+        }
+        var seen: Set<[UInt8]> = []
+        var certificates: [Certificate] = []
+        for path in files + listed {
+            guard let bytes = try? Data(contentsOf: URL(filePath: path)),
+                let documents = try? PEMDocument.parseMultiple(pemString: String(decoding: bytes, as: UTF8.self))
+            else { continue }
+            for document in documents where seen.insert(document.derBytes).inserted {
+                if let certificate = try? Certificate(pemDocument: document) { certificates.append(certificate) }
+            }
+        }
+        return certificates
+    }
+}

@@ -1,0 +1,82 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// The byte classes of RFC 9110, section 5.6, decided without a `String`.
+package enum ASCII {
+    @inlinable
+    package static func lowercased(_ byte: UInt8) -> UInt8 {
+        byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
+    }
+
+    /// `tchar`, section 5.6.2.
+    package static func isTokenCharacter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"), UInt8(ascii: "'"),
+            UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "^"), UInt8(ascii: "_"),
+            UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
+            true
+        default: false
+        }
+    }
+
+    /// `tchar`, by table: what ``isTokenCharacter(_:)`` says, without a branch that field names would mislead.
+    @inline(__always)
+    static func isTokenByte(_ byte: UInt8) -> Bool {
+        byte < 128 && tokenTable.utf8Start[Int(byte)] == UInt8(ascii: "t")
+    }
+
+    /// One letter for each ASCII byte, `t` for a `tchar`; a `StaticString` needs no initialisation and no bounds check.
+    private static var tokenTable: StaticString {
+        """
+        ................................\
+        .t.ttttt..tt.tt.tttttttttt......\
+        .tttttttttttttttttttttttttt...tt\
+        ttttttttttttttttttttttttttt.t.t.
+        """
+    }
+
+    /// Whether the bytes at a position spell a lower-case word of letters and hyphens, without regard to their case.
+    ///
+    /// The caller has compared the lengths.
+    static func matches(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ word: StaticString) -> Bool {
+        for index in 0..<word.utf8CodeUnitCount where lowercased(bytes[start &+ index]) != word.utf8Start[index] { return false }
+        return true
+    }
+
+    @inline(__always)
+    static func hexadecimalValue(_ byte: UInt8) -> UInt8? {
+        let decimal = byte &- UInt8(ascii: "0")
+        if decimal <= 9 { return decimal }
+        let letter = (byte | 0x20) &- UInt8(ascii: "a")
+        return letter <= 5 ? letter &+ 10 : nil
+    }
+
+    /// Whether a string is a `token`: what a method or a field name must be.
+    package static func isToken(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy(isTokenCharacter)
+    }
+
+    /// Whether a string may be a field value: no CR, LF or NUL (RFC 9110, section 5.5).
+    package static func isFieldValue(_ text: String) -> Bool {
+        text.utf8.allSatisfy { $0 != 0x0D && $0 != 0x0A && $0 != 0 }
+    }
+
+    @inlinable
+    package static func isWhitespace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+    /// Without the optional white space (SP and HTAB) at both ends.
+    package static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var bytes = bytes
+        while let first = bytes.first, isWhitespace(first) { bytes.removeFirst() }
+        while let last = bytes.last, isWhitespace(last) { bytes.removeLast() }
+        return bytes
+    }
+}

@@ -1,0 +1,115 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// One field line as it stands in a buffer: where its parts are and what is wrong with it (RFC 9112, section 5).
+struct FieldLineScan {
+    enum Kind: Equatable {
+        /// `name ":" OWS value OWS`, the value possibly empty.
+        case field
+        /// White space and the rest of the value before (`obs-fold`, section 5.2).
+        case fold
+        /// The end of the section.
+        case blank
+        case invalid(ResponseParser.Failure)
+        /// The buffer holds no LF.
+        case incomplete
+    }
+
+    var kind: Kind
+    var nameEnd = 0
+    var valueStart = 0
+    var valueEnd = 0
+    /// Past the line's LF.
+    var next = 0
+
+    /// Looks at the line that begins at a position.
+    ///
+    /// "A recipient MAY recognize a single LF as a line terminator" (section 2.2), and
+    /// here it does; a CR elsewhere and a NUL anywhere are refused. Other control characters in a value are kept
+    /// (RFC 9110, section 5.5).
+    @inline(__always)
+    static func scan(_ bytes: UnsafeRawBufferPointer, from start: Int, to end: Int) -> FieldLineScan {
+        guard start < end else { return FieldLineScan(kind: .incomplete) }
+        var position = start
+        while position < end, ASCII.isTokenByte(bytes[position]) { position &+= 1 }
+        guard position < end else { return FieldLineScan(kind: .incomplete) }
+        guard bytes[position] == UInt8(ascii: ":"), position > start else {
+            return scanUnusual(bytes, from: start, stoppedAt: position, to: end)
+        }
+        return scanValue(bytes, FieldLineScan(kind: .field, nameEnd: position), from: position &+ 1, to: end)
+    }
+
+    @inline(__always)
+    private static func scanValue(
+        _ bytes: UnsafeRawBufferPointer,
+        _ partial: FieldLineScan,
+        from start: Int,
+        to end: Int
+    ) -> FieldLineScan {
+        var line = partial
+        var position = start
+        while position < end, ASCII.isWhitespace(bytes[position]) { position &+= 1 }
+        line.valueStart = position
+        while true {
+            position = ByteScan.firstControl(bytes, from: position, to: end)
+            guard position < end else { return FieldLineScan(kind: .incomplete) }
+            switch bytes[position] {
+            case UInt8(ascii: "\n"):
+                line.next = position &+ 1
+            case UInt8(ascii: "\r"):
+                guard position &+ 1 < end else { return FieldLineScan(kind: .incomplete) }
+                guard bytes[position &+ 1] == UInt8(ascii: "\n") else {
+                    return invalid(.bareCarriageReturn, bytes, position, end)
+                }
+                line.next = position &+ 2
+            case 0: return invalid(.nulByte, bytes, position, end)
+            default:
+                position &+= 1
+                continue
+            }
+            while position > line.valueStart, ASCII.isWhitespace(bytes[position &- 1]) { position &-= 1 }
+            line.valueEnd = position
+            return line
+        }
+    }
+
+    /// Lines that are not a field: the empty one, folds, and the wrong.
+    @inline(never)
+    private static func scanUnusual(
+        _ bytes: UnsafeRawBufferPointer,
+        from start: Int,
+        stoppedAt position: Int,
+        to end: Int
+    ) -> FieldLineScan {
+        let isAtStart = position == start
+        switch bytes[position] {
+        case UInt8(ascii: "\n"):
+            return isAtStart ? FieldLineScan(kind: .blank, next: position + 1) : invalid(.missingColon, bytes, position, end)
+        case UInt8(ascii: "\r"):
+            guard position + 1 < end else { return FieldLineScan(kind: .incomplete) }
+            guard bytes[position + 1] == UInt8(ascii: "\n") else { return invalid(.bareCarriageReturn, bytes, position, end) }
+            return isAtStart ? FieldLineScan(kind: .blank, next: position + 2) : invalid(.missingColon, bytes, position, end)
+        case 0x20, 0x09:
+            guard isAtStart else { return invalid(.whitespaceBeforeColon, bytes, position, end) }
+            return scanValue(bytes, FieldLineScan(kind: .fold), from: position + 1, to: end)
+        case 0: return invalid(.nulByte, bytes, position, end)
+        default: return invalid(.malformedFieldName, bytes, position, end)
+        }
+    }
+
+    private static func invalid(
+        _ failure: ResponseParser.Failure,
+        _ bytes: UnsafeRawBufferPointer,
+        _ position: Int,
+        _ end: Int
+    ) -> FieldLineScan {
+        let lineFeed = ByteScan.firstLineFeed(bytes, from: position, to: end)
+        return lineFeed < end ? FieldLineScan(kind: .invalid(failure), next: lineFeed + 1) : FieldLineScan(kind: .incomplete)
+    }
+}

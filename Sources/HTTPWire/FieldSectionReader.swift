@@ -1,0 +1,176 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Reads the field lines of a header or trailer section up to and with the empty line (RFC 9112, section 5).
+///
+/// A section that lies whole in one buffer is passed over once and copied once. One that does not is gathered line by line in a buffer
+/// of its own, so the work stays proportional to its length however it is cut. A line is judged when it is complete, never before:
+/// so the cuts cannot be told from the outcome.
+struct FieldSectionReader: Sendable {
+    /// Fields that decide about framing and connection; recognised in passing.
+    struct FramingFields: OptionSet, Sendable {
+        let rawValue: UInt8
+        static let connection = FramingFields(rawValue: 1)
+        static let contentLength = FramingFields(rawValue: 2)
+        static let transferEncoding = FramingFields(rawValue: 4)
+    }
+
+    /// Bytes taken in, as they were on the wire.
+    private(set) var received = 0
+    private(set) var framingFields = FramingFields()
+
+    private var lines: [HeaderBlock.Line] = []
+    /// What came in earlier calls, unfolded; the last line may be unfinished.
+    private var pending: [UInt8] = []
+    private var lineStart = 0
+    private var isGathering = false
+
+    mutating func reset() {
+        self = FieldSectionReader()
+    }
+
+    /// The section, once it is complete; `offset` moves past what was taken in.
+    mutating func read(
+        _ bytes: UnsafeRawBufferPointer,
+        _ offset: inout Int,
+        byteLimit: Int,
+        lineLimit: Int
+    ) throws(ResponseParser.Failure) -> HeaderBlock? {
+        if !isGathering {
+            guard offset < bytes.count else { return nil }
+            if let block = try readWhole(bytes, &offset, byteLimit, lineLimit) { return block }
+        }
+        return try gather(bytes, &offset, byteLimit, lineLimit)
+    }
+
+    // MARK: In one buffer
+
+    private mutating func readWhole(
+        _ bytes: UnsafeRawBufferPointer,
+        _ offset: inout Int,
+        _ byteLimit: Int,
+        _ lineLimit: Int
+    ) throws(ResponseParser.Failure) -> HeaderBlock? {
+        let start = offset
+        let end = bytes.count
+        var position = start
+        lines.reserveCapacity(16)
+        while true {
+            let line = FieldLineScan.scan(bytes, from: position, to: end)
+            guard (line.kind == .incomplete ? end : line.next) - start <= byteLimit else { throw .headTooLarge }
+            switch line.kind {
+            case .field:
+                guard lines.count < lineLimit else { throw .tooManyFieldLines }
+                framingFields.formUnion(Self.recognise(bytes, position, line.nameEnd))
+                add(line, name: position, origin: start)
+                position = line.next
+            case .blank:
+                offset = line.next
+                received = line.next - start
+                return HeaderBlock(bytes: Self.copy(bytes, start, position), lines: lines)
+            case .invalid(let failure): throw failure
+            case .fold, .incomplete:
+                // What is left unread is gathered from here: a fold needs bytes that can be changed.
+                pending = Self.copy(bytes, start, position)
+                lineStart = pending.count
+                received = position - start
+                isGathering = true
+                offset = position
+                return nil
+            }
+        }
+    }
+
+    // MARK: Line by line
+
+    private mutating func gather(
+        _ bytes: UnsafeRawBufferPointer,
+        _ offset: inout Int,
+        _ byteLimit: Int,
+        _ lineLimit: Int
+    ) throws(ResponseParser.Failure) -> HeaderBlock? {
+        while offset < bytes.count {
+            let lineFeed = ByteScan.firstLineFeed(bytes, from: offset, to: bytes.count)
+            let isComplete = lineFeed < bytes.count
+            let end = isComplete ? lineFeed + 1 : lineFeed
+            pending.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[offset..<end]))
+            received += end - offset
+            offset = end
+            guard received <= byteLimit else { throw .headTooLarge }
+            guard isComplete else { return nil }
+            if try takeGatheredLine(lineLimit) {
+                return HeaderBlock(bytes: pending, lines: lines)
+            }
+        }
+        return nil
+    }
+
+    /// Whether the line just completed was the empty one.
+    private mutating func takeGatheredLine(_ lineLimit: Int) throws(ResponseParser.Failure) -> Bool {
+        let start = lineStart
+        let line = pending.withUnsafeBytes { FieldLineScan.scan($0, from: start, to: $0.count) }
+        switch line.kind {
+        case .blank: return true
+        case .field:
+            guard lines.count < lineLimit else { throw .tooManyFieldLines }
+            framingFields.formUnion(pending.withUnsafeBytes { Self.recognise($0, start, line.nameEnd) })
+            add(line, name: start, origin: 0)
+        case .fold:
+            guard let last = lines.indices.last else { throw .orphanedFold }
+            unfold(line.valueStart..<line.valueEnd, into: last)
+        case .invalid(let failure): throw failure
+        case .incomplete: break  // A line that ends in LF is complete.
+        }
+        lineStart = pending.count
+        return false
+    }
+
+    /// "A user agent that receives an obs-fold … MUST replace each received obs-fold with one or more SP octets" (section 5.2).
+    private mutating func unfold(_ continuation: Range<Int>, into index: Int) {
+        let valueEnd = lines[index].value.upperBound
+        guard !continuation.isEmpty else { return pending.removeSubrange(valueEnd...) }
+        let text = Array(pending[continuation])
+        pending.removeSubrange(valueEnd...)
+        if lines[index].valueLength > 0 { pending.append(UInt8(ascii: " ")) }
+        pending.append(contentsOf: text)
+        lines[index].valueLength = UInt32(truncatingIfNeeded: pending.count - Int(lines[index].valueStart))
+    }
+
+    // MARK: Lines
+
+    @inline(__always)
+    private static func recognise(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> FramingFields {
+        switch end &- start {
+        case 10: ASCII.matches(bytes, start, "connection") ? .connection : []
+        case 14: ASCII.matches(bytes, start, "content-length") ? .contentLength : []
+        case 17: ASCII.matches(bytes, start, "transfer-encoding") ? .transferEncoding : []
+        default: []
+        }
+    }
+
+    @inline(__always)
+    private mutating func add(_ line: FieldLineScan, name: Int, origin: Int) {
+        lines.append(
+            HeaderBlock.Line(
+                nameStart: name &- origin,
+                nameLength: line.nameEnd &- name,
+                valueStart: line.valueStart &- origin,
+                valueLength: line.valueEnd &- line.valueStart
+            )
+        )
+    }
+
+    private static func copy(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> [UInt8] {
+        let source = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
+        return [UInt8](unsafeUninitializedCapacity: source.count) { target, count in
+            UnsafeMutableRawBufferPointer(target).copyMemory(from: source)
+            count = source.count
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Why a request may not go on the wire: what was given would say something else there than the caller meant.
+package enum InvalidRequest: Error, Sendable, Hashable {
+    /// The method is not a token (RFC 9110, section 9.1).
+    case method
+    /// The request-target is empty or has a byte that is not visible ASCII (RFC 9112, section 3.2).
+    case target
+    /// A field name is not a token (RFC 9110, section 5.1).
+    case fieldName(String)
+    /// The value of the field named here has CR, LF or NUL in it (RFC 9110, section 5.5).
+    case fieldValue(name: String)
+    /// The buffer to write into is smaller than ``RequestSerializer/encodedLength(of:)``.
+    case bufferTooSmall
+
+    package var message: String {
+        switch self {
+        case .method: "the method is not a token"
+        case .target: "the request target is empty or contains white space, control or non-ASCII characters"
+        case .fieldName(let name): "the field name \(name.debugDescription) is not a token"
+        case .fieldValue(let name): "the value of the field \(name) contains CR, LF or NUL"
+        case .bufferTooSmall: "the buffer is too small for the request's head"
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Writes request heads (RFC 9112, sections 3 and 5), and refuses to write what a peer would read as something else: CR, LF or NUL in
+/// a value, a name or method that is no token, a target with white space.
+///
+/// It adds nothing: `Host`, framing and connection fields are in the head it is given.
+package enum RequestSerializer {
+    private static let version: StaticString = " HTTP/1.1\r\n"
+
+    /// How many bytes a head takes on the wire.
+    package static func encodedLength(of head: borrowing RequestHead) -> Int {
+        var length = head.method.utf8.count + 1 + head.target.utf8.count + version.utf8CodeUnitCount + 2
+        for line in head.headers.lines { length += Int(line.nameLength) + Int(line.valueLength) + 4 }
+        return length
+    }
+
+    package static func validate(_ head: borrowing RequestHead) throws(InvalidRequest) {
+        guard ASCII.isToken(head.method) else { throw .method }
+        guard !head.target.isEmpty, head.target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .target }
+        try validate(head.headers)
+    }
+
+    /// Judges the fields of a header or trailer section.
+    package static func validate(_ headers: HeaderBlock) throws(InvalidRequest) {
+        for (index, line) in headers.lines.enumerated() {
+            let (isName, isValue) = headers.bytes.withUnsafeBytes { bytes in
+                (isToken(bytes, line.name), isFieldValue(bytes, line.value))
+            }
+            guard isName else { throw .fieldName(headers.name(at: index)) }
+            guard isValue else { throw .fieldValue(name: headers.name(at: index)) }
+        }
+    }
+
+    package static func append(_ head: borrowing RequestHead, to bytes: inout [UInt8]) throws(InvalidRequest) {
+        try validate(head)
+        let length = encodedLength(of: head)
+        let added = [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
+            count = write(head, into: UnsafeMutableRawBufferPointer(buffer))
+        }
+        if bytes.isEmpty { bytes = added } else { bytes.append(contentsOf: added) }
+    }
+
+    /// Writes into a buffer of at least ``encodedLength(of:)`` bytes and says how many it wrote; nothing where it throws.
+    package static func encode(
+        _ head: borrowing RequestHead,
+        into buffer: UnsafeMutableRawBufferPointer
+    ) throws(InvalidRequest) -> Int {
+        try validate(head)
+        guard buffer.count >= encodedLength(of: head) else { throw .bufferTooSmall }
+        return write(head, into: buffer)
+    }
+
+    // MARK: Bytes
+
+    /// The caller has judged the head and made room.
+    private static func write(_ head: borrowing RequestHead, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        var position = 0
+        func put(_ source: UnsafeRawBufferPointer) {
+            UnsafeMutableRawBufferPointer(rebasing: buffer[position...]).copyMemory(from: source)
+            position += source.count
+        }
+        func put(_ text: String) {
+            var text = text
+            text.withUTF8 { put(UnsafeRawBufferPointer($0)) }
+        }
+        func put(_ first: UInt8, _ second: UInt8) {
+            buffer[position] = first
+            buffer[position + 1] = second
+            position += 2
+        }
+        put(head.method)
+        buffer[position] = UInt8(ascii: " ")
+        position += 1
+        put(head.target)
+        put(UnsafeRawBufferPointer(start: version.utf8Start, count: version.utf8CodeUnitCount))
+        let lines = head.headers.lines
+        head.headers.bytes.withUnsafeBytes { bytes in
+            for line in lines {
+                put(UnsafeRawBufferPointer(rebasing: bytes[line.name]))
+                put(UInt8(ascii: ":"), UInt8(ascii: " "))
+                put(UnsafeRawBufferPointer(rebasing: bytes[line.value]))
+                put(0x0D, 0x0A)
+            }
+        }
+        put(0x0D, 0x0A)
+        return position
+    }
+
+    private static func isToken(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Bool {
+        guard !range.isEmpty else { return false }
+        for position in range where !ASCII.isTokenByte(bytes[position]) { return false }
+        return true
+    }
+
+    private static func isFieldValue(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Bool {
+        var position = ByteScan.firstControl(bytes, from: range.lowerBound, to: range.upperBound)
+        while position < range.upperBound {
+            switch bytes[position] {
+            case 0, 0x0A, 0x0D: return false
+            default: position = ByteScan.firstControl(bytes, from: position + 1, to: range.upperBound)
+            }
+        }
+        return true
+    }
+}

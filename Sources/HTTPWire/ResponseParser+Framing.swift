@@ -1,0 +1,111 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+extension ResponseParser {
+    /// Decides how the content ends and whether the connection may be used again (RFC 9112, sections 6.3 and 9.3).
+    mutating func framing(of head: ResponseHead) throws(Failure) -> Framing {
+        let found = fields.framingFields
+        let headers = head.headers
+        let persists =
+            head.minorVersion == 0
+            ? found.contains(.connection) && headers.hasToken("keep-alive", in: "connection")
+                && !headers.hasToken("close", in: "connection")
+            : !(found.contains(.connection) && headers.hasToken("close", in: "connection"))
+        let isTunnel = head.status == 101 || (kind == .connect && head.status / 100 == 2)
+        guard !isTunnel else {
+            // "A client MUST ignore any Content-Length or Transfer-Encoding header fields received in such a message."
+            mayReuseConnection = false
+            return .none
+        }
+        let hasTransferEncoding = found.contains(.transferEncoding)
+        // Transfer-Encoding with Content-Length "might indicate an attempt to perform request smuggling or response splitting".
+        mayReuseConnection =
+            persists && !(hasTransferEncoding && (found.contains(.contentLength) || head.minorVersion == 0))
+        let hasContent = kind != .head && head.status != 204 && head.status != 304
+        if hasTransferEncoding, hasContent {
+            try checkTransferEncoding(head)
+            return .chunked
+        }
+        let length = found.contains(.contentLength) ? try Self.contentLength(headers) : nil
+        guard hasContent else { return .none }
+        if let length { return .length(length) }
+        mayReuseConnection = false
+        return .untilClose
+    }
+
+    /// Accepts `chunked` and nothing else: we never ask for another coding, and content whose end is uncertain is not content.
+    private func checkTransferEncoding(_ head: ResponseHead) throws(Failure) {
+        // "A client that receives an HTTP/1.0 message containing a Transfer-Encoding header field MUST treat the message as if the
+        // framing is faulty" (section 6.1).
+        guard head.minorVersion >= 1 else { throw .transferEncodingInHTTP10 }
+        var count = 0
+        for line in head.headers.lines where line.nameLength == 17 {
+            let isChunked = head.headers.bytes.withUnsafeBytes { bytes -> Bool? in
+                guard ASCII.matches(bytes, Int(line.nameStart), "transfer-encoding") else { return nil }
+                return line.valueLength == 7 && ASCII.matches(bytes, Int(line.valueStart), "chunked")
+            }
+            guard let isChunked else { continue }
+            count += 1
+            guard isChunked, count == 1 else { throw .unknownTransferEncoding }
+        }
+    }
+
+    /// The one length that every Content-Length names.
+    ///
+    /// A list of equal ones, as joined by some intermediaries, is accepted
+    /// (RFC 9112, section 6.3, item 5).
+    private static func contentLength(_ headers: HeaderBlock) throws(Failure) -> Int64? {
+        var agreed: Int64?
+        for line in headers.lines where line.nameLength == 14 {
+            try headers.bytes.span.bytes.withUnsafeBytes { bytes throws(Failure) in
+                guard ASCII.matches(bytes, Int(line.nameStart), "content-length") else { return }
+                try readLengths(bytes, line.value, &agreed)
+            }
+        }
+        return agreed
+    }
+
+    private static func readLengths(
+        _ bytes: UnsafeRawBufferPointer,
+        _ value: Range<Int>,
+        _ agreed: inout Int64?
+    ) throws(Failure) {
+        var position = value.lowerBound
+        while true {
+            while position < value.upperBound, ASCII.isWhitespace(bytes[position]) { position += 1 }
+            let length = try readDigits(bytes, &position, value.upperBound)
+            while position < value.upperBound, ASCII.isWhitespace(bytes[position]) { position += 1 }
+            guard position == value.upperBound || bytes[position] == UInt8(ascii: ",") else { throw .malformedContentLength }
+            guard agreed == nil || agreed == length else { throw .differingContentLengths }
+            agreed = length
+            guard position < value.upperBound else { return }
+            position += 1
+        }
+    }
+
+    private static func readDigits(
+        _ bytes: UnsafeRawBufferPointer,
+        _ position: inout Int,
+        _ end: Int
+    ) throws(Failure) -> Int64 {
+        let start = position
+        var length: Int64 = 0
+        while position < end {
+            let digit = bytes[position] &- UInt8(ascii: "0")
+            guard digit <= 9 else { break }
+            let (tens, overflow) = length.multipliedReportingOverflow(by: 10)
+            let (sum, overflowAgain) = tens.addingReportingOverflow(Int64(digit))
+            guard !overflow, !overflowAgain else { throw .contentLengthTooLarge }
+            length = sum
+            position += 1
+        }
+        guard position > start else { throw .malformedContentLength }
+        return length
+    }
+}

@@ -1,0 +1,92 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPTransport
+import LoadingModel
+import NIOCore
+import TransportMachines
+
+/// Ends loads whose time is up: the shell of ``DeadlineMachine``, with one timer for all loads of the session.
+///
+/// Progress is noted in each load's `LoadControl`, which costs one store; it is read from there when the timer fires.
+final class DeadlineClock {
+    private struct Watched {
+        let load: Load
+        let slot: Int
+    }
+
+    private let loop: any EventLoop
+    private var machine = DeadlineMachine()
+    private var watched: [TaskID: Watched] = [:]
+    private var timer: Scheduled<Void>?
+
+    init(loop: any EventLoop) { self.loop = loop }
+
+    func add(_ load: Load) {
+        let (slot, actions) = machine.add(
+            load: load.id, idleTimeout: Self.nanoseconds(load.requestTimeout),
+            deadline: Self.nanoseconds(load.session.policy.resourceTimeout).map { Self.instant(load.started, after: $0) },
+            now: Int64(load.started.uptimeNanoseconds)
+        )
+        watched[load.id] = Watched(load: load, slot: slot)
+        perform(actions)
+    }
+
+    func remove(_ load: Load) {
+        guard let entry = watched.removeValue(forKey: load.id) else { return }
+        machine.remove(entry.slot)
+    }
+
+    private func fire() {
+        timer = nil
+        let now = NIODeadline.now()
+        for entry in watched.values {
+            let progress = entry.load.isHeldUp ? now : entry.load.control.lastProgress
+            machine.progress(entry.slot, now: Int64(progress.uptimeNanoseconds))
+        }
+        perform(machine.timerFired(now: Int64(now.uptimeNanoseconds)))
+    }
+
+    private func perform(_ actions: [DeadlineMachine.Action]) {
+        for action in actions {
+            switch action {
+            case .startTimer(let instant):
+                timer?.cancel()
+                let bound = NIOLoopBound(self, eventLoop: loop)
+                timer = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(max(0, instant)))) { bound.value.fire() }
+            case .expire(let id, let expiry):
+                if let load = watched[id]?.load { expire(load, expiry) }
+            }
+        }
+    }
+
+    private func expire(_ load: Load, _ expiry: DeadlineMachine.Expiry) {
+        switch expiry {
+        case .idle where load.isAskingAboutRedirect:
+            // Observed of Apple's: the redirect response itself is then the result, without an error.
+            load.redirectWentUnanswered = true
+            load.control.wake()
+        case .idle:
+            load.control.abort(LoadError(.timedOut, "nothing arrived for \(load.requestTimeout) s (the request's timeout)"))
+        case .resource:
+            let limit = load.session.policy.resourceTimeout
+            load.control.abort(LoadError(.timedOut, "the load took longer than \(limit) s (timeoutIntervalForResource)"))
+        }
+    }
+
+    /// A duration in nanoseconds; nil, for ever, where it does not fit or makes no sense. Zero and less mean no timeout, as in Apple's.
+    private static func nanoseconds(_ seconds: Double) -> Int64? {
+        guard seconds > 0, seconds < 9e9 else { return nil }
+        return Int64(seconds * 1e9)
+    }
+
+    private static func instant(_ start: NIODeadline, after nanoseconds: Int64) -> Int64 {
+        let (sum, overflow) = Int64(start.uptimeNanoseconds).addingReportingOverflow(nanoseconds)
+        return overflow ? .max : sum
+    }
+}

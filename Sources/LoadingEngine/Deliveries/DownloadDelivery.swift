@@ -1,0 +1,105 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// Writes a body to a temporary file, and keeps what is there of it when the download can go on later.
+enum DownloadDelivery {
+    static func deliver(
+        _ answer: Answer, continuing start: DownloadResumption.Start?, of load: Load
+    ) async throws(LoadError) -> TaskOutcome.Body {
+        load.response = answer.response
+        load.tell(.response(answer.response))
+        var download = try await open(answer, continuing: start, of: load)
+        do {
+            try await write(answer, to: &download, of: load)
+            _ = try await download.sink.finish()
+            return .file(path: download.sink.path)
+        } catch {
+            throw await abandon(download, answer, after: error, of: load)
+        }
+    }
+
+    private struct Download {
+        let sink: FileSink
+        var total: Int64
+        /// All bytes of the file, or -1 where that is not known.
+        let expected: Int64
+    }
+
+    private static func open(
+        _ answer: Answer, continuing start: DownloadResumption.Start?, of load: Load
+    ) async throws(LoadError) -> Download {
+        if let start {
+            load.tell(.resumed(offset: start.offset, expected: start.total ?? -1))
+            return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1)
+        }
+        let expected = answer.response.expectedLength
+        let sink = try await FileSink.create(
+            in: load.session.policy.temporaryDirectory, expectedLength: expected < 0 ? nil : expected
+        )
+        return Download(sink: sink, total: 0, expected: expected)
+    }
+
+    private static func write(_ answer: Answer, to download: inout Download, of load: Load) async throws(LoadError) {
+        let tellsProgress = load.wants(.receivedBytes)
+        if let body = answer.body as? ExchangeBody {
+            let isDone = try await body.splice(into: download.sink) { count in
+                download.total += count
+                if tellsProgress { load.tell(.wrote(bytes: count, total: download.total, expected: download.expected)) }
+            }
+            if isDone { return }
+        }
+        while let piece = try await answer.body.next() {
+            let count = Int64(piece.readableBytes)
+            try await download.sink.write(piece)
+            download.total += count
+            if tellsProgress { load.tell(.wrote(bytes: count, total: download.total, expected: download.expected)) }
+        }
+    }
+
+    /// Keeps the file if the load can go on from it, and deletes it otherwise.
+    private static func abandon(
+        _ download: Download, _ answer: Answer, after error: LoadError, of load: Load
+    ) async -> LoadError {
+        var error = error
+        answer.body.cancel()
+        guard mayResume(answer, after: error, of: load), download.total > 0, let kept = try? await download.sink.keep() else {
+            await download.sink.abort()
+            return error
+        }
+        guard let head = answer.response.head else { return error }
+        let request = answer.transaction.request
+        let point = ResumePoint(
+            url: answer.response.url, originalURL: load.order.request.url ?? answer.response.url, method: "GET",
+            headers: request.headers, receivedByteCount: kept,
+            totalByteCount: download.expected < 0 ? nil : download.expected, entityTag: head.headers.first("ETag"),
+            lastModified: head.headers.first("Last-Modified"), serverDate: head.headers.first("Date"),
+            temporaryFileName: String(download.sink.path.split(separator: "/").last ?? "")
+        )
+        error.resumeData = point.encoded()
+        return error
+    }
+
+    private static func mayResume(_ answer: Answer, after error: LoadError, of load: Load) -> Bool {
+        guard let head = answer.response.head else { return false }
+        switch error.kind {
+        case .cancelled where !load.wantsResumeData: return false
+        case .cannotWriteToFile, .cannotDecodeRawData, .cannotDecodeContentData: return false
+        default: break
+        }
+        return ResumeDecision.mayResume(
+            method: answer.transaction.request.method, status: head.status, headers: head.headers
+        )
+    }
+}

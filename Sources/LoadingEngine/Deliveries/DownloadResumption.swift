@@ -1,0 +1,100 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// Takes a download up where an earlier load left it, or from the beginning where that cannot be.
+struct DownloadResumption {
+    /// The file of the earlier load, which the answer's body continues.
+    struct Start {
+        let sink: FileSink
+        let offset: Int64
+        let total: Int64?
+    }
+
+    private let point: ResumePoint
+    private let data: Data
+    private let path: String
+
+    init(resuming data: Data, in load: Load) throws(LoadError) {
+        do {
+            point = try ResumePoint(decoding: data)
+        } catch {
+            throw LoadError(
+                .cannotOpenFile, "the resume data cannot be used (\(error)); start the download from its URL", cause: error
+            )
+        }
+        self.data = data
+        path = load.session.policy.temporaryDirectory + "/" + point.temporaryFileName
+    }
+
+    /// Sends the request for the rest, and where the answer does not fit what is there, the request for all.
+    func answer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> (Answer, Start?) {
+        let sink: FileSink
+        do {
+            sink = try await FileSink.reopen(path: path, length: point.receivedByteCount, expectedLength: point.totalByteCount)
+        } catch {
+            // Somebody cleaned up: there is nothing to go on from, and nothing is lost by starting over.
+            return (try await wholeAnswer(plan, in: load), nil)
+        }
+        load.rangeFields = ResumeDecision.requestFields(for: point)
+        do {
+            let answer = try await wholeAnswer(plan, in: load)
+            return try await judge(answer, continuing: sink, plan, in: load)
+        } catch {
+            // Nothing was written: the next attempt can go on from the same place.
+            var error = error
+            if (try? await sink.keep()) != nil { error.resumeData = data }
+            throw error
+        }
+    }
+
+    private func wholeAnswer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> Answer {
+        try await plan.answer(Hop(number: 0, request: load.order.request), in: load)
+    }
+
+    private func judge(
+        _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
+    ) async throws(LoadError) -> (Answer, Start?) {
+        guard let head = answer.response.head, !load.rangeFields.isEmpty else {
+            await sink.abort()
+            return (answer, nil)
+        }
+        switch ResumeDecision.decide(status: head.status, headers: head.headers, resumingFrom: point) {
+        case .append(let offset, let total):
+            return (answer, Start(sink: sink, offset: offset, total: total))
+        case .alreadyComplete:
+            answer.body.cancel()
+            let complete = Answer(response: answer.response, body: EmptyBody(), transaction: answer.transaction)
+            return (complete, Start(sink: sink, offset: point.receivedByteCount, total: point.receivedByteCount))
+        case .startOver:
+            await sink.abort()
+            return (answer, nil)
+        case .restart:
+            answer.body.cancel()
+            await sink.abort()
+            load.rangeFields = []
+            return (try await wholeAnswer(plan, in: load), nil)
+        case .fail(let reason):
+            answer.body.cancel()
+            load.response = answer.response
+            throw LoadError(.badServerResponse, "resuming the download: the partial response cannot be used (\(reason))")
+        }
+    }
+}
+
+/// Nothing to come.
+private final class EmptyBody: ResponseBody {
+    func next() async throws(LoadError) -> ByteBuffer? { nil }
+    func cancel() {}
+}

@@ -1,0 +1,116 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// What is known of one load while it runs. The stages and deliveries share it; nobody else does.
+///
+/// Confined to the session's event loop.
+final class Load {
+    /// How much body the client may have been told and not yet dealt with: two full reads of a fast download.
+    static let creditWindow = 1_048_576
+
+    let id: TaskID
+    let client: any LoadClient
+    let control: LoadControl
+    let session: SessionFacts
+    let started: NIODeadline
+    var order: TaskOrder
+    /// The response that was, or is being, delivered.
+    var response: LoadResponse?
+    var transactions: [Transaction] = []
+    var redirectCount = 0
+    /// Cancelled by the app so that it can go on later.
+    var wantsResumeData = false
+    /// `earliestBegin` has not come; no timeout runs.
+    var isWaitingToBegin = false
+    /// `Range` and `If-Range` of a download that goes on; part of every hop, since a redirect leads to the same file.
+    var rangeFields: [(String, String)] = []
+    /// What the last attempt did on the wire, for the decision whether to try again.
+    var lastAttempt = Attempt()
+    /// The app is being asked about a redirect; a request timeout then delivers the redirect itself.
+    var isAskingAboutRedirect = false
+    var redirectWentUnanswered = false
+    /// The app thinks about an answer; the request timeout does not run meanwhile.
+    private(set) var isAsking = false
+    /// Bytes told to the client and not yet dealt with.
+    private(set) var outstandingBytes = 0
+
+    struct Attempt {
+        var connectionWasReused = false
+        var receivedAnyBytes = false
+    }
+
+    init(_ order: TaskOrder, client: any LoadClient, session: SessionFacts, now: NIODeadline) {
+        id = order.id
+        self.order = order
+        self.client = client
+        self.session = session
+        started = now
+        control = LoadControl(now: now)
+    }
+
+    func wants(_ interest: TaskOrder.Interests) -> Bool { order.interests.contains(interest) }
+
+    /// Seconds without progress that this request allows: its own, or the session's.
+    var requestTimeout: Double { order.request.timeout ?? session.policy.requestTimeout }
+
+    // MARK: Talking to the client
+
+    func tell(_ event: TaskEvent) { client.tell(event) }
+
+    /// Asks the client and waits for its answer, or for the end of the load.
+    func ask(_ question: TaskQuestion) async throws(LoadError) -> TaskAnswer {
+        try control.check()
+        let slot = NIOLoopBoundBox(nil as TaskAnswer?, eventLoop: session.loop)
+        let load = NIOLoopBound(self, eventLoop: session.loop)
+        let loop = session.loop
+        client.ask(question) { answer in
+            loop.execute {
+                slot.value = answer
+                load.value.control.wake()
+            }
+        }
+        isAsking = true
+        defer {
+            isAsking = false
+            control.markProgress(.now())
+        }
+        while true {
+            if let answer = slot.value { return answer }
+            try control.check()
+            if redirectWentUnanswered { return .request(nil) }
+            await control.wait()
+        }
+    }
+
+    /// Tells body bytes, and waits while too many are outstanding.
+    func tell(data: Data) async throws(LoadError) {
+        outstandingBytes += data.count
+        client.tell(.data(data))
+        while outstandingBytes >= Self.creditWindow {
+            try control.check()
+            await control.wait()
+        }
+        try control.check()
+    }
+
+    func consumed(_ bytes: Int) {
+        outstandingBytes = max(0, outstandingBytes - bytes)
+        if outstandingBytes < Self.creditWindow { control.wake() }
+    }
+
+    /// The load waits for the app and not for the network: the request timeout does not run.
+    var isHeldUp: Bool {
+        control.isSuspended || isWaitingToBegin || (isAsking && !isAskingAboutRedirect) || outstandingBytes >= Self.creditWindow
+    }
+}

@@ -1,0 +1,32 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPTransport
+import LoadingModel
+
+/// The stages of a load, in the order a request meets them: this list is the system in four lines.
+///
+/// A request goes down the list and its response comes back up. The last stage to be reached gives the answer: it depends on the hop,
+/// since a redirect may lead from the network into a class of the app.
+struct LoadPlan {
+    let stages: [any LoadStage]
+
+    init(pool: ConnectionPool) {
+        stages = [
+            FollowUpStage(),
+            CustomProtocolStage(),
+            LocalContentStage(),
+            PrepareStage(),
+            NetworkStage(pool: pool),
+        ]
+    }
+
+    func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
+        try await stages[...].answer(hop, in: load)
+    }
+}

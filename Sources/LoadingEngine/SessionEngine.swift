@@ -1,0 +1,168 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPRules
+package import HTTPTransport
+package import LoadingModel
+package import NIOCore
+import TransportMachines
+
+/// Carries out the loads of one session, in this process.
+///
+/// All of a session's mutable state, from the loads to the sockets, lives on one event loop, and this actor runs on that loop: nothing
+/// below the façade takes a lock. Other threads get in through the mailbox (`SessionEngine+Mailbox.swift`), which keeps their order.
+package actor SessionEngine {
+    private let executor: LoopExecutor
+    /// The loop that every load of the session runs on.
+    package nonisolated let loop: any EventLoop
+    private let session: SessionFacts
+    private let pool: ConnectionPool
+    private let plan: LoadPlan
+    private let deadlines: DeadlineClock
+    private var loads: [TaskID: Load] = [:]
+    private var isInvalidated = false
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    /// An engine on the next loop of the process's group.
+    package static func make(policy: SessionPolicy) -> any LoadingService {
+        SessionEngine(policy: policy, executor: LoopDirectory.next())
+    }
+
+    package init(policy: SessionPolicy, executor: LoopExecutor) {
+        self.executor = executor
+        loop = executor.loop
+        session = SessionFacts(policy: policy, loop: executor.loop)
+        let tls = TLSSession(
+            policy: TLSPolicy(
+                minimumVersion: policy.minimumTLSVersion ?? 0x0303, maximumVersion: policy.maximumTLSVersion, trustRoots: policy.trustRoots
+            )
+        )
+        let dialer = Dialer(loop: executor.loop, tls: tls, resolver: SystemResolver(), now: WallClock.now)
+        pool = ConnectionPool(
+            loop: executor.loop, dialer: dialer, maximumConnectionsPerHost: policy.maximumConnectionsPerHost
+        )
+        plan = LoadPlan(pool: pool)
+        deadlines = DeadlineClock(loop: executor.loop)
+    }
+
+    // MARK: Orders and commands
+
+    func start(_ order: TaskOrder, client: any LoadClient) {
+        guard !isInvalidated else {
+            let error = LoadError(.cancelled, "the session was invalidated", url: order.request.url)
+            return client.tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
+        }
+        let load = Load(order, client: client, session: session, now: .now())
+        loads[order.id] = load
+        deadlines.add(load)
+        let id = order.id
+        Task(executorPreference: executor) { await self.run(id) }
+    }
+
+    func carryOut(_ command: TaskCommand, for id: TaskID) {
+        guard let load = loads[id] else { return }
+        switch command {
+        case .suspend: load.control.suspend()
+        case .resume: load.control.resume(now: .now())
+        case .cancel: load.control.abort(.cancelled)
+        case .cancelProducingResumeData:
+            load.wantsResumeData = true
+            load.control.abort(.cancelled)
+        case .setPriority(let priority): load.order.priority = priority
+        case .consumed(let bytes): load.consumed(bytes)
+        }
+    }
+
+    func stopTakingOrders() {
+        isInvalidated = true
+        if loads.isEmpty { pool.shutDown() }
+    }
+
+    func closeIdleConnections() { pool.closeIdle() }
+
+    // MARK: One load
+
+    /// A load from beginning to end, as the app sees it.
+    private func run(_ id: TaskID) async {
+        guard let load = loads[id] else { return }
+        let result: Result<TaskOutcome.Body, LoadError>
+        do {
+            try await begin(load)
+            result = .success(try await loadAndDeliver(load))
+        } catch {
+            result = .failure(failure(error, of: load))
+        }
+        loads[id] = nil
+        deadlines.remove(load)
+        load.control.suspensionChanged = nil
+        load.tell(
+            .finished(
+                TaskOutcome(
+                    result: result, response: load.response, timelines: load.transactions.map(\.timeline),
+                    redirectCount: load.redirectCount
+                )
+            )
+        )
+        if isInvalidated, loads.isEmpty { pool.shutDown() }
+    }
+
+    /// Waits for the time the app set, and asks it whether the request still stands.
+    private func begin(_ load: Load) async throws(LoadError) {
+        try await load.control.waitWhileSuspended()
+        guard let begin = load.order.earliestBegin else { return }
+        let delay = begin - WallClock.now()
+        if delay > 0 {
+            let bound = NIOLoopBound(load, eventLoop: loop)
+            let timer = loop.scheduleTask(in: .nanoseconds(Int64(min(delay, 1e9) * 1e9))) { bound.value.control.wake() }
+            defer { timer.cancel() }
+            load.isWaitingToBegin = true
+            while WallClock.now() < begin {
+                try load.control.check()
+                await load.control.wait()
+            }
+            load.isWaitingToBegin = false
+            load.control.markProgress(.now())
+        }
+        guard load.wants(.delayedRequests), case .delayed(let answer) = try await load.ask(.delayedRequest(load.order.request))
+        else { return }
+        switch answer {
+        case .proceed: break
+        case .cancel: throw .cancelled
+        case .replace(let request):
+            load.order.request = request
+            load.tell(.requestChanged(request))
+        }
+    }
+
+    private func loadAndDeliver(_ load: Load) async throws(LoadError) -> TaskOutcome.Body {
+        let answer: Answer
+        var start: DownloadResumption.Start?
+        if case .download(let data?) = load.order.delivery {
+            (answer, start) = try await DownloadResumption(resuming: data, in: load).answer(plan, in: load)
+        } else {
+            answer = try await plan.answer(Hop(number: 0, request: load.order.request), in: load)
+        }
+        do {
+            switch load.order.delivery {
+            case .collect: return try await DataDelivery.collect(answer, of: load)
+            case .stream: return try await DataDelivery.stream(answer, of: load)
+            case .download: return try await DownloadDelivery.deliver(answer, continuing: start, of: load)
+            }
+        } catch {
+            answer.body.cancel()
+            throw error
+        }
+    }
+
+    private func failure(_ error: LoadError, of load: Load) -> LoadError {
+        var error = error
+        if error.url == nil { error.url = load.transactions.last?.request.url ?? load.order.request.url }
+        return error
+    }
+}

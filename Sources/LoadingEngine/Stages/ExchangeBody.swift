@@ -1,0 +1,71 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPTransport
+import LoadingModel
+import NIOCore
+
+/// The body of a network response, its content coding undone.
+final class ExchangeBody: ResponseBody {
+    private let exchange: Exchange
+    private let decoder: ContentDecoder?
+    private let transaction: Transaction
+    private var codedIsComplete = false
+
+    init(_ exchange: Exchange, decoder: ContentDecoder?, transaction: Transaction) {
+        self.exchange = exchange
+        self.decoder = decoder
+        self.transaction = transaction
+    }
+
+    func next() async throws(LoadError) -> ByteBuffer? {
+        guard let decoder else {
+            let piece = try await exchange.next()
+            if let piece { transaction.bodyBytesAfterDecoding += Int64(piece.readableBytes) }
+            return piece
+        }
+        return try await next(through: decoder)
+    }
+
+    func cancel() { exchange.cancel() }
+
+    /// Has the body go straight into a file, where that is possible and worth it; answers false where it is to be taken piece by piece.
+    func splice(into sink: FileSink, progress: (Int64) -> Void) async throws(LoadError) -> Bool {
+        guard decoder == nil, exchange.maySplice else { return false }
+        return try await exchange.splice(into: sink) { count in
+            transaction.bodyBytesAfterDecoding += count
+            progress(count)
+        }
+    }
+
+    private func next(through decoder: ContentDecoder) async throws(LoadError) -> ByteBuffer? {
+        // Nothing is decoded ahead of demand, so a bomb grows no faster than it is taken.
+        while true {
+            do {
+                if let piece = try decoder.next() {
+                    transaction.bodyBytesAfterDecoding += Int64(piece.readableBytes)
+                    return piece
+                }
+            } catch {
+                throw fail(error)
+            }
+            if codedIsComplete { return nil }
+            if let coded = try await exchange.next() {
+                decoder.push(coded)
+            } else {
+                codedIsComplete = true
+                do { try decoder.finish() } catch { throw fail(error) }
+            }
+        }
+    }
+
+    private func fail(_ error: DecodingFailure) -> LoadError {
+        exchange.cancel()
+        return error.loadError
+    }
+}

@@ -1,0 +1,174 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// Follows up on what came back: redirects, challenges, and failures that may be tried again. Each follow-up is another hop.
+struct FollowUpStage: LoadStage {
+    /// Each attempt uses up one stale connection, so that a fresh one is reached before this.
+    static let maximumAttempts = 8
+
+    func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+        var hop = hop
+        while true {
+            guard let answer = try await attempt(&hop, in: load, then: next) else { continue }
+            if let redirect = (answer.body as? CustomBody)?.redirect {
+                guard let following = try await followCustom(redirect, answer, hop, in: load) else { return answer }
+                hop = following
+                continue
+            }
+            guard let head = answer.response.head, let url = hop.request.url else { return answer }
+            if let following = try await followUp(head, answer, hop, url, in: load) {
+                await discard(answer)
+                hop = following
+            } else {
+                return answer
+            }
+        }
+    }
+
+    // MARK: Failures
+
+    /// One attempt; nil means that it failed in a way that allows another, for which the hop is ready.
+    private func attempt(
+        _ hop: inout Hop, in load: Load, then next: ArraySlice<any LoadStage>
+    ) async throws(LoadError) -> Answer? {
+        do {
+            return try await next.answer(hop, in: load)
+        } catch {
+            guard error.kind == .connectionLost, load.control.failure == nil,
+                RetryPolicy.mayRetry(
+                    method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,
+                    receivedAnyBytes: load.lastAttempt.receivedAnyBytes, bodyIsReplayable: hop.request.body.isReplayable,
+                    attempts: 1
+                ), hop.failedAttempts < Self.maximumAttempts
+            else {
+                var error = error
+                if error.url == nil { error.url = hop.request.url }
+                throw error
+            }
+            hop.failedAttempts += 1
+            return nil
+        }
+    }
+
+    // MARK: Responses
+
+    private func followUp(
+        _ head: ResponseHead, _ answer: Answer, _ hop: Hop, _ url: URL, in load: Load
+    ) async throws(LoadError) -> Hop? {
+        switch head.status {
+        case 300...399: return try await redirect(head, answer, hop, url, in: load)
+        case 401: return try await ChallengeDesk.answer(head, answer.response, hop, url, in: load)
+        case 417 where hop.message?.expectsContinue == true && hop.request.body.isReplayable:
+            var again = hop
+            again.withoutExpectation = true
+            return again
+        default: return nil
+        }
+    }
+
+    private func redirect(
+        _ head: ResponseHead, _ answer: Answer, _ hop: Hop, _ url: URL, in load: Load
+    ) async throws(LoadError) -> Hop? {
+        let decision = RedirectPolicy.decide(
+            status: head.status, location: head.headers.first("Location"), method: hop.request.method, url: url,
+            redirectsSoFar: load.redirectCount
+        )
+        switch decision {
+        case .deliver:
+            return nil
+        case .fail(let reason):
+            answer.body.cancel()
+            load.response = answer.response
+            throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
+        case .follow(let proposal):
+            var request = hop.request
+            request.url = proposal.url
+            request.method = proposal.method
+            request.headers = RedirectPolicy.strippedHeaders(request.headers, proposal: proposal)
+            if !proposal.keepsBody { request.body = .none }
+            return try await follow(request, from: answer, hop, in: load)
+        }
+    }
+
+    private func followCustom(
+        _ request: LoadRequest, _ answer: Answer, _ hop: Hop, in load: Load
+    ) async throws(LoadError) -> Hop? {
+        guard load.redirectCount < RedirectPolicy.limit else {
+            throw LoadError(.tooManyRedirects, "more than \(RedirectPolicy.limit) redirects", url: request.url)
+        }
+        defer { answer.body.cancel() }
+        return try await follow(request, from: answer, hop, in: load)
+    }
+
+    /// Asks the app, and makes the next hop of its answer.
+    private func follow(
+        _ proposed: LoadRequest, from answer: Answer, _ hop: Hop, in load: Load
+    ) async throws(LoadError) -> Hop? {
+        var request = proposed
+        if load.wants(.redirects) {
+            load.response = answer.response
+            load.isAskingAboutRedirect = true
+            defer { load.isAskingAboutRedirect = false }
+            guard case .request(let chosen) = try await load.ask(.redirect(response: answer.response, proposed: proposed)),
+                let chosen
+            else { return nil }
+            request = chosen
+        }
+        load.response = nil
+        load.redirectCount += 1
+        load.tell(.requestChanged(request))
+        return Hop(number: hop.number + 1, request: request)
+    }
+
+    /// Takes the rest of a small body, so that the connection can serve the next hop; lets go of a larger one.
+    private func discard(_ answer: Answer) async {
+        var taken = 0
+        do throws(LoadError) {
+            while taken < 65_536, answer.response.expectedLength < 65_536, let piece = try await answer.body.next() {
+                taken += piece.readableBytes
+            }
+        } catch {
+            // What a redirect's body says is of no interest; a failure shows again on the next hop, if it lasts.
+        }
+        answer.body.cancel()
+    }
+
+    private static func message(for reason: RedirectPolicy.Reason, _ head: ResponseHead) -> String {
+        let location = head.headers.first("Location") ?? ""
+        return switch reason {
+        case .tooMany: "more than \(RedirectPolicy.limit) redirects"
+        case .unsupportedScheme: "the server redirects to \(location), which is not an HTTP URL"
+        case .malformedLocation: "the server redirects to \(location), which is not a URL"
+        }
+    }
+
+    private static func kind(of reason: RedirectPolicy.Reason) -> LoadError.Kind {
+        switch reason {
+        case .tooMany: .tooManyRedirects
+        case .unsupportedScheme: .unsupportedURL
+        case .malformedLocation: .redirectToNonExistentLocation
+        }
+    }
+}
+
+extension RequestBody {
+    /// Whether the body can be sent again without asking the app. A stream can too, but the app must be asked for it.
+    var isReplayable: Bool {
+        switch self {
+        case .none, .data, .file: true
+        case .stream, .streamOnDemand: false
+        }
+    }
+}

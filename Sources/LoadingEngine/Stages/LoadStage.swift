@@ -1,0 +1,69 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// One step of a load. It changes the hop on the way out, or the answer on the way back, or gives the answer itself.
+///
+/// A stage has no state of its own: what must be remembered is in the ``Hop`` or in the ``Load``.
+protocol LoadStage {
+    func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer
+}
+
+/// One round of a load: a request as it is about to be sent.
+struct Hop {
+    var number: Int
+    var request: LoadRequest
+    /// Fields that the stages add to the caller's.
+    var extraFields: [(String, String)] = []
+    /// The message, once `PrepareStage` composed it.
+    var message: PreparedMessage?
+    /// A class of the app that loads this hop.
+    var customLoader: (any CustomLoader)?
+    /// How often this hop was sent before, and failed.
+    var failedAttempts = 0
+    /// The server refused `Expect: 100-continue`.
+    var withoutExpectation = false
+    /// The credential that was last sent, and refused.
+    var proposedCredential: (user: String, password: String)?
+    /// Challenges already answered on this hop's URL.
+    var challengesAnswered = 0
+}
+
+struct PreparedMessage {
+    var head: RequestHead
+    var body: OutgoingBody
+    var route: Route
+    var expectsContinue: Bool
+}
+
+/// A response whose body is still to be taken.
+struct Answer {
+    var response: LoadResponse
+    var body: any ResponseBody
+    var transaction: Transaction
+}
+
+/// The body of a response, piece by piece.
+protocol ResponseBody: AnyObject {
+    /// The next piece, or nil at the end. Waits in the load's `LoadControl`.
+    func next() async throws(LoadError) -> ByteBuffer?
+    /// Lets go of what is still to come. Harmless after the end.
+    func cancel()
+}
+
+extension ArraySlice<any LoadStage> {
+    /// Hands the hop to the next stage.
+    func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
+        guard let stage = first else { throw LoadError(.unsupportedURL, "nothing loads this URL", url: hop.request.url) }
+        return try await stage.answer(hop, in: load, then: dropFirst())
+    }
+}

@@ -1,0 +1,115 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import LoadingModel
+import NIOCore
+
+/// Answers `file:` and `data:` URLs, without the network.
+struct LocalContentStage: LoadStage {
+    func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+        guard let url = hop.request.url, let scheme = url.scheme?.lowercased() else {
+            throw LoadError(.unsupportedURL, "the request has no URL, or one without a scheme", url: hop.request.url)
+        }
+        let content: (response: LoadResponse, source: LocalBody.Source)
+        switch scheme {
+        case "file": content = try await Self.file(url)
+        case "data": content = try Self.data(url)
+        default: return try await next.answer(hop, in: load)
+        }
+        try await load.control.waitWhileSuspended()
+        let transaction = Transaction(request: hop.request, now: .now())
+        transaction.response = content.response
+        load.transactions.append(transaction)
+        let body = LocalBody(content.source, control: load.control, loop: load.session.loop, transaction: transaction)
+        return Answer(response: content.response, body: body, transaction: transaction)
+    }
+
+    private static func file(_ url: URL) async throws(LoadError) -> (LoadResponse, LocalBody.Source) {
+        guard url.host() == nil || url.host() == "" || url.host() == "localhost" else {
+            throw LoadError(.fileDoesNotExist, "\(url.absoluteString) names a file on another host", url: url)
+        }
+        let source: FileSource
+        do {
+            source = try await FileSource.open(path: url.path(percentEncoded: false))
+        } catch {
+            var error = error
+            error.url = url
+            throw error
+        }
+        let kind = LoadResponse.Kind.local(mimeType: MediaType.mimeType(forPathExtension: url.pathExtension), textEncoding: nil)
+        return (LoadResponse(url: url, kind: kind, expectedLength: source.length), .file(source))
+    }
+
+    private static func data(_ url: URL) throws(LoadError) -> (LoadResponse, LocalBody.Source) {
+        guard let content = DataURL(url.absoluteString) else {
+            throw LoadError(.badURL, "not a data URL that RFC 2397 allows", url: url)
+        }
+        let kind = LoadResponse.Kind.local(mimeType: content.mimeType, textEncoding: content.charset)
+        return (LoadResponse(url: url, kind: kind, expectedLength: Int64(content.bytes.count)), .bytes(ByteBuffer(bytes: content.bytes)))
+    }
+}
+
+/// A body that is on this machine already.
+final class LocalBody: ResponseBody {
+    enum Source {
+        case file(FileSource)
+        case bytes(ByteBuffer)
+    }
+
+    private static let pieceSize = 262_144
+    private let source: Source
+    private let control: LoadControl
+    private let loop: any EventLoop
+    private let transaction: Transaction
+    private var offset: Int64 = 0
+    private var fetched: Result<ByteBuffer, LoadError>?
+
+    init(_ source: Source, control: LoadControl, loop: any EventLoop, transaction: Transaction) {
+        self.source = source
+        self.control = control
+        self.loop = loop
+        self.transaction = transaction
+    }
+
+    func next() async throws(LoadError) -> ByteBuffer? {
+        try await control.waitWhileSuspended()
+        let piece: ByteBuffer?
+        switch source {
+        case .bytes(let bytes): piece = offset == 0 && bytes.readableBytes > 0 ? bytes : nil
+        case .file(let file): piece = offset < file.length ? try await read(file) : nil
+        }
+        guard let piece else {
+            transaction.end = .now()
+            return nil
+        }
+        offset += Int64(piece.readableBytes)
+        transaction.bodyBytes = offset
+        transaction.bodyBytesAfterDecoding = offset
+        control.markProgress(.now())
+        return piece
+    }
+
+    func cancel() { transaction.end = transaction.end ?? .now() }
+
+    private func read(_ file: FileSource) async throws(LoadError) -> ByteBuffer {
+        fetched = nil
+        let count = Int(min(Int64(Self.pieceSize), file.length - offset))
+        file.read(offset: offset, count: count, on: loop) { [self] result in
+            fetched = result
+            control.wake()
+        }
+        while true {
+            if let fetched { return try fetched.get() }
+            try control.check()
+            await control.wait()
+        }
+    }
+}

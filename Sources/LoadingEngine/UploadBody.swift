@@ -1,0 +1,48 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+
+/// Opens a request's body for sending, each time it is sent.
+enum UploadBody {
+    static func open(
+        _ body: RequestBody, isRepeated: Bool, secure: Bool, in load: Load
+    ) async throws(LoadError) -> OutgoingBody {
+        switch body {
+        case .none:
+            return .none
+        case .data(let data):
+            return .data(data)
+        case .file(let path):
+            let source = try await FileSource.open(path: path)
+            source.usesSendfile = !secure
+            return .file(source)
+        case .stream(let stream) where !isRepeated:
+            return .stream(stream, length: Self.declaredLength(load))
+        case .stream, .streamOnDemand:
+            guard case .bodyStream(let stream) = try await load.ask(.newBodyStream), let stream else {
+                throw LoadError(
+                    .requestBodyStreamExhausted,
+                    "the body has to be sent again, and the delegate gave no new stream (urlSession(_:task:needNewBodyStream:))"
+                )
+            }
+            return .stream(stream, length: Self.declaredLength(load))
+        }
+    }
+
+    /// A `Content-Length` of the caller is a promise about its stream; without one the body is chunked.
+    private static func declaredLength(_ load: Load) -> Int64? {
+        guard let value = load.order.request.headers.first("Content-Length"), let length = Int64(value), length >= 0 else {
+            return nil
+        }
+        return length
+    }
+}

@@ -1,0 +1,58 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+
+/// Says why a load ended without success: one kind for each thing a caller would treat differently, what was being done when it
+/// happened, and the cause.
+///
+/// `URLLoading/Seam/ErrorTranslation.swift` turns every kind into its `URLError.Code`; nothing else does.
+package struct LoadError: Error, Sendable {
+    package enum Kind: Sendable, Hashable, CaseIterable {
+        case unknown, cancelled, badURL, unsupportedURL, timedOut
+        case cannotFindHost, dnsLookupFailed, cannotConnectToHost, connectionLost, notConnectedToInternet
+        case tooManyRedirects, redirectToNonExistentLocation
+        /// The server broke the protocol.
+        case badServerResponse
+        /// The response's framing could not be understood.
+        case cannotParseResponse
+        case dataLengthExceedsMaximum
+        case cannotDecodeRawData, cannotDecodeContentData
+        case zeroByteResource, resourceUnavailable, cannotLoadFromNetwork
+        case userCancelledAuthentication, userAuthenticationRequired
+        case requestBodyStreamExhausted
+        case fileDoesNotExist, fileIsDirectory, noPermissionsToReadFile
+        case cannotCreateFile, cannotOpenFile, cannotCloseFile, cannotWriteToFile, cannotRemoveFile, cannotMoveFile
+        case downloadDecodingFailedMidStream, downloadDecodingFailedToComplete
+        case appTransportSecurityRequiresSecureConnection
+        case secureConnectionFailed, serverCertificateHasBadDate, serverCertificateUntrusted
+        case serverCertificateHasUnknownRoot, serverCertificateNotYetValid
+        case clientCertificateRejected, clientCertificateRequired
+        /// The app's own error, from a `URLProtocol` or a body stream; it reaches the app unchanged.
+        case application
+    }
+
+    package var kind: Kind
+    /// What was being done, and what came of it: "connecting to 127.0.0.1:9: connection refused".
+    package var message: String
+    package var cause: (any Error)?
+    /// The URL that failed; the follow-up stage fills it in.
+    package var url: URL?
+    /// What a later load needs to go on where this one stopped, where that is possible.
+    package var resumeData: Data?
+
+    package init(_ kind: Kind, _ message: String, cause: (any Error)? = nil, url: URL? = nil) {
+        self.kind = kind
+        self.message = message
+        self.cause = cause
+        self.url = url
+    }
+
+    package static var cancelled: LoadError { LoadError(.cancelled, "cancelled") }
+}

@@ -1,0 +1,57 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+package import HTTPWire
+
+/// What a load tells its client, in order. `.finished` is the last, and comes exactly once.
+package enum TaskEvent: Sendable {
+    /// The task's `currentRequest` from now on: as it is sent first, then after each redirect.
+    case requestChanged(LoadRequest)
+    /// A 1xx response other than 101.
+    case informational(ResponseHead, url: URL)
+    /// Bytes of the request's body handed to the network; `expected` is -1 where it is not known. Successive ones may be merged.
+    case sent(bytes: Int64, total: Int64, expected: Int64)
+    /// The final response. For `.stream` deliveries it is asked instead (``TaskQuestion/response(_:)``).
+    case response(LoadResponse)
+    /// Body bytes; the client answers with ``TaskCommand/consumed(bytes:)`` when it has dealt with them.
+    case data(Data)
+    /// Download progress: bytes newly written, all written, and expected (-1 where not known). Successive ones may be merged.
+    case wrote(bytes: Int64, total: Int64, expected: Int64)
+    /// A download goes on at an offset of an earlier one.
+    case resumed(offset: Int64, expected: Int64)
+    /// A data task was turned into a download by the answer to ``TaskQuestion/response(_:)``.
+    case becameDownload
+    case finished(TaskOutcome)
+}
+
+/// How a load ended.
+package struct TaskOutcome: Sendable {
+    package enum Body: Sendable {
+        case none
+        case collected(Data)
+        /// A complete temporary file, which now belongs to the client: it moves it or deletes it.
+        case file(path: String)
+    }
+
+    package var result: Result<Body, LoadError>
+    package var response: LoadResponse?
+    /// One for each request that was sent, in order; the redirects come before the last.
+    package var timelines: [TransactionTimeline]
+    package var redirectCount: Int
+
+    package init(
+        result: Result<Body, LoadError>, response: LoadResponse?, timelines: [TransactionTimeline], redirectCount: Int
+    ) {
+        self.result = result
+        self.response = response
+        self.timelines = timelines
+        self.redirectCount = redirectCount
+    }
+}

@@ -1,0 +1,101 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+
+/// Names a task within its session; Apple's `taskIdentifier`.
+package typealias TaskID = Int
+
+/// What the app asked for: one task.
+package struct TaskOrder: Sendable {
+    /// What becomes of the response's body.
+    package enum Delivery: Sendable {
+        /// Collected in memory and handed over with the outcome: completion handlers and `data(for:)`.
+        case collect
+        /// The response is asked about, then data is told within the credit window: delegates and `bytes(for:)`.
+        case stream
+        /// Written to a temporary file. `resuming` is resume data from an earlier load.
+        case download(resuming: Data?)
+    }
+
+    /// What the client wants to hear; what nobody hears is not told.
+    package struct Interests: OptionSet, Sendable {
+        package let rawValue: Int
+        package init(rawValue: Int) { self.rawValue = rawValue }
+        /// Ask `.redirect` before a redirect is followed; otherwise it is followed.
+        package static let redirects = Interests(rawValue: 1 << 0)
+        /// Tell `.sent` while the request's body goes out.
+        package static let sentBytes = Interests(rawValue: 1 << 1)
+        package static let informational = Interests(rawValue: 1 << 2)
+        /// Ask `.challenge` before a 401 or 407 is delivered.
+        package static let challenges = Interests(rawValue: 1 << 3)
+        /// Ask `.customLoader` for the first request and after each redirect.
+        package static let customLoaders = Interests(rawValue: 1 << 4)
+        /// Ask `.delayedRequest` when `earliestBegin` is reached.
+        package static let delayedRequests = Interests(rawValue: 1 << 5)
+        /// Tell `.received` and `.wrote` while bytes arrive.
+        package static let receivedBytes = Interests(rawValue: 1 << 6)
+    }
+
+    package var id: TaskID
+    package var request: LoadRequest
+    package var delivery: Delivery
+    package var interests: Interests
+    /// 0 to 1; Apple's `URLSessionTask.priority`.
+    package var priority: Float
+    /// Seconds since the reference date before which the load does not begin, or nil.
+    package var earliestBegin: Double?
+
+    package init(
+        id: TaskID, request: LoadRequest, delivery: Delivery, interests: Interests = [], priority: Float = 0.5,
+        earliestBegin: Double? = nil
+    ) {
+        self.id = id
+        self.request = request
+        self.delivery = delivery
+        self.interests = interests
+        self.priority = priority
+        self.earliestBegin = earliestBegin
+    }
+}
+
+/// What the app may say about a task after it was ordered.
+package enum TaskCommand: Sendable {
+    case suspend
+    case resume
+    case cancel
+    /// Cancels a download; the outcome's error carries resume data where resuming is possible.
+    case cancelProducingResumeData
+    case setPriority(Float)
+    /// Data that was told has been dealt with; opens the credit window by as many bytes.
+    case consumed(bytes: Int)
+}
+
+/// What every task of a session has in common, fixed when the session is made.
+package struct SessionPolicy: Sendable {
+    package var requestTimeout: Double = 60
+    package var resourceTimeout: Double = 604_800
+    package var maximumConnectionsPerHost = 6
+    /// Fields added to each request that does not have them: the configuration's and the defaults.
+    package var additionalHeaders: [(name: String, value: String)] = []
+    package var cachePolicy: LoadRequest.CachePolicy = .useProtocolCachePolicy
+    /// The lowest and highest TLS version as on the wire (0x0303 is TLS 1.2); nil is the transport's default.
+    package var minimumTLSVersion: UInt16?
+    package var maximumTLSVersion: UInt16?
+    /// Trust roots to use in place of the system's: DER certificates. Empty means the system's.
+    package var trustRoots: [Data] = []
+    /// The most that `.collect` keeps in memory before the load fails with `dataLengthExceedsMaximum`; nil means no limit.
+    package var maximumCollectedBytes: Int64?
+    /// How many times its coded length (beyond 64 MiB) a decoded body may grow before the load fails.
+    package var maximumDecodingRatio: Int64 = 200
+    /// Where downloads are written until the app takes them.
+    package var temporaryDirectory: String = "/tmp"
+
+    package init() {}
+}

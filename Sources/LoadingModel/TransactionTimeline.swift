@@ -1,0 +1,82 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+
+/// The instants and counts of one request and its response, for `URLSessionTaskTransactionMetrics`.
+///
+/// Instants are seconds since the reference date of `Date`, taken from one wall-clock anchor per process plus a monotonic clock, so
+/// that they never run backwards.
+package struct TransactionTimeline: Sendable {
+    package enum Source: Sendable { case unknown, network, localCache }
+
+    package var request: LoadRequest
+    package var response: LoadResponse?
+    package var source: Source = .network
+    package var fetchStart: Double = 0
+    package var domainLookupStart: Double?
+    package var domainLookupEnd: Double?
+    package var connectStart: Double?
+    package var secureConnectionStart: Double?
+    package var secureConnectionEnd: Double?
+    package var connectEnd: Double?
+    package var requestStart: Double?
+    package var requestEnd: Double?
+    package var responseStart: Double?
+    package var responseEnd: Double?
+    /// The ALPN identifier, as in "http/1.1".
+    package var networkProtocol: String?
+    package var isReusedConnection = false
+    package var isProxyConnection = false
+    package var requestHeaderBytes: Int64 = 0
+    package var requestBodyBytes: Int64 = 0
+    package var requestBodyBytesBeforeEncoding: Int64 = 0
+    package var responseHeaderBytes: Int64 = 0
+    package var responseBodyBytes: Int64 = 0
+    package var responseBodyBytesAfterDecoding: Int64 = 0
+    package var connection: ConnectionFacts?
+
+    package init(request: LoadRequest) { self.request = request }
+}
+
+/// What is known of a connection once it stands; every exchange on it shares one.
+package final class ConnectionFacts: Sendable {
+    package let localAddress: String?
+    package let localPort: Int?
+    package let remoteAddress: String?
+    package let remotePort: Int?
+    /// The TLS version as on the wire (0x0303 is TLS 1.2, 0x0304 TLS 1.3), or nil in clear.
+    package let tlsVersion: UInt16?
+    /// The IANA number of the cipher suite, or nil in clear.
+    package let tlsCipherSuite: UInt16?
+    package let domainLookupStart: Double?
+    package let domainLookupEnd: Double?
+    package let connectStart: Double?
+    package let secureConnectionStart: Double?
+    package let secureConnectionEnd: Double?
+    package let connectEnd: Double?
+
+    package init(
+        localAddress: String?, localPort: Int?, remoteAddress: String?, remotePort: Int?, tlsVersion: UInt16?,
+        tlsCipherSuite: UInt16?, domainLookupStart: Double?, domainLookupEnd: Double?, connectStart: Double?,
+        secureConnectionStart: Double?, secureConnectionEnd: Double?, connectEnd: Double?
+    ) {
+        self.localAddress = localAddress
+        self.localPort = localPort
+        self.remoteAddress = remoteAddress
+        self.remotePort = remotePort
+        self.tlsVersion = tlsVersion
+        self.tlsCipherSuite = tlsCipherSuite
+        self.domainLookupStart = domainLookupStart
+        self.domainLookupEnd = domainLookupEnd
+        self.connectStart = connectStart
+        self.secureConnectionStart = secureConnectionStart
+        self.secureConnectionEnd = secureConnectionEnd
+        self.connectEnd = connectEnd
+    }
+}

@@ -1,0 +1,174 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import Foundation
+import Synchronization
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// A real nginx on loopback ports of its own, with files of its own.
+///
+/// The listening sockets are made here and handed down (nginx takes them over by the variable NGINX, as in its binary upgrade), so
+/// that a connection is accepted from the first moment and no port is guessed.
+///
+/// Below the root: every file by its path; `/gzip/` compresses; `/slow/` sends 256 KiB/s; `/upload/` takes PUT and DELETE; `/old`
+/// redirects to `/new`.
+package final class NginxServer: Sendable {
+    package struct Failure: Error, CustomStringConvertible {
+        package var description: String
+    }
+
+    package let directory: TemporaryDirectory
+    package let port: Int
+    package let securePort: Int
+    private let process: Mutex<pid_t?>
+
+    private init(directory: TemporaryDirectory, port: Int, securePort: Int, process: pid_t) {
+        self.directory = directory
+        self.port = port
+        self.securePort = securePort
+        self.process = Mutex(process)
+    }
+
+    package static func start(_ identity: TestCertificates.Identity) throws -> NginxServer {
+        let places = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"]
+        guard let program = places.first(where: FileManager.default.isExecutableFile(atPath:)) else {
+            throw Failure(description: "nginx is not installed: apt-get install nginx-light")
+        }
+        let directory = try TemporaryDirectory()
+        for name in ["html/gzip", "html/slow", "html/upload", "temp"] {
+            try FileManager.default.createDirectory(at: directory.file(name), withIntermediateDirectories: true)
+        }
+        let clear = try listeningSocket()
+        let secure = try listeningSocket()
+        defer {
+            Glibc.close(clear.descriptor)
+            Glibc.close(secure.descriptor)
+        }
+        try directory.write(identity.chainPEM.utf8, to: "chain.pem")
+        try directory.write(identity.keyPEM.utf8, to: "key.pem")
+        let text = configuration(directory.path, port: clear.port, securePort: secure.port)
+        let file = try directory.write(text.utf8, to: "nginx.conf")
+        let process = try spawn(
+            [program, "-p", directory.path, "-c", file.path, "-e", directory.path + "/error.log"],
+            clear: clear.descriptor, secure: secure.descriptor
+        )
+        return NginxServer(directory: directory, port: clear.port, securePort: secure.port, process: process)
+    }
+
+    /// Puts a file below the root.
+    package func put(_ bytes: some Sequence<UInt8>, at path: String) throws {
+        try directory.write(bytes, to: "html" + path)
+    }
+
+    /// What a file below the root holds, as after a PUT.
+    package func content(at path: String) throws -> [UInt8] { Array(try Data(contentsOf: directory.file("html" + path))) }
+
+    package var errorLog: String { (try? String(contentsOf: directory.file("error.log"), encoding: .utf8)) ?? "" }
+
+    package func url(_ path: String, secure: Bool = false) -> URL {
+        let text = secure ? "https://localhost:\(securePort)\(path)" : "http://127.0.0.1:\(port)\(path)"
+        guard let url = URL(string: text) else { preconditionFailure("'\(text)' is not a URL") }
+        return url
+    }
+
+    package func stop() {
+        let running = process.withLock { process in
+            defer { process = nil }
+            return process
+        }
+        guard let running else { return }
+        kill(running, SIGTERM)
+        var status: Int32 = 0
+        waitpid(running, &status, 0)
+    }
+
+    deinit { stop() }
+
+    private static func configuration(_ root: String, port: Int, securePort: Int) -> String {
+        """
+        daemon off;
+        \(geteuid() == 0 ? "user root;" : "")
+        worker_processes 1;
+        pid \(root)/nginx.pid;
+        error_log \(root)/error.log notice;
+        events { worker_connections 4096; }
+        http {
+            access_log off;
+            client_body_temp_path \(root)/temp/body;
+            proxy_temp_path \(root)/temp/proxy;
+            fastcgi_temp_path \(root)/temp/fastcgi;
+            uwsgi_temp_path \(root)/temp/uwsgi;
+            scgi_temp_path \(root)/temp/scgi;
+            client_max_body_size 0;
+            keepalive_requests 1000000;
+            types { text/plain txt; application/json json; application/octet-stream bin; }
+            default_type application/octet-stream;
+            autoindex off;
+            server {
+                listen 127.0.0.1:\(port);
+                listen 127.0.0.1:\(securePort) ssl;
+                ssl_certificate \(root)/chain.pem;
+                ssl_certificate_key \(root)/key.pem;
+                ssl_protocols TLSv1.2 TLSv1.3;
+                root \(root)/html;
+                location /gzip/ { gzip on; gzip_types *; gzip_min_length 1; }
+                location /slow/ { limit_rate 256k; }
+                location /upload/ { dav_methods PUT DELETE; }
+                location = /old { return 301 /new; }
+            }
+        }
+        """
+    }
+
+    private static func listeningSocket() throws -> (descriptor: Int32, port: Int) {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw Failure(description: "socket: errno \(errno)") }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let result = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                bind(descriptor, pointer, length) == 0 && listen(descriptor, 1024) == 0
+                    && getsockname(descriptor, pointer, &length) == 0
+            }
+        }
+        guard result else {
+            Glibc.close(descriptor)
+            throw Failure(description: "bind to 127.0.0.1: errno \(errno)")
+        }
+        return (descriptor, Int(UInt16(bigEndian: address.sin_port)))
+    }
+
+    private static func spawn(_ arguments: [String], clear: Int32, secure: Int32) throws -> pid_t {
+        // Duplicates above the numbers that the child sees them under.
+        let high = (fcntl(clear, F_DUPFD_CLOEXEC, 64), fcntl(secure, F_DUPFD_CLOEXEC, 64))
+        defer {
+            Glibc.close(high.0)
+            Glibc.close(high.1)
+        }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, high.0, 3)
+        posix_spawn_file_actions_adddup2(&actions, high.1, 4)
+        let argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+        let environment: [UnsafeMutablePointer<CChar>?] = [strdup("NGINX=3;4;"), strdup("PATH=/usr/sbin:/usr/bin:/sbin:/bin"), nil]
+        defer { for pointer in argv + environment { free(pointer) } }
+        var process: pid_t = 0
+        let result = posix_spawn(&process, arguments[0], &actions, nil, argv, environment)
+        guard result == 0 else { throw Failure(description: "starting nginx: errno \(result)") }
+        return process
+    }
+}

@@ -1,0 +1,51 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// One request as a ``ScriptedServer`` received it, fields in order and nothing repaired.
+package struct RecordedRequest: Sendable {
+    package var method = ""
+    package var target = ""
+    package var version = ""
+    package var headers: [(name: String, value: String)] = []
+    /// The bytes of the request line and the field lines.
+    package var rawHead: [UInt8] = []
+    /// The body without its coding; kept up to 64 MiB.
+    package var body: [UInt8] = []
+    /// The length of the whole body, kept or not.
+    package var bodyLength = 0
+    /// The sizes of the chunks, where the body came in chunks.
+    package var chunks: [Int] = []
+    package var trailers: [(name: String, value: String)] = []
+    /// Which connection of the server it came on, from 0.
+    package var connection = 0
+    /// Which request on that connection it is, from 0.
+    package var number = 0
+    /// Which request of the server it is, from 0.
+    package var order = 0
+    /// Whether all of it came before the connection ended.
+    package var isComplete = false
+
+    package init() {}
+
+    /// The first value of a field, or nil.
+    package func header(_ name: String) -> String? { values(of: name).first }
+
+    package func values(of name: String) -> [String] {
+        headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+    }
+
+    package var bodyText: String { String(decoding: body, as: UTF8.self) }
+    package var headText: String { String(decoding: rawHead, as: UTF8.self) }
+    /// The target without its query.
+    package var path: String { String(target.prefix { $0 != "?" }) }
+
+    package var isChunked: Bool {
+        values(of: "Transfer-Encoding").contains { $0.lowercased().contains("chunked") }
+    }
+}

@@ -1,0 +1,223 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import Foundation
+import NIOCore
+import NIOPosix
+import NIOSSL
+
+/// An HTTP/1.1 server in this process, on a loopback port of its own, that answers by script and fails by script.
+///
+/// It reads requests leniently, records them, and carries out the effects of each reply in order. Tests wait for what it sees; no
+/// wait polls or sleeps, and every wait ends when its task is cancelled (give suites a time limit).
+package final class ScriptedServer: Sendable {
+    package struct ScriptError: Error, CustomStringConvertible {
+        package var description: String
+    }
+
+    private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
+
+    package let address: String
+    package let port: Int
+    package let isSecure: Bool
+    private let channel: any Channel
+    private let children: Watched<[ObjectIdentifier: any Channel]>
+    private let journal: Watched<ServerJournal>
+
+    private init(
+        address: String, isSecure: Bool, channel: any Channel, children: Watched<[ObjectIdentifier: any Channel]>,
+        journal: Watched<ServerJournal>
+    ) {
+        self.address = address
+        self.isSecure = isSecure
+        self.channel = channel
+        self.children = children
+        self.journal = journal
+        port = channel.localAddress?.port ?? 0
+    }
+
+    // MARK: Starting and stopping
+
+    /// Starts a server.
+    ///
+    /// - Parameters:
+    ///   - identity: certificate and key; with them the server speaks TLS.
+    ///   - tls: the TLS versions it accepts.
+    ///   - sendBuffer: the size of the sockets' send buffer, for tests of back-pressure.
+    ///   - greeting: effects for a new connection before anything is read.
+    ///   - early: the answer when only the head has come; nil leaves it to `reply`. Without an early answer an
+    ///     `Expect: 100-continue` gets its 100.
+    ///   - reply: the answer to a complete request.
+    package static func start(
+        address: String = "127.0.0.1",
+        identity: TestCertificates.Identity? = nil,
+        tls: ClosedRange<TestCertificates.Version> = .v1_2 ... .v1_3,
+        sendBuffer: Int? = nil,
+        greeting: @escaping @Sendable (_ connection: Int) -> [SocketEffect] = { _ in [] },
+        early: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply? = { _ in nil },
+        reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply
+    ) async throws -> ScriptedServer {
+        let script = ServerScript(greeting: greeting, early: early, reply: reply)
+        let journal = Watched(ServerJournal())
+        let children = Watched<[ObjectIdentifier: any Channel]>([:])
+        let secure = try identity.map { try NIOSSLContext(configuration: $0.serverConfiguration(versions: tls)) }
+        var bootstrap = ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let number = journal.change { journal in
+                        journal.connections.append(ServerJournal.Connection())
+                        return journal.connections.count - 1
+                    }
+                    let id = ObjectIdentifier(channel)
+                    children.change { $0[id] = channel }
+                    channel.closeFuture.whenComplete { _ in children.change { $0[id] = nil } }
+                    if let secure { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: secure)) }
+                    let connection = ScriptedConnection(script: script, journal: journal, number: number)
+                    try channel.pipeline.syncOperations.addHandler(connection)
+                }
+            }
+        if let sendBuffer {
+            bootstrap = bootstrap.childChannelOption(.socketOption(.so_sndbuf), value: .init(sendBuffer))
+        }
+        let channel = try await bootstrap.bind(host: address, port: 0).get()
+        return ScriptedServer(
+            address: address, isSecure: secure != nil, channel: channel, children: children, journal: journal
+        )
+    }
+
+    /// Stops the server and throws what went wrong in its script.
+    package func close() async throws {
+        try? await channel.close()
+        for child in children.read({ Array($0.values) }) { try? await child.close() }
+        let errors = journal.read(\.errors)
+        if !errors.isEmpty { throw ScriptError(description: errors.joined(separator: "\n")) }
+    }
+
+    /// Stops listening; connections stay.
+    package func stopListening() async { try? await channel.close() }
+
+    // MARK: Addresses
+
+    /// A URL at this server, by another name of it where `host` says so.
+    package func url(_ path: String = "/", host: String? = nil, user: String? = nil) -> URL {
+        let host = host ?? (address.contains(":") ? "[\(address)]" : address)
+        let text = "\(isSecure ? "https" : "http")://\(user.map { $0 + "@" } ?? "")\(host):\(port)\(path)"
+        guard let url = URL(string: text) else { preconditionFailure("'\(text)' is not a URL") }
+        return url
+    }
+
+    // MARK: What it saw
+
+    package var requests: [RecordedRequest] { journal.read(\.requests) }
+    package var connectionCount: Int { journal.read(\.connections.count) }
+    package var errors: [String] { journal.read(\.errors) }
+
+    /// Waits until a request, counted from 0, has come in full or was cut off.
+    package func request(_ order: Int) async throws -> RecordedRequest {
+        try await journal.value { journal in
+            guard journal.requests.count > order else { return nil }
+            let request = journal.requests[order]
+            return request.isComplete || journal.connections[request.connection].isClosed ? request : nil
+        }
+    }
+
+    /// Waits until the head of a request, counted from 0, has come.
+    package func head(_ order: Int) async throws -> RecordedRequest {
+        try await journal.value { $0.requests.count > order ? $0.requests[order] : nil }
+    }
+
+    /// Waits until as many complete requests have come, and returns all there are.
+    @discardableResult
+    package func waitForRequests(_ count: Int) async throws -> [RecordedRequest] {
+        try await journal.value { $0.requests.filter(\.isComplete).count >= count ? $0.requests : nil }
+    }
+
+    /// Waits until as many connections were accepted.
+    package func waitForConnections(_ count: Int) async throws {
+        try await journal.value { $0.connections.count >= count ? () : nil }
+    }
+
+    /// Waits until a connection, counted from 0, was closed by either side.
+    package func waitForClose(_ connection: Int) async throws {
+        try await journal.value { journal in
+            journal.connections.count > connection && journal.connections[connection].isClosed ? () : nil
+        }
+    }
+
+    /// Waits until no accepted connection is open.
+    package func waitForAllClosed() async throws {
+        try await journal.value { $0.connections.allSatisfy(\.isClosed) ? () : nil }
+    }
+
+    package var openConnectionCount: Int { journal.read { $0.connections.filter { !$0.isClosed }.count } }
+
+    /// What a client sent on a connection, as it came (in clear after TLS), up to 1 MiB.
+    package func received(on connection: Int) -> [UInt8] {
+        journal.read { $0.connections.count > connection ? $0.connections[connection].received : [] }
+    }
+
+    /// The bytes of replies that the socket of a connection took.
+    package func bytesWritten(on connection: Int) -> Int {
+        journal.read { $0.connections.count > connection ? $0.connections[connection].bytesWritten : 0 }
+    }
+
+    package func bytesReceived(on connection: Int) -> Int {
+        journal.read { $0.connections.count > connection ? $0.connections[connection].bytesReceived : 0 }
+    }
+
+    /// Waits until the socket of a connection took as many bytes.
+    package func waitForBytesWritten(_ count: Int, on connection: Int) async throws {
+        try await journal.value { journal in
+            journal.connections.count > connection && journal.connections[connection].bytesWritten >= count ? () : nil
+        }
+    }
+
+    // MARK: Gates
+
+    /// Waits until as many connections have come to a gate or a point of the script.
+    package func reached(_ name: String, times: Int = 1) async throws {
+        try await journal.value { $0.reached[name, default: 0] >= times ? () : nil }
+    }
+
+    /// How often a point of the script was reached.
+    package func count(of name: String) -> Int { journal.read { $0.reached[name, default: 0] } }
+
+    /// Opens a gate for good.
+    package func open(_ gate: String) {
+        let blocked = journal.change { journal in
+            journal.openGates.insert(gate)
+            return journal.blocked.removeValue(forKey: gate) ?? []
+        }
+        for resume in blocked { resume() }
+    }
+}
+
+/// Runs a test against a server, stops the server, and throws what went wrong in its script.
+package func withScriptedServer(
+    identity: TestCertificates.Identity? = nil,
+    sendBuffer: Int? = nil,
+    greeting: @escaping @Sendable (_ connection: Int) -> [SocketEffect] = { _ in [] },
+    early: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply? = { _ in nil },
+    reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply,
+    test: (ScriptedServer) async throws -> Void
+) async throws {
+    let server = try await ScriptedServer.start(
+        identity: identity, sendBuffer: sendBuffer, greeting: greeting, early: early, reply: reply
+    )
+    do {
+        try await test(server)
+    } catch {
+        try? await server.close()
+        throw error
+    }
+    try await server.close()
+}

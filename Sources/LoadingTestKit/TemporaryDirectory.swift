@@ -1,0 +1,43 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import Foundation
+
+/// A directory of one test, removed with everything in it when the test lets go of it.
+package final class TemporaryDirectory: Sendable {
+    package let url: URL
+
+    package init() throws {
+        url = FileManager.default.temporaryDirectory.appendingPathComponent("url-loading-test-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(
+            at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700]
+        )
+    }
+
+    package var path: String { url.path }
+
+    package func file(_ name: String) -> URL { url.appendingPathComponent(name) }
+
+    /// Writes a file and says where.
+    @discardableResult
+    package func write(_ bytes: some Sequence<UInt8>, to name: String) throws -> URL {
+        let file = file(name)
+        try FileManager.default.createDirectory(
+            at: file.deletingLastPathComponent(), withIntermediateDirectories: true
+        )
+        try Data(bytes).write(to: file)
+        return file
+    }
+
+    package var names: [String] {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: path).sorted() }
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+}

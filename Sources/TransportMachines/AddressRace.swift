@@ -1,0 +1,166 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+/// Decides which of a host's addresses to try, and when (RFC 8305, "Happy Eyeballs").
+///
+/// Both families are looked up at once. IPv6 addresses are tried as soon as they are there; IPv4 addresses that come first wait 50 ms
+/// for them (section 3). The families alternate (section 4); an attempt gets 250 ms before the next begins beside it, and a failing
+/// one makes room at once (section 5). The first attempt that succeeds wins, and the others are abandoned.
+///
+/// It ends with `win` or `lose`, or silently with `cancelled`; every attempt is then over or abandoned, and no timer runs. Every
+/// later event is answered with `[]`.
+package struct AddressRace<Address: Hashable & Sendable>: Sendable {
+    package enum Family: Hashable, Sendable, CaseIterable {
+        case v4
+        case v6
+    }
+
+    package enum Timer: Hashable, Sendable, CaseIterable {
+        /// Section 5, "Connection Attempt Delay", recommended value; in section 8 the same.
+        case attemptDelay
+        /// Section 3, "Resolution Delay", recommended value.
+        case resolutionDelay
+
+        package var nanoseconds: Int64 {
+            switch self {
+            case .attemptDelay: 250_000_000
+            case .resolutionDelay: 50_000_000
+            }
+        }
+    }
+
+    package enum Event: Hashable, Sendable {
+        case started
+        /// A family's addresses, in the order of the resolver's preference; empty if it has none or the lookup failed.
+        case resolved(Family, [Address])
+        case attemptSucceeded(Int)
+        case attemptFailed(Int)
+        case timer(Timer)
+        case cancelled
+    }
+
+    package enum Action: Hashable, Sendable {
+        case resolve(Family)
+        case connect(Int, Address)
+        /// Ends a running attempt whose outcome does not matter any more.
+        case abandon(Int)
+        /// Starts a timer, or starts it anew.
+        case startTimer(Timer)
+        case stopTimer(Timer)
+        case win(Int)
+        /// No address is left to try.
+        case lose
+    }
+
+    private enum Stage {
+        case idle
+        /// No address is known yet.
+        case resolving
+        /// IPv4 addresses are known, and IPv6 ones may come within the resolution delay.
+        case lingering
+        case racing
+        case over
+    }
+
+    private var stage = Stage.idle
+    private var unresolved: Set<Family> = Set(Family.allCases)
+    /// What is still to try, the next one last.
+    private var candidates: [Family: [Address]] = [:]
+    private var nextFamily = Family.v6
+    private var running: [Int] = []
+    private var attemptCount = 0
+    private var isDelaying = false
+
+    package init() {}
+
+    package mutating func handle(_ event: Event) -> [Action] {
+        switch (stage, event) {
+        case (.idle, .started):
+            stage = .resolving
+            return [.resolve(.v6), .resolve(.v4)]
+        case (.resolving, .resolved(let family, let addresses)), (.lingering, .resolved(let family, let addresses)),
+            (.racing, .resolved(let family, let addresses)):
+            return add(addresses, of: family)
+        case (.lingering, .timer(.resolutionDelay)):
+            stage = .racing
+            return advance()
+        case (.racing, .timer(.attemptDelay)):
+            guard isDelaying else { return [] }
+            isDelaying = false
+            return advance()
+        case (.racing, .attemptSucceeded(let attempt)):
+            guard running.contains(attempt) else { return [] }
+            return finish(keeping: attempt) + [.win(attempt)]
+        case (.racing, .attemptFailed(let attempt)):
+            guard running.contains(attempt) else { return [] }
+            running.removeAll { $0 == attempt }
+            return advance()
+        case (.idle, .cancelled), (.resolving, .cancelled), (.lingering, .cancelled), (.racing, .cancelled):
+            return finish(keeping: nil)
+        case (.over, _), (.idle, _), (.resolving, _), (.lingering, _), (.racing, .started), (.racing, .timer(.resolutionDelay)):
+            return []
+        }
+    }
+
+    private mutating func add(_ addresses: [Address], of family: Family) -> [Action] {
+        guard unresolved.remove(family) != nil else { return [] }
+        candidates[family] = addresses.reversed()
+        let mayBegin = unresolved.isEmpty || candidates[.v6]?.isEmpty == false
+        switch stage {
+        case .resolving where mayBegin, .lingering where mayBegin:
+            let wasLingering = stage == .lingering
+            stage = .racing
+            return (wasLingering ? [.stopTimer(.resolutionDelay)] : []) + advance()
+        case .resolving where !addresses.isEmpty:
+            stage = .lingering
+            return [.startTimer(.resolutionDelay)]
+        case .racing where !isDelaying: return advance()
+        case .idle, .resolving, .lingering, .racing, .over: return []
+        }
+    }
+
+    /// Begins the next attempt, or finds that there is none.
+    private mutating func advance() -> [Action] {
+        guard let address = nextAddress() else {
+            if !unresolved.isEmpty || !running.isEmpty { return [] }
+            return finish(keeping: nil) + [.lose]
+        }
+        let attempt = attemptCount
+        attemptCount += 1
+        running.append(attempt)
+        let mayFollow = !unresolved.isEmpty || candidates.values.contains { !$0.isEmpty }
+        var actions: [Action] = [.connect(attempt, address)]
+        if mayFollow {
+            actions.append(.startTimer(.attemptDelay))
+        } else if isDelaying {
+            actions.append(.stopTimer(.attemptDelay))
+        }
+        isDelaying = mayFollow
+        return actions
+    }
+
+    private mutating func nextAddress() -> Address? {
+        let otherFamily: Family = nextFamily == .v6 ? .v4 : .v6
+        if let address = candidates[nextFamily]?.popLast() {
+            nextFamily = otherFamily
+            return address
+        }
+        return candidates[otherFamily]?.popLast()
+    }
+
+    private mutating func finish(keeping winner: Int?) -> [Action] {
+        var actions: [Action] = running.filter { $0 != winner }.map { .abandon($0) }
+        if isDelaying { actions.append(.stopTimer(.attemptDelay)) }
+        if stage == .lingering { actions.append(.stopTimer(.resolutionDelay)) }
+        stage = .over
+        isDelaying = false
+        running = []
+        candidates = [:]
+        return actions
+    }
+}

@@ -1,0 +1,132 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+/// Watches the time of every load of a session with one timer: how long nothing came (the request timeout) and how long it took
+/// altogether (the resource timeout).
+///
+/// Progress, which is noted for every piece of data, only stores the instant. The timer is set for the earliest instant at which
+/// something may be due; when it fires, whatever is due expires, and it is set anew for the rest. So it fires now and then for nothing,
+/// at most once per shortest timeout.
+///
+/// Instants and durations are nanoseconds on any monotonic clock. A load keeps its slot until it is removed; it expires at most once.
+package struct DeadlineMachine: Sendable {
+    package enum Expiry: Hashable, Sendable {
+        /// Nothing came for as long as the load allows.
+        case idle
+        /// The whole load took longer than it may.
+        case resource
+    }
+
+    package enum Action: Hashable, Sendable {
+        /// Starts the one timer, or moves it.
+        case startTimer(at: Int64)
+        case expire(load: Int, Expiry)
+    }
+
+    private struct Watch {
+        var load: Int
+        var idleTimeout: Int64
+        var lastProgress: Int64
+        var deadline: Int64
+        var isPaused: Bool
+
+        var idleDue: Int64 { isPaused ? .max : DeadlineMachine.sum(lastProgress, idleTimeout) }
+        var due: Int64 { min(idleDue, deadline) }
+    }
+
+    /// The timer is never set to less than a millisecond ahead.
+    private static let shortestDelay: Int64 = 1_000_000
+
+    /// Free slots hold nil.
+    private var watches: [Watch?] = []
+    private var freeSlots: [Int] = []
+    private var timerAt: Int64?
+
+    package init() {}
+
+    package var isEmpty: Bool { freeSlots.count == watches.count }
+
+    /// Begins to watch a load.
+    ///
+    /// - Parameters:
+    ///   - load: Any number; it comes back in `expire`.
+    ///   - idleTimeout: How long the load may be without progress; nil for ever.
+    ///   - deadline: The instant by which it must be complete; nil for never.
+    package mutating func add(
+        load: Int, idleTimeout: Int64?, deadline: Int64?, now: Int64
+    ) -> (slot: Int, actions: [Action]) {
+        let watch = Watch(
+            load: load, idleTimeout: max(0, idleTimeout ?? .max), lastProgress: now, deadline: deadline ?? .max, isPaused: false
+        )
+        let slot: Int
+        if let free = freeSlots.popLast() {
+            slot = free
+            watches[slot] = watch
+        } else {
+            slot = watches.count
+            watches.append(watch)
+        }
+        return (slot, startTimer(for: watch.due, now: now))
+    }
+
+    /// Notes that something came or went: the idle time counts from here.
+    package mutating func progress(_ slot: Int, now: Int64) {
+        watches[slot]?.lastProgress = now
+    }
+
+    /// Stops the idle time of a load that the app suspended. The resource time goes on.
+    package mutating func pause(_ slot: Int) {
+        watches[slot]?.isPaused = true
+    }
+
+    /// Lets the idle time of a suspended load begin anew.
+    package mutating func resume(_ slot: Int, now: Int64) -> [Action] {
+        guard var watch = watches[slot], watch.isPaused else { return [] }
+        watch.isPaused = false
+        watch.lastProgress = now
+        watches[slot] = watch
+        return startTimer(for: watch.due, now: now)
+    }
+
+    /// Gives the slot back. The timer stays as it is: it will find nothing to do.
+    package mutating func remove(_ slot: Int) {
+        guard watches[slot] != nil else { return }
+        watches[slot] = nil
+        freeSlots.append(slot)
+    }
+
+    package mutating func timerFired(now: Int64) -> [Action] {
+        timerAt = nil
+        var actions: [Action] = []
+        var next = Int64.max
+        for slot in watches.indices {
+            guard let watch = watches[slot], watch.due < .max else { continue }
+            if watch.due <= now {
+                actions.append(.expire(load: watch.load, watch.deadline <= watch.idleDue ? .resource : .idle))
+                watches[slot]?.idleTimeout = .max
+                watches[slot]?.deadline = .max
+            } else {
+                next = min(next, watch.due)
+            }
+        }
+        return actions + startTimer(for: next, now: now)
+    }
+
+    private mutating func startTimer(for due: Int64, now: Int64) -> [Action] {
+        let instant = max(due, Self.sum(now, Self.shortestDelay))
+        guard due < .max, instant < timerAt ?? .max else { return [] }
+        timerAt = instant
+        return [.startTimer(at: instant)]
+    }
+
+    /// A sum that stops at the end of time.
+    private static func sum(_ instant: Int64, _ duration: Int64) -> Int64 {
+        let (sum, isOverflow) = instant.addingReportingOverflow(duration)
+        return isOverflow ? .max : sum
+    }
+}

@@ -1,0 +1,149 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+
+/// A part of a server, or a proxy, that asks for authentication: host, port, protocol, realm and method.
+///
+/// Sendable because it never changes once made.
+open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
+    private let spaceHost: String
+    private let spacePort: Int
+    private let spaceRealm: String?
+    private let method: String
+    /// The protocol of a server, or the type of a proxy.
+    private let kind: String?
+    private let isProxySpace: Bool
+
+    /// Makes the space of a server.
+    ///
+    /// - Parameters:
+    ///   - host: The server's host name.
+    ///   - port: The port, or 0 for the protocol's default.
+    ///   - protocol: "http", "https" or "ftp" (`NSURLProtectionSpaceHTTP` and so on).
+    ///   - realm: The realm the server names (RFC 9110, section 11.5), or nil.
+    ///   - authenticationMethod: One of the `NSURLAuthenticationMethod…` constants; nil means the default method.
+    public init(host: String, port: Int, protocol: String?, realm: String?, authenticationMethod: String?) {
+        spaceHost = host
+        spacePort = port
+        spaceRealm = realm
+        method = authenticationMethod ?? NSURLAuthenticationMethodDefault
+        kind = `protocol`
+        isProxySpace = false
+        super.init()
+    }
+
+    /// Makes the space of a proxy.
+    ///
+    /// - Parameters:
+    ///   - host: The proxy's host name.
+    ///   - port: The port, or 0 for the default.
+    ///   - type: "http", "https", "ftp" or "SOCKS" (`NSURLProtectionSpaceHTTPProxy` and so on).
+    ///   - realm: The realm the proxy names, or nil.
+    ///   - authenticationMethod: One of the `NSURLAuthenticationMethod…` constants; nil means the default method.
+    public init(proxyHost host: String, port: Int, type: String?, realm: String?, authenticationMethod: String?) {
+        spaceHost = host
+        spacePort = port
+        spaceRealm = realm
+        method = authenticationMethod ?? NSURLAuthenticationMethodDefault
+        kind = type
+        isProxySpace = true
+        super.init()
+    }
+
+    /// The space itself, since it never changes.
+    open override func copy() -> Any { self }
+
+    /// The space itself, since it never changes.
+    open func copy(with zone: NSZone? = nil) -> Any { self }
+
+    /// Always true.
+    open class var supportsSecureCoding: Bool { true }
+
+    /// Reads an archived space.
+    public required init?(coder: NSCoder) {
+        guard let host = coder.decodeObject(of: NSString.self, forKey: "host") as String?,
+            let method = coder.decodeObject(of: NSString.self, forKey: "authenticationMethod") as String?
+        else { return nil }
+        spaceHost = host
+        spacePort = coder.decodeInteger(forKey: "port")
+        spaceRealm = coder.decodeObject(of: NSString.self, forKey: "realm") as String?
+        self.method = method
+        kind = coder.decodeObject(of: NSString.self, forKey: "kind") as String?
+        isProxySpace = coder.decodeBool(forKey: "isProxy")
+        super.init()
+    }
+
+    /// Archives the space.
+    open func encode(with coder: NSCoder) {
+        coder.encode(spaceHost as NSString, forKey: "host")
+        coder.encode(spacePort, forKey: "port")
+        coder.encode(spaceRealm as NSString?, forKey: "realm")
+        coder.encode(method as NSString, forKey: "authenticationMethod")
+        coder.encode(kind as NSString?, forKey: "kind")
+        coder.encode(isProxySpace, forKey: "isProxy")
+    }
+
+    /// Whether the other object is the same space.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? URLProtectionSpace else { return false }
+        return other === self
+            || other.spaceHost == spaceHost && other.spacePort == spacePort && other.spaceRealm == spaceRealm
+                && other.method == method && other.kind == kind && other.isProxySpace == isProxySpace
+    }
+
+    /// The hash of all its parts.
+    open override var hash: Int {
+        var hasher = Hasher()
+        hasher.combine(spaceHost)
+        hasher.combine(spacePort)
+        hasher.combine(spaceRealm)
+        hasher.combine(method)
+        hasher.combine(kind)
+        hasher.combine(isProxySpace)
+        return hasher.finalize()
+    }
+
+    /// The class and the parts.
+    open override var description: String {
+        "<\(type(of: self))> { Host: \(spaceHost), Port: \(spacePort), \(isProxySpace ? "Proxy type" : "Protocol"): \(kind ?? "nil"), "
+            + "Realm: \(spaceRealm ?? "nil"), Authentication method: \(method) }"
+    }
+
+    /// The realm, or nil where there is none.
+    open var realm: String? { spaceRealm }
+
+    /// Whether a password given for this space is safe on its way: over TLS, or by a method that does not send it.
+    open var receivesCredentialSecurely: Bool {
+        switch method {
+        case NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate,
+            NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodServerTrust:
+            true
+        default: kind == NSURLProtectionSpaceHTTPS
+        }
+    }
+
+    /// The host.
+    open var host: String { spaceHost }
+
+    /// The port, as it was given.
+    open var port: Int { spacePort }
+
+    /// The type of a proxy, or nil for a server.
+    open var proxyType: String? { isProxySpace ? kind : nil }
+
+    /// The protocol of a server, or nil for a proxy.
+    open var `protocol`: String? { isProxySpace ? nil : kind }
+
+    /// How to authenticate: one of the `NSURLAuthenticationMethod…` constants.
+    open var authenticationMethod: String { method }
+
+    /// Whether it is a proxy that asks.
+    open override func isProxy() -> Bool { isProxySpace }
+}

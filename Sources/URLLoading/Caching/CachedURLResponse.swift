@@ -1,0 +1,98 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+
+/// A response and its body, as a cache keeps them.
+///
+/// Sendable because it never changes once made. What `userInfo` holds is the app's to share.
+open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
+    private let keptResponse: URLResponse
+    private let keptData: Data
+    private let keptUserInfo: [AnyHashable: Any]?
+    private let policy: URLCache.StoragePolicy
+
+    /// Makes an entry that may be kept in memory and on disk.
+    public convenience init(response: URLResponse, data: Data) {
+        self.init(response: response, data: data, userInfo: nil, storagePolicy: .allowed)
+    }
+
+    /// Makes an entry.
+    ///
+    /// - Parameters:
+    ///   - response: The response.
+    ///   - data: Its body.
+    ///   - userInfo: Whatever the app wants to keep with it, or nil.
+    ///   - storagePolicy: Where it may be kept.
+    public init(
+        response: URLResponse, data: Data, userInfo: [AnyHashable: Any]? = nil, storagePolicy: URLCache.StoragePolicy
+    ) {
+        keptResponse = response
+        keptData = data
+        keptUserInfo = userInfo
+        policy = storagePolicy
+        super.init()
+    }
+
+    /// The entry itself, since it never changes.
+    open override func copy() -> Any { self }
+
+    /// The entry itself, since it never changes.
+    open func copy(with zone: NSZone? = nil) -> Any { self }
+
+    /// Always true.
+    open class var supportsSecureCoding: Bool { true }
+
+    /// Reads an archived entry.
+    public required init?(coder: NSCoder) {
+        guard
+            let response = coder.decodeObject(of: [URLResponse.self, HTTPURLResponse.self], forKey: "response") as? URLResponse,
+            let data = coder.decodeObject(of: NSData.self, forKey: "data") as Data?
+        else { return nil }
+        keptResponse = response
+        keptData = data
+        keptUserInfo = nil
+        policy = URLCache.StoragePolicy(rawValue: UInt(clamping: coder.decodeInteger(forKey: "storagePolicy"))) ?? .notAllowed
+        super.init()
+    }
+
+    /// Archives the entry without its `userInfo`, which may hold anything.
+    open func encode(with coder: NSCoder) {
+        coder.encode(keptResponse, forKey: "response")
+        coder.encode(keptData as NSData, forKey: "data")
+        coder.encode(Int(policy.rawValue), forKey: "storagePolicy")
+    }
+
+    /// Whether the other object is an entry with the same response, body and policy.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? CachedURLResponse else { return false }
+        return other === self
+            || other.policy == policy && other.keptData == keptData && other.keptResponse.isEqual(keptResponse)
+    }
+
+    /// The hash of the body and the policy.
+    open override var hash: Int {
+        var hasher = Hasher()
+        hasher.combine(keptData)
+        hasher.combine(policy)
+        return hasher.finalize()
+    }
+
+    /// The response.
+    open var response: URLResponse { keptResponse }
+
+    /// The body.
+    open var data: Data { keptData }
+
+    /// What the app keeps with it, or nil.
+    open var userInfo: [AnyHashable: Any]? { keptUserInfo }
+
+    /// Where the entry may be kept.
+    open var storagePolicy: URLCache.StoragePolicy { policy }
+}

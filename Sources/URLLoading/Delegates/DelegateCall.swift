@@ -1,0 +1,89 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import Foundation
+
+/// Calls delegate methods in whatever form their class implements them, and says where it implements none.
+package enum DelegateCall {
+    /// Tells an object something. False if its class does not implement the method.
+    @discardableResult
+    package static func tell(_ method: DelegateMethod, _ receiver: AnyObject, _ call: () -> Void) -> Bool {
+        let type: AnyClass = type(of: receiver)
+        switch DelegateForms.form(of: method, in: type) {
+        case .completion, .async:
+            call()
+            return true
+        case .absent: return false
+        case nil:
+            let isImplemented = !DelegateProbe.run(method, on: receiver, call)
+            DelegateForms.learn(isImplemented ? .completion : .absent, of: method, in: type)
+            return isImplemented
+        }
+    }
+
+    /// Asks an object something: in the form it implements, the completion-handler form first.
+    ///
+    /// - Parameters:
+    ///   - completionForm: Calls the completion-handler form with the handler it is given, on the calling thread.
+    ///   - asyncForm: Calls the `async` form; it runs in a task of its own.
+    ///   - reply: Gets the answer, from any thread and as often as the app gives it, or nil if the method is not implemented.
+    package static func ask<Answer: Sendable>(
+        _ method: DelegateMethod, _ receiver: any AnyObject & Sendable,
+        completionForm: (@escaping @Sendable (Answer) -> Void) -> Void,
+        asyncForm: @escaping @Sendable () async -> Answer,
+        reply: @escaping @Sendable (Answer?) -> Void
+    ) {
+        let type: AnyClass = type(of: receiver)
+        switch DelegateForms.form(of: method, in: type) {
+        case .completion: completionForm { reply($0) }
+        case .async: Task { reply(await asyncForm()) }
+        case .absent: reply(nil)
+        case nil:
+            if !DelegateProbe.run(method, on: receiver, { completionForm { reply($0) } }) {
+                return DelegateForms.learn(.completion, of: method, in: type)
+            }
+            Task {
+                let answer = await DelegateProbe.runAsync(method, on: receiver, asyncForm)
+                DelegateForms.learn(answer == nil ? .absent : .async, of: method, in: type)
+                reply(answer)
+            }
+        }
+    }
+
+    /// Answers a call that the app made itself to a method its class has only in the other form: that form is tried, and else the
+    /// answer is what the session would do without the method.
+    static func answer<Answer: Sendable>(
+        _ method: DelegateMethod, _ receiver: any AnyObject & Sendable, otherwise fallback: Answer,
+        asyncForm: @escaping @Sendable () async -> Answer, handler: @escaping @Sendable (Answer) -> Void
+    ) {
+        if DelegateForms.form(of: method, in: type(of: receiver)) == .absent { return handler(fallback) }
+        Task { handler(await DelegateProbe.runAsync(method, on: receiver, asyncForm) ?? fallback) }
+    }
+
+    /// The same for a call to the `async` form.
+    static func answer<Answer: Sendable>(
+        _ method: DelegateMethod, _ receiver: any AnyObject & Sendable, otherwise fallback: Answer,
+        completionForm: (@escaping @Sendable (Answer) -> Void) -> Void
+    ) async -> Answer {
+        await withCheckedContinuation { continuation in
+            let fellThrough = DelegateProbe.run(method, on: receiver) {
+                completionForm { continuation.resume(returning: $0) }
+            }
+            if fellThrough { continuation.resume(returning: fallback) }
+        }
+    }
+}
+
+/// A body stream on its way from a delegate to the engine.
+///
+/// Sendable because it is handed over whole: who gives it away does not read it any more.
+package struct BodyStreamAnswer: @unchecked Sendable {
+    package var stream: InputStream?
+    package init(_ stream: InputStream?) { self.stream = stream }
+}

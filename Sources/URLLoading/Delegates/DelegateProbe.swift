@@ -1,0 +1,62 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Synchronization
+
+/// Finds out whether an object implements a delegate method, by calling it and seeing whether the default implementation ran.
+///
+/// On Apple's platforms the methods are optional and the runtime is asked. Here each is a requirement with a default
+/// implementation. While a probe is in force, the default of the same method on the same object marks the probe and does nothing
+/// else: it calls no completion handler. What was found is kept for each class (``DelegateForms``), so that a class is probed
+/// once for each method.
+///
+/// A default that runs without a probe, because the app called the method itself (an object that wraps another delegate does
+/// that), behaves as an object without the method would make the session behave.
+package final class DelegateProbe: Sendable {
+    package enum Form: Sendable { case completion, async }
+
+    @TaskLocal private static var current: DelegateProbe?
+
+    private let receiver: ObjectIdentifier
+    private let method: DelegateMethod
+    private let form: Form
+    private let fellThrough = Atomic(false)
+
+    private init(receiver: AnyObject, method: DelegateMethod, form: Form) {
+        self.receiver = ObjectIdentifier(receiver)
+        self.method = method
+        self.form = form
+    }
+
+    /// Calls a method in its plain or completion-handler form, and says whether only the default ran. In that case the completion
+    /// handler was not called and never will be.
+    package static func run(_ method: DelegateMethod, on receiver: AnyObject, _ call: () -> Void) -> Bool {
+        let probe = DelegateProbe(receiver: receiver, method: method, form: .completion)
+        $current.withValue(probe) { call() }
+        return probe.fellThrough.load(ordering: .acquiring)
+    }
+
+    /// Calls a method in its `async` form: the answer, or nil if only the default ran.
+    package static func runAsync<Answer>(
+        _ method: DelegateMethod, on receiver: AnyObject, _ call: () async -> Answer
+    ) async -> Answer? {
+        let probe = DelegateProbe(receiver: receiver, method: method, form: .async)
+        let answer = await $current.withValue(probe) { await call() }
+        return probe.fellThrough.load(ordering: .acquiring) ? nil : answer
+    }
+
+    /// What a default implementation calls first. True if a probe took note: then it does no more.
+    static func note(_ method: DelegateMethod, _ form: Form = .completion, on receiver: AnyObject) -> Bool {
+        guard let probe = current, probe.method == method, probe.form == form,
+            probe.receiver == ObjectIdentifier(receiver)
+        else { return false }
+        probe.fellThrough.store(true, ordering: .releasing)
+        return true
+    }
+}

@@ -1,0 +1,146 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+import HTTPRules
+package import HTTPWire
+import Synchronization
+
+/// The response of an HTTP server, apart from its body.
+///
+/// Sendable because it never changes once made, but for the dictionary of ``allHeaderFields``, which is built at the first use
+/// under a mutex.
+open class HTTPURLResponse: URLResponse, @unchecked Sendable {
+    /// The response's own field lines, as the server sent them.
+    package let headers: HeaderBlock
+    private let status: Int
+    private let dictionary = Mutex<[String: String]?>(nil)
+
+    /// Makes a response.
+    ///
+    /// - Parameters:
+    ///   - url: Where it came from.
+    ///   - statusCode: The status code.
+    ///   - httpVersion: The version, as in "HTTP/1.1"; not kept.
+    ///   - headerFields: The header fields, or nil for none.
+    /// - Returns: nil where a field has no name, or a name or value with a CR, LF or NUL in it.
+    public init?(url: URL, statusCode: Int, httpVersion: String?, headerFields: [String: String]?) {
+        var headers = HeaderBlock()
+        for (name, value) in (headerFields ?? [:]).sorted(by: { $0.key < $1.key }) {
+            guard !name.isEmpty, ASCII.isFieldValue(name), ASCII.isFieldValue(value) else { return nil }
+            headers.append(name, value)
+        }
+        self.headers = headers
+        status = statusCode
+        super.init(url: url, expectedLength: Self.length(headers))
+    }
+
+    /// Takes over what the engine received: no dictionary is built, and no field is looked at.
+    package init(url: URL, head: ResponseHead, expectedLength: Int64) {
+        headers = head.headers
+        status = head.status
+        super.init(url: url, expectedLength: expectedLength)
+    }
+
+    // MARK: Coding
+
+    /// Reads an archived response.
+    public required init?(coder: NSCoder) {
+        let names = Self.strings("fieldNames", coder)
+        let values = Self.strings("fieldValues", coder)
+        guard names.count == values.count else { return nil }
+        headers = HeaderBlock(zip(names, values).map { (name: $0, value: $1) })
+        status = coder.decodeInteger(forKey: "statusCode")
+        super.init(coder: coder)
+    }
+
+    /// Archives the response.
+    open override func encode(with coder: NSCoder) {
+        super.encode(with: coder)
+        coder.encode(status, forKey: "statusCode")
+        coder.encode(headers.fields.map(\.name) as NSArray, forKey: "fieldNames")
+        coder.encode(headers.fields.map(\.value) as NSArray, forKey: "fieldValues")
+    }
+
+    private static func strings(_ key: String, _ coder: NSCoder) -> [String] {
+        let array = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: key) as? NSArray
+        return array?.compactMap { $0 as? String } ?? []
+    }
+
+    /// Whether the other object is a response that says the same, header fields included.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? HTTPURLResponse, super.isEqual(object) else { return false }
+        return other === self
+            || other.status == status && (other.headers == headers || other.fieldDictionary == fieldDictionary)
+    }
+
+    /// The hash of the URL and the status code.
+    open override var hash: Int {
+        var hasher = Hasher()
+        hasher.combine(super.hash)
+        hasher.combine(status)
+        return hasher.finalize()
+    }
+
+    /// The URL, the status code and the names of the header fields.
+    open override var description: String {
+        let names = fieldDictionary.keys.sorted().joined(separator: ", ")
+        return "<\(type(of: self))> { URL: \(url?.absoluteString ?? "nil") } { Status Code: \(statusCode), Headers: \(names) }"
+    }
+
+    // MARK: What it says
+
+    /// The status code (RFC 9110, section 15).
+    open var statusCode: Int { status }
+
+    /// The header fields. Well-known names are spelt as the RFCs spell them, whatever the server wrote ("Content-Type"); others
+    /// keep the server's spelling. Repeated fields are joined by ", ", under the spelling that came first.
+    ///
+    /// The dictionary is built at the first use; ``value(forHTTPHeaderField:)`` does without it.
+    open var allHeaderFields: [AnyHashable: Any] { fieldDictionary }
+
+    /// The value of a header field, its name compared without regard to case; nil where it is absent. The values of a repeated
+    /// field are joined by ", ".
+    open func value(forHTTPHeaderField field: String) -> String? { headers.joined(field) }
+
+    /// The MIME type that Content-Type names, in lower case and without parameters.
+    open override var mimeType: String? { headers.first("Content-Type").flatMap(MediaType.init)?.mimeType }
+
+    /// The charset that Content-Type names, in lower case.
+    open override var textEncodingName: String? {
+        headers.first("Content-Type").flatMap(MediaType.init)?.charset
+    }
+
+    override var contentDisposition: String? { headers.first("Content-Disposition") }
+
+    private var fieldDictionary: [String: String] {
+        dictionary.withLock { dictionary in
+            if let dictionary { return dictionary }
+            var fields: [String: String] = [:]
+            fields.reserveCapacity(headers.count)
+            for index in 0..<headers.count {
+                let name = headers.name(at: index)
+                guard headers.index(of: name) == index else { continue }
+                fields[FieldSpelling.canonical(name)] = headers.joined(name)
+            }
+            dictionary = fields
+            return fields
+        }
+    }
+
+    private static func length(_ headers: HeaderBlock) -> Int64 {
+        guard let text = headers.first("Content-Length"), let length = Int64(text), length >= 0 else { return -1 }
+        return length
+    }
+
+    // MARK: Status texts
+
+    /// A short text for a status code, as Apple's system has it: "not found" for 404, "no error" for 200. Lower case, English.
+    open class func localizedString(forStatusCode statusCode: Int) -> String { StatusText.text(for: statusCode) }
+}

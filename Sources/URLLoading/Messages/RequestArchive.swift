@@ -1,0 +1,60 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// Writes requests to archives and reads them back, for `NSURLRequest`'s coding. The body stream and what
+/// `URLProtocol.setProperty(_:forKey:in:)` added are left out.
+enum RequestArchive {
+    static func encode(_ request: URLRequest, _ coder: NSCoder) {
+        coder.encode(request.url as NSURL?, forKey: "url")
+        coder.encode(request.mainDocumentURL as NSURL?, forKey: "mainDocumentURL")
+        coder.encode(request.httpMethod as NSString?, forKey: "method")
+        coder.encode(request.httpBody as NSData?, forKey: "body")
+        coder.encode(Int(request.cachePolicy.rawValue), forKey: "cachePolicy")
+        if request.hasExplicitTimeout { coder.encode(request.timeoutInterval, forKey: "timeout") }
+        coder.encode(Int(request.networkServiceType.rawValue), forKey: "networkServiceType")
+        coder.encode(request.httpShouldHandleCookies, forKey: "handlesCookies")
+        coder.encode(Int(request.storage.options.rawValue), forKey: "options")
+        coder.encode(request.cookiePartitionIdentifier as NSString?, forKey: "cookiePartition")
+        if let fields = request.allHTTPHeaderFields {
+            let names = fields.keys.sorted()
+            coder.encode(names as NSArray, forKey: "fieldNames")
+            coder.encode(names.map { fields[$0] ?? "" } as NSArray, forKey: "fieldValues")
+        }
+    }
+
+    static func decode(_ coder: NSCoder) -> URLRequest? {
+        var request = URLRequest()
+        request.url = coder.decodeObject(of: NSURL.self, forKey: "url") as URL?
+        request.mainDocumentURL = coder.decodeObject(of: NSURL.self, forKey: "mainDocumentURL") as URL?
+        request.httpMethod = coder.decodeObject(of: NSString.self, forKey: "method") as String?
+        request.httpBody = coder.decodeObject(of: NSData.self, forKey: "body") as Data?
+        request.cachePolicy =
+            URLRequest.CachePolicy(rawValue: UInt(clamping: coder.decodeInteger(forKey: "cachePolicy"))) ?? .useProtocolCachePolicy
+        if coder.containsValue(forKey: "timeout") { request.timeoutInterval = coder.decodeDouble(forKey: "timeout") }
+        request.networkServiceType =
+            URLRequest.NetworkServiceType(rawValue: UInt(clamping: coder.decodeInteger(forKey: "networkServiceType"))) ?? .default
+        request.httpShouldHandleCookies = coder.decodeBool(forKey: "handlesCookies")
+        let options = RequestStorage.Options(rawValue: UInt16(clamping: coder.decodeInteger(forKey: "options")))
+        request.setOptions(options)
+        request.cookiePartitionIdentifier = coder.decodeObject(of: NSString.self, forKey: "cookiePartition") as String?
+        let names = strings("fieldNames", coder)
+        let values = strings("fieldValues", coder)
+        if let names, let values, names.count == values.count {
+            request.allHTTPHeaderFields = Dictionary(zip(names, values)) { first, _ in first }
+        }
+        return request
+    }
+
+    private static func strings(_ key: String, _ coder: NSCoder) -> [String]? {
+        let array = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: key) as? NSArray
+        return array?.compactMap { $0 as? String }
+    }
+}

@@ -1,0 +1,171 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HTTPWire
+import LoadingModel
+
+/// The box behind ``URLRequest``: the engine's request, and what only the façade knows of it.
+///
+/// Sendable because it is copied on write: it changes only while one `URLRequest` value, in one thread's hands, refers to it
+/// (`isKnownUniquelyReferenced`), and nobody else does until that is over. The body stream and the properties are the app's to
+/// share, as they are on Apple's platforms.
+final class RequestStorage: @unchecked Sendable {
+    /// The flags of a request that the engine does not act on. All are off by default.
+    struct Options: OptionSet {
+        let rawValue: UInt16
+        static let usesPipelining = Options(rawValue: 1 << 0)
+        static let refusesCellular = Options(rawValue: 1 << 1)
+        static let refusesExpensive = Options(rawValue: 1 << 2)
+        static let refusesConstrained = Options(rawValue: 1 << 3)
+        static let refusesUltraConstrained = Options(rawValue: 1 << 4)
+        static let assumesHTTP3 = Options(rawValue: 1 << 5)
+        static let attributedToUser = Options(rawValue: 1 << 6)
+        static let requiresDNSSEC = Options(rawValue: 1 << 7)
+        static let allowsPersistentDNS = Options(rawValue: 1 << 8)
+
+        mutating func set(_ option: Options, _ isOn: Bool) {
+            if isOn { insert(option) } else { remove(option) }
+        }
+    }
+
+    static let defaultTimeout: TimeInterval = 60
+
+    var load: LoadRequest
+    var stream: InputStream?
+    var options: Options = []
+    var serviceType: NSURLRequest.NetworkServiceType = .default
+    var cookiePartition: String?
+    var properties: [String: Any] = [:]
+    /// Whether header fields were ever set: an empty dictionary and nil are told apart.
+    private var hasHeaderFields = false
+
+    init(load: LoadRequest) { self.load = load }
+
+    init(copying other: RequestStorage) {
+        load = other.load
+        stream = other.stream
+        options = other.options
+        serviceType = other.serviceType
+        cookiePartition = other.cookiePartition
+        properties = other.properties
+        hasHeaderFields = other.hasHeaderFields
+    }
+
+    init(load: LoadRequest, template: RequestStorage?) {
+        self.load = load
+        hasHeaderFields = !load.headers.isEmpty
+        guard let template else { return }
+        options = template.options
+        serviceType = template.serviceType
+        cookiePartition = template.cookiePartition
+        properties = template.properties
+        switch load.body {
+        case .stream, .streamOnDemand: stream = template.stream
+        case .none, .data, .file: break
+        }
+    }
+
+    // MARK: Method
+
+    /// The methods that are recognised in any case; other methods are case-sensitive.
+    static func normalizedMethod(_ method: String) -> String {
+        let capitals = method.uppercased()
+        return switch capitals {
+        case "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT": capitals
+        default: method
+        }
+    }
+
+    // MARK: Header fields
+
+    var headerFields: [String: String]? {
+        get {
+            guard hasHeaderFields else { return nil }
+            var fields: [String: String] = [:]
+            for index in 0..<load.headers.count {
+                let name = load.headers.name(at: index)
+                if load.headers.index(of: name) == index { fields[name] = value(for: name) }
+            }
+            return fields
+        }
+        set {
+            load.headers = HeaderBlock()
+            hasHeaderFields = newValue != nil
+            // Sorted, so that the same dictionary always gives the same message.
+            for (name, value) in (newValue ?? [:]).sorted(by: { $0.key < $1.key }) { add(value, for: name) }
+        }
+    }
+
+    func value(for field: String) -> String? {
+        let values = load.headers.all(field)
+        return values.count > 1 ? values.joined(separator: ",") : values.first
+    }
+
+    func set(_ value: String?, for field: String) {
+        guard let value else { return load.headers.remove(field) }
+        guard Self.isAcceptable(value), !field.isEmpty else { return }
+        hasHeaderFields = true
+        guard let index = load.headers.index(of: field) else { return load.headers.append(field, value) }
+        load.headers.set(load.headers.name(at: index), value)
+    }
+
+    func add(_ value: String, for field: String) {
+        guard Self.isAcceptable(value), !field.isEmpty else { return }
+        set(self.value(for: field).map { "\($0),\(value)" } ?? value, for: field)
+    }
+
+    /// No CR, LF or NUL, other than CRLF before a space or tab: the obsolete folding of RFC 9112, section 5.2.
+    private static func isAcceptable(_ value: String) -> Bool {
+        if ASCII.isFieldValue(value) { return true }
+        let bytes = Array(value.utf8)
+        var index = 0
+        while index < bytes.count {
+            switch bytes[index] {
+            case 0x0D:
+                guard index + 2 < bytes.count, bytes[index + 1] == 0x0A, ASCII.isWhitespace(bytes[index + 2]) else {
+                    return false
+                }
+                index += 3
+            case 0x0A, 0: return false
+            default: index += 1
+            }
+        }
+        return true
+    }
+
+    // MARK: Body
+
+    var body: Data? {
+        get { if case .data(let data) = load.body { data } else { nil } }
+        set {
+            stream = nil
+            load.body = newValue.map { .data($0) } ?? .none
+        }
+    }
+
+    /// The stream as it is set: with the body that stands for it in the engine's terms.
+    var bodyStream: InputStream? {
+        get { stream }
+        set {
+            stream = newValue
+            load.body = newValue == nil ? .none : .streamOnDemand
+        }
+    }
+
+    // MARK: Comparing
+
+    func equals(_ other: RequestStorage) -> Bool {
+        load.url == other.load.url && load.mainDocumentURL == other.load.mainDocumentURL && load.method == other.load.method
+            && load.timeout == other.load.timeout && load.cachePolicy == other.load.cachePolicy
+            && load.handlesCookies == other.load.handlesCookies && body == other.body && stream === other.stream
+            && options == other.options && serviceType == other.serviceType && cookiePartition == other.cookiePartition
+            && (load.headers == other.load.headers || headerFields == other.headerFields)
+    }
+}

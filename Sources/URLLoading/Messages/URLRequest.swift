@@ -1,0 +1,266 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+package import LoadingModel
+
+/// What to load and how: a URL, and everything a request to it says.
+///
+/// A value type over one copy-on-write box, so that making a request costs one allocation and passing it around costs none.
+/// Its reference counterparts are ``NSURLRequest`` and ``NSMutableURLRequest``; `request as NSURLRequest` bridges.
+public struct URLRequest: Sendable {
+    /// How a request uses the cache; the same as `NSURLRequest.CachePolicy`.
+    public typealias CachePolicy = NSURLRequest.CachePolicy
+    /// What the traffic is for; the same as `NSURLRequest.NetworkServiceType`.
+    public typealias NetworkServiceType = NSURLRequest.NetworkServiceType
+    /// Who caused the load; the same as `NSURLRequest.Attribution`.
+    public typealias Attribution = NSURLRequest.Attribution
+
+    private(set) var storage: RequestStorage
+
+    /// Makes a `GET` request.
+    ///
+    /// - Parameters:
+    ///   - url: What to load. A relative URL is made absolute.
+    ///   - cachePolicy: How to use the cache.
+    ///   - timeoutInterval: Seconds without progress after which the load fails. Leaving it at its default of 60 lets the
+    ///     session's `timeoutIntervalForRequest` decide; setting ``timeoutInterval`` afterwards, even to 60, overrules that.
+    public init(
+        url: URL, cachePolicy: CachePolicy = .useProtocolCachePolicy, timeoutInterval: TimeInterval = 60.0
+    ) {
+        storage = RequestStorage(load: LoadRequest(url: url.baseURL == nil ? url : url.absoluteURL))
+        storage.load.cachePolicy = cachePolicy.loadPolicy
+        if timeoutInterval != RequestStorage.defaultTimeout { storage.load.timeout = timeoutInterval }
+    }
+
+    /// What to load. Setting nil makes a request that fails with `URLError.badURL`.
+    public var url: URL? {
+        get { storage.load.url }
+        set { unique().load.url = newValue }
+    }
+
+    /// The URL of the main document this request belongs to, by which third-party cookies are told apart. Default nil.
+    public var mainDocumentURL: URL? {
+        get { storage.load.mainDocumentURL }
+        set { unique().load.mainDocumentURL = newValue }
+    }
+
+    /// How the request uses the cache. Default `.useProtocolCachePolicy`.
+    public var cachePolicy: CachePolicy {
+        get { CachePolicy(storage.load.cachePolicy) }
+        set { unique().load.cachePolicy = newValue.loadPolicy }
+    }
+
+    /// Seconds without progress after which the load fails with `URLError.timedOut`.
+    ///
+    /// Reads 60 where it was never set; then the session's `timeoutIntervalForRequest` applies. A value that was set, also 60,
+    /// overrules the session's.
+    public var timeoutInterval: TimeInterval {
+        get { storage.load.timeout ?? RequestStorage.defaultTimeout }
+        set { unique().load.timeout = newValue }
+    }
+
+    /// The method. Default "GET"; setting nil makes it "GET" again.
+    ///
+    /// GET, HEAD, POST, PUT, DELETE and CONNECT are recognised in any case and written in capitals; every other method is kept as
+    /// it is spelt, since methods are case-sensitive (RFC 9110, section 9.1).
+    public var httpMethod: String? {
+        get { storage.load.method }
+        set { unique().load.method = RequestStorage.normalizedMethod(newValue ?? "GET") }
+    }
+
+    /// The request's own header fields, nil as long as none was ever set. What the session adds is not among them.
+    ///
+    /// Setting it replaces all fields. Reading builds a dictionary; ``value(forHTTPHeaderField:)`` is cheaper for one field.
+    public var allHTTPHeaderFields: [String: String]? {
+        get { storage.headerFields }
+        set { unique().headerFields = newValue }
+    }
+
+    /// The value of a header field, its name compared without regard to case.
+    public func value(forHTTPHeaderField field: String) -> String? { storage.value(for: field) }
+
+    /// Sets a header field, replacing its value; nil removes the field.
+    ///
+    /// A field that is already there keeps the spelling of its name. A value with a CR, LF or NUL in it (other than the obsolete
+    /// folding, CRLF before a space or tab) is ignored, as Apple's does.
+    public mutating func setValue(_ value: String?, forHTTPHeaderField field: String) { unique().set(value, for: field) }
+
+    /// Adds a value to a header field, after a comma where the field already has one.
+    public mutating func addValue(_ value: String, forHTTPHeaderField field: String) { unique().add(value, for: field) }
+
+    /// The body. Default nil. Setting it removes ``httpBodyStream``.
+    public var httpBody: Data? {
+        get { storage.body }
+        set { unique().body = newValue }
+    }
+
+    /// A stream that produces the body, sent with chunked transfer coding. Default nil. Setting it removes ``httpBody``.
+    ///
+    /// A stream can be read once: where the body must be sent again, after a redirect or a challenge, the task's delegate is asked
+    /// for another one.
+    public var httpBodyStream: InputStream? {
+        get { storage.stream }
+        set { unique().bodyStream = newValue }
+    }
+
+    /// Whether cookies are sent and stored for this request. Default true.
+    public var httpShouldHandleCookies: Bool {
+        get { storage.load.handlesCookies }
+        set { unique().load.handlesCookies = newValue }
+    }
+
+    /// Whether the request may be sent before earlier ones on its connection are answered. Default false.
+    ///
+    /// HTTP/1.1 pipelining is never used, here as in Apple's newer loading mode: one lost response would stall all behind it.
+    public var httpShouldUsePipelining: Bool {
+        get { storage.options.contains(.usesPipelining) }
+        set { unique().options.set(.usesPipelining, newValue) }
+    }
+
+    /// What the traffic is for. Default `.default`. Linux has no counterpart of Apple's network scheduling: the value is kept for
+    /// code that reads it, and packets are not marked.
+    public var networkServiceType: NetworkServiceType {
+        get { storage.serviceType }
+        set { unique().serviceType = newValue }
+    }
+
+    /// Whether the load may use a cellular network. Default true. Every network counts as allowed on Linux, where routes do not say
+    /// what they cost.
+    public var allowsCellularAccess: Bool {
+        get { !storage.options.contains(.refusesCellular) }
+        set { unique().options.set(.refusesCellular, !newValue) }
+    }
+
+    /// Whether the load may use an expensive network. Default true. On Linux no network counts as expensive.
+    public var allowsExpensiveNetworkAccess: Bool {
+        get { !storage.options.contains(.refusesExpensive) }
+        set { unique().options.set(.refusesExpensive, !newValue) }
+    }
+
+    /// Whether the load may use a network in low data mode. Default true. Linux has no low data mode.
+    public var allowsConstrainedNetworkAccess: Bool {
+        get { !storage.options.contains(.refusesConstrained) }
+        set { unique().options.set(.refusesConstrained, !newValue) }
+    }
+
+    /// Whether the load may use an ultra-constrained network, such as a satellite's. Default true. Linux does not tell such networks
+    /// apart.
+    public var allowsUltraConstrainedNetworkAccess: Bool {
+        get { !storage.options.contains(.refusesUltraConstrained) }
+        set { unique().options.set(.refusesUltraConstrained, !newValue) }
+    }
+
+    /// Whether the server is assumed to speak HTTP/3 without having said so. Default false. HTTP/3 is not spoken here, so that the
+    /// assumption is never acted on.
+    public var assumesHTTP3Capable: Bool {
+        get { storage.options.contains(.assumesHTTP3) }
+        set { unique().options.set(.assumesHTTP3, newValue) }
+    }
+
+    /// Whether the app's developer or its user caused the load, for Apple's privacy report. Default `.developer`. Linux has no such
+    /// report.
+    public var attribution: Attribution {
+        get { storage.options.contains(.attributedToUser) ? .user : .developer }
+        set { unique().options.set(.attributedToUser, newValue == .user) }
+    }
+
+    /// Whether the host's addresses must be validated by DNSSEC. Default false. Names are resolved by the system's resolver, which
+    /// does not tell what it validated: configure validation there.
+    public var requiresDNSSECValidation: Bool {
+        get { storage.options.contains(.requiresDNSSEC) }
+        set { unique().options.set(.requiresDNSSEC, newValue) }
+    }
+
+    /// Whether an expired DNS answer may be used while a new one is fetched. Default false. DNS answers are not kept here; the
+    /// system's resolver decides.
+    public var allowsPersistentDNS: Bool {
+        get { storage.options.contains(.allowsPersistentDNS) }
+        set { unique().options.set(.allowsPersistentDNS, newValue) }
+    }
+
+    /// The cookie partition the load belongs to. Default nil.
+    public var cookiePartitionIdentifier: String? {
+        get { storage.cookiePartition }
+        set { unique().cookiePartition = newValue }
+    }
+
+    /// The box, made this value's own first.
+    private mutating func unique() -> RequestStorage {
+        if !isKnownUniquelyReferenced(&storage) { storage = RequestStorage(copying: storage) }
+        return storage
+    }
+}
+
+// MARK: - For the seam and the bridged classes
+
+extension URLRequest {
+    /// The engine's terms of this request. A body stream stands in it as `.streamOnDemand`.
+    package var loadRequest: LoadRequest { storage.load }
+
+    /// Whether ``timeoutInterval`` was set, so that it overrules the session's.
+    package var hasExplicitTimeout: Bool { storage.load.timeout != nil }
+
+    /// A request in the engine's terms, with what the engine does not know (stream, options, properties) taken from the request it
+    /// stems from.
+    package init(loadRequest: LoadRequest, template: URLRequest?) {
+        storage = RequestStorage(load: loadRequest, template: template?.storage)
+    }
+
+    /// Sets the flags all at once, as an archive has them.
+    mutating func setOptions(_ options: RequestStorage.Options) { unique().options = options }
+
+    /// A request for nothing, which bridging a nil reference gives.
+    init() { storage = RequestStorage(load: LoadRequest(url: nil)) }
+
+    /// What `URLProtocol.setProperty(_:forKey:in:)` kept with the request.
+    var properties: [String: Any] {
+        get { storage.properties }
+        set { unique().properties = newValue }
+    }
+}
+
+extension URLRequest: Hashable {
+    /// Whether two requests ask for the same thing in the same way; body streams are compared by identity.
+    public static func == (left: URLRequest, right: URLRequest) -> Bool {
+        left.storage === right.storage || left.storage.equals(right.storage)
+    }
+
+    /// Feeds what tells requests apart into a hasher.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(url)
+        hasher.combine(mainDocumentURL)
+        hasher.combine(storage.load.method)
+        hasher.combine(httpBody)
+        hasher.combine(storage.stream.map(ObjectIdentifier.init))
+        hasher.combine(httpShouldHandleCookies)
+    }
+}
+
+extension URLRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The URL, or "url: nil".
+    public var description: String { url?.description ?? "url: nil" }
+    /// The same as ``description``.
+    public var debugDescription: String { description }
+    /// The request's parts, without the values of its header fields.
+    public var customMirror: Mirror {
+        Mirror(
+            self,
+            children: [
+                ("url", url as Any), ("cachePolicy", cachePolicy.rawValue), ("timeoutInterval", timeoutInterval),
+                ("mainDocumentURL", mainDocumentURL as Any), ("networkServiceType", networkServiceType),
+                ("allowsCellularAccess", allowsCellularAccess), ("httpMethod", httpMethod as Any),
+                ("allHTTPHeaderFields", allHTTPHeaderFields as Any), ("httpBody", httpBody as Any),
+                ("httpBodyStream", httpBodyStream as Any), ("httpShouldHandleCookies", httpShouldHandleCookies),
+                ("httpShouldUsePipelining", httpShouldUsePipelining),
+            ],
+            displayStyle: .struct
+        )
+    }
+}

@@ -1,0 +1,31 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Synchronization
+
+/// The classes that load what the shared session asks for.
+package enum URLProtocolRegistry {
+    private static let registered = Mutex<[URLProtocol.Type]>([])
+
+    /// The registered classes in the order in which they are asked: the last registered first.
+    package static var classes: [URLProtocol.Type] { registered.withLock { $0.reversed() } }
+
+    static func register(_ type: AnyClass) -> Bool {
+        guard let type = type as? URLProtocol.Type else { return false }
+        registered.withLock { classes in
+            classes.removeAll { $0 == type }
+            classes.append(type)
+        }
+        return true
+    }
+
+    static func unregister(_ type: AnyClass) {
+        registered.withLock { classes in classes.removeAll { $0 == type } }
+    }
+}

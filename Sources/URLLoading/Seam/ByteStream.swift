@@ -1,0 +1,100 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import LoadingModel
+internal import Synchronization
+
+/// Keeps the chunks of a response's body between the event loop and the one who iterates over them.
+///
+/// How much can gather here is bounded by the engine's credit window: credit is returned only when chunks were taken and read.
+final class ByteStream: Sendable {
+    private struct State {
+        var chunks: [Data] = []
+        var response: URLResponse?
+        /// Set once the load ended: nil inside means success.
+        var end: (any Error)??
+        var responseWaiter: UnsafeContinuation<URLResponse, any Error>?
+        var chunkWaiters: [UnsafeContinuation<[Data], any Error>] = []
+    }
+
+    private let state = Mutex(State())
+
+    // MARK: The load's side
+
+    func arrived(_ response: URLResponse) {
+        let waiter = state.withLock { state in
+            state.response = response
+            return state.responseWaiter.take()
+        }
+        waiter?.resume(returning: response)
+    }
+
+    func append(_ data: Data) {
+        guard !data.isEmpty else { return }
+        let waiter: UnsafeContinuation<[Data], any Error>? = state.withLock { state in
+            guard state.chunkWaiters.isEmpty else { return state.chunkWaiters.removeFirst() }
+            state.chunks.append(data)
+            return nil
+        }
+        waiter?.resume(returning: [data])
+    }
+
+    func finish(_ error: (any Error)?, response: URLResponse?) {
+        let (responseWaiter, chunkWaiters) = state.withLock { state in
+            state.end = .some(error)
+            if state.response == nil { state.response = response }
+            defer { state.chunkWaiters = [] }
+            return (state.responseWaiter.take(), state.chunkWaiters)
+        }
+        if let error {
+            responseWaiter?.resume(throwing: error)
+            for waiter in chunkWaiters { waiter.resume(throwing: error) }
+        } else {
+            if let response { responseWaiter?.resume(returning: response) }
+            else { responseWaiter?.resume(throwing: ErrorTranslation.appError(.badServerResponse, "no response", url: nil)) }
+            for waiter in chunkWaiters { waiter.resume(returning: []) }
+        }
+    }
+
+    // MARK: The reader's side
+
+    /// Waits for the response; `begin` starts the load once the wait is on record.
+    func response(begin: () -> Void) async throws -> URLResponse {
+        try await withUnsafeThrowingContinuation { continuation in
+            let known: Result<URLResponse, any Error>? = state.withLock { state in
+                if let response = state.response { return .success(response) }
+                if case .some(.some(let error)) = state.end { return .failure(error) }
+                state.responseWaiter = continuation
+                return nil
+            }
+            if let known { continuation.resume(with: known) } else { begin() }
+        }
+    }
+
+    /// Everything that has arrived, waiting for it if need be; empty at the end.
+    func takeChunks() async throws -> [Data] {
+        try await withUnsafeThrowingContinuation { continuation in
+            let known: Result<[Data], any Error>? = state.withLock { state in
+                if !state.chunks.isEmpty {
+                    defer { state.chunks = [] }
+                    return .success(state.chunks)
+                }
+                switch state.end {
+                case .some(.some(let error)): return .failure(error)
+                case .some(.none): return .success([])
+                case .none:
+                    state.chunkWaiters.append(continuation)
+                    return nil
+                }
+            }
+            if let known { continuation.resume(with: known) }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Dispatch
+internal import Foundation
+internal import LoadingModel
+internal import Synchronization
+
+/// Runs an instance of an app's `URLProtocol` class for the engine, on a serial queue of its own, and is the client it reports to.
+///
+/// What is reported after the load ended, by either side, is ignored. The answer to a challenge goes to the challenge's sender, on
+/// the loader's queue.
+final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @unchecked Sendable {
+    // All mutable state is in `state`; that is what makes `@unchecked Sendable` (which a subclass of NSObject needs) true.
+    private struct State {
+        var sink: (any CustomLoaderSink)?
+        /// Made on the queue; it holds this object as its client until the load ended.
+        var instance: URLProtocol?
+        var isOver = false
+    }
+
+    private let type: URLProtocol.Type
+    private let task: URLSessionTask
+    private let request: URLRequest
+    private let queue = CustomProtocolLoader.queue()
+    private let state = Mutex(State())
+
+    static func queue() -> DispatchQueue { DispatchQueue(label: "URLLoading.URLProtocol") }
+
+    init(_ type: URLProtocol.Type, task: URLSessionTask, request: URLRequest) {
+        self.type = type
+        self.task = task
+        self.request = request
+        super.init()
+    }
+
+    // MARK: The engine's side
+
+    func start(reportingTo sink: any CustomLoaderSink) {
+        state.withLock { if !$0.isOver { $0.sink = sink } }
+        queue.async {
+            guard self.state.withLock({ !$0.isOver && $0.instance == nil }) else { return }
+            let instance = URLProtocol.make(
+                self.type, task: self.task, request: self.request, cachedResponse: nil, client: self
+            )
+            self.state.withLock { $0.instance = instance }
+            instance.startLoading()
+        }
+    }
+
+    func stop() {
+        state.withLock { state in
+            state.isOver = true
+            state.sink = nil
+        }
+        queue.async {
+            guard let instance = self.state.withLock({ $0.instance.take() }) else { return }
+            instance.stopLoading()
+        }
+    }
+
+    /// The sink, unless the load is over; afterwards it is over if `ending` says so.
+    private func sink(ending: Bool = false) -> (any CustomLoaderSink)? {
+        state.withLock { state in
+            guard !state.isOver else { return nil }
+            defer {
+                if ending {
+                    state.isOver = true
+                    state.sink = nil
+                }
+            }
+            return state.sink
+        }
+    }
+
+    // MARK: The app's side
+
+    func urlProtocol(_ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy) {
+        sink()?.received(response: translated(response))
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, didLoad data: Data) {
+        guard !data.isEmpty else { return }
+        sink()?.received(data: data)
+    }
+
+    func urlProtocolDidFinishLoading(_ protocol: URLProtocol) {
+        sink(ending: true)?.finished()
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, didFailWithError error: any Error) {
+        sink(ending: true)?.failed(ErrorTranslation.loadError(error))
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, wasRedirectedTo request: URLRequest, redirectResponse: URLResponse) {
+        sink(ending: true)?.redirected(to: request.loadRequest, response: translated(redirectResponse))
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, cachedResponseIsValid cachedResponse: CachedURLResponse) {
+        sink()?.received(response: translated(cachedResponse.response))
+        if !cachedResponse.data.isEmpty { sink()?.received(data: cachedResponse.data) }
+        sink(ending: true)?.finished()
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, didReceive challenge: URLAuthenticationChallenge) {
+        task.present(challenge) { [queue] disposition, credential in
+            queue.async {
+                switch disposition {
+                case .useCredential:
+                    if let credential {
+                        challenge.sender?.use(credential, for: challenge)
+                    } else {
+                        challenge.sender?.continueWithoutCredential(for: challenge)
+                    }
+                case .performDefaultHandling: challenge.sender?.performDefaultHandling(for: challenge)
+                case .cancelAuthenticationChallenge: challenge.sender?.cancel(challenge)
+                case .rejectProtectionSpace: challenge.sender?.rejectProtectionSpaceAndContinue(with: challenge)
+                }
+            }
+        }
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, didCancel challenge: URLAuthenticationChallenge) {
+        sink(ending: true)?.failed(LoadError(.userCancelledAuthentication, "the challenge was cancelled", url: request.url))
+    }
+
+    /// The app's own object, which reaches the app unchanged.
+    private func translated(_ response: URLResponse) -> LoadResponse {
+        LoadResponse(
+            url: response.url ?? request.url ?? URL(fileURLWithPath: "/"),
+            kind: .application(response),
+            expectedLength: response.expectedContentLength
+        )
+    }
+}

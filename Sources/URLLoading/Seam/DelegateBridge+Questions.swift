@@ -1,0 +1,94 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import LoadingModel
+internal import Synchronization
+
+/// What the engine asks, put to the delegates; where nobody answers, the load goes on as Apple documents for an absent method.
+extension DelegateBridge {
+    func deliver(_ question: TaskQuestion, to task: URLSessionTask, reply: @escaping @Sendable (TaskAnswer) -> Void) {
+        switch question {
+        case .redirect(let response, let proposed):
+            redirect(task, response, proposed, reply)
+        case .response(let response):
+            let visible = task.mutex.withLock { state in
+                state.note(response)
+                return state.visibleResponse()
+            }
+            task.updateProgress()
+            guard task.isForDelegate, let dataTask = task as? URLSessionDataTask, let visible else {
+                return reply(.disposition(.allow))
+            }
+            calls.response(dataTask, visible) { reply(.disposition($0?.answer ?? .allow)) }
+        case .newBodyStream:
+            calls.newBodyStream(task) { reply(.bodyStream($0)) }
+        case .delayedRequest(let request):
+            delayed(task, request, reply)
+        case .challenge(let question):
+            calls.challenge(task, ChallengeTranslation.challenge(question)) { answer in
+                reply(.credential(ChallengeTranslation.answer(answer?.0 ?? .performDefaultHandling, answer?.1)))
+            }
+        case .customLoader(let request):
+            task.findCustomLoader(for: request) { reply(.customLoader($0)) }
+        }
+    }
+
+    private func redirect(
+        _ task: URLSessionTask, _ response: LoadResponse, _ proposed: LoadRequest, _ reply: @escaping @Sendable (TaskAnswer) -> Void
+    ) {
+        guard let visible = URLResponse.make(response) as? HTTPURLResponse else { return reply(.request(proposed)) }
+        let request = URLRequest(loadRequest: proposed, template: task.originalRequest)
+        calls.redirect(task, visible, request) { answer in
+            switch answer {
+            case .none: reply(.request(proposed))
+            case .some(.none): reply(.request(nil))
+            case .some(.some(let chosen)): reply(.request(chosen.translated(replacing: request)))
+            }
+        }
+    }
+
+    private func delayed(
+        _ task: URLSessionTask, _ request: LoadRequest, _ reply: @escaping @Sendable (TaskAnswer) -> Void
+    ) {
+        let request = URLRequest(loadRequest: request, template: task.originalRequest)
+        calls.delayed(task, request) { answer in
+            switch answer {
+            case nil, (.continueLoading, _)?: reply(.delayed(.proceed))
+            case (.useNewRequest, let chosen)?:
+                // Without a request there is nothing new to use.
+                reply(.delayed(chosen.map { .replace($0.translated(replacing: request)) } ?? .proceed))
+            case (.cancel, _)?: reply(.delayed(.cancel))
+            }
+        }
+    }
+}
+
+extension URLRequest {
+    /// This request for the engine; a body stream that the app put in place of another's is taken along.
+    fileprivate func translated(replacing other: URLRequest) -> LoadRequest {
+        var request = loadRequest
+        if case .streamOnDemand = request.body, let stream = httpBodyStream, stream !== other.httpBodyStream {
+            request.body = .stream(InputStreamBody(stream))
+        }
+        return request
+    }
+}
+
+extension URLSession.ResponseDisposition {
+    fileprivate var answer: TaskAnswer.Disposition {
+        switch self {
+        case .cancel: .cancel
+        case .allow: .allow
+        case .becomeDownload: .becomeDownload
+        // Stream tasks do not exist yet, so that the load has nowhere to go.
+        case .becomeStream: .cancel
+        }
+    }
+}

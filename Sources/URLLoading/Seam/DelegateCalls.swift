@@ -1,0 +1,98 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import LoadingModel
+
+/// Calls delegate methods for one task: the task's own delegate first and, for each method it lacks, the session's.
+struct DelegateCalls: Sendable {
+    let session: URLSession
+    let own: DelegateRoster?
+    let shared: DelegateRoster?
+
+    /// What delegates hear of a task whose result goes to a handler or caller.
+    private static let methodsBesideResults: [DelegateMethod] = [
+        .taskChallenge, .redirection, .newBodyStream, .delayedRequest, .sentBodyData, .informationalResponse,
+        .collectedMetrics, .sessionChallenge,
+    ]
+
+    /// Whether any method may have to be called for a task.
+    func reachAnybody(for audience: TaskAudience) -> Bool {
+        guard own != nil || shared != nil else { return false }
+        if case .delegate = audience { return true }
+        return Self.methodsBesideResults.contains { mayImplement($0) }
+    }
+
+    func mayImplement(_ method: DelegateMethod) -> Bool {
+        own?.mayImplement(method) == true || shared?.mayImplement(method) == true
+    }
+
+    // MARK: Telling
+
+    private func tell<Delegate>(
+        _ method: DelegateMethod, _ conformance: (DelegateRoster) -> Delegate?, _ call: (Delegate) -> Void
+    ) {
+        if let own, let delegate = conformance(own), DelegateCall.tell(method, own.object, { call(delegate) }) { return }
+        if let shared, let delegate = conformance(shared) { DelegateCall.tell(method, shared.object) { call(delegate) } }
+    }
+
+    func created(_ task: URLSessionTask) {
+        tell(.createdTask, \.task) { $0.urlSession(session, didCreateTask: task) }
+    }
+
+    func sent(_ task: URLSessionTask, bytes: Int64, total: Int64, expected: Int64) {
+        tell(.sentBodyData, \.task) {
+            $0.urlSession(
+                session, task: task, didSendBodyData: bytes, totalBytesSent: total, totalBytesExpectedToSend: expected
+            )
+        }
+    }
+
+    func informational(_ task: URLSessionTask, _ response: HTTPURLResponse) {
+        tell(.informationalResponse, \.task) { $0.urlSession(session, task: task, didReceiveInformationalResponse: response) }
+    }
+
+    func received(_ task: URLSessionDataTask, _ data: Data) {
+        tell(.data, \.data) { $0.urlSession(session, dataTask: task, didReceive: data) }
+    }
+
+    func became(_ task: URLSessionDataTask, _ download: URLSessionDownloadTask) {
+        tell(.becameDownload, \.data) { $0.urlSession(session, dataTask: task, didBecome: download) }
+    }
+
+    func wrote(_ task: URLSessionDownloadTask, bytes: Int64, total: Int64, expected: Int64) {
+        tell(.wroteData, \.download) {
+            $0.urlSession(
+                session, downloadTask: task, didWriteData: bytes, totalBytesWritten: total, totalBytesExpectedToWrite: expected
+            )
+        }
+    }
+
+    func resumed(_ task: URLSessionDownloadTask, offset: Int64, expected: Int64) {
+        tell(.resumedAtOffset, \.download) {
+            $0.urlSession(session, downloadTask: task, didResumeAtOffset: offset, expectedTotalBytes: expected)
+        }
+    }
+
+    /// The one method that is not optional: it goes to the task's delegate if that is a download delegate at all.
+    func downloaded(_ task: URLSessionDownloadTask, to location: URL) {
+        let delegate = own?.download ?? shared?.download
+        delegate?.urlSession(session, downloadTask: task, didFinishDownloadingTo: location)
+    }
+
+    func collected(_ task: URLSessionTask, _ metrics: @autoclosure () -> URLSessionTaskMetrics) {
+        guard mayImplement(.collectedMetrics) else { return }
+        let metrics = metrics()
+        tell(.collectedMetrics, \.task) { $0.urlSession(session, task: task, didFinishCollecting: metrics) }
+    }
+
+    func completed(_ task: URLSessionTask, _ error: (any Error)?) {
+        tell(.completed, \.task) { $0.urlSession(session, task: task, didCompleteWithError: error) }
+    }
+}

@@ -1,0 +1,40 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import LoadingModel
+
+/// A delegate and the protocols it conforms to, looked up once for its session or task.
+final class DelegateRoster: Sendable {
+    let object: any URLSessionDelegate
+    let task: (any URLSessionTaskDelegate)?
+    let data: (any URLSessionDataDelegate)?
+    let download: (any URLSessionDownloadDelegate)?
+
+    init(_ delegate: any URLSessionDelegate) {
+        object = delegate
+        task = delegate as? any URLSessionTaskDelegate
+        data = delegate as? any URLSessionDataDelegate
+        download = delegate as? any URLSessionDownloadDelegate
+    }
+
+    /// Whether the delegate's class has a method, as far as is known: true before it was first called.
+    func mayImplement(_ method: DelegateMethod) -> Bool {
+        let conforms =
+            switch method {
+            case .sessionChallenge, .becameInvalid, .finishedBackgroundEvents: true
+            case .taskChallenge, .redirection, .newBodyStream, .newBodyStreamFromOffset, .delayedRequest, .createdTask,
+                .waitsForConnectivity, .sentBodyData, .informationalResponse, .collectedMetrics, .completed:
+                task != nil
+            case .response, .willCacheResponse, .becameDownload, .data: data != nil
+            case .wroteData, .resumedAtOffset: download != nil
+            }
+        return conforms && DelegateForms.form(of: method, in: type(of: object)) != .absent
+    }
+}

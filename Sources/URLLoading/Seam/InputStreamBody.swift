@@ -1,0 +1,59 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Dispatch
+internal import Foundation
+internal import LoadingModel
+internal import Synchronization
+
+/// Reads an app's `InputStream` for the engine, off the event loop.
+///
+/// Reading blocks, so each stream has a serial queue of its own. All use of the stream happens on that queue.
+final class InputStreamBody: BodyStream, @unchecked Sendable {
+    // `stream` and `isOpen` are only touched on `queue`; that is what makes `@unchecked Sendable` true.
+    private let stream: InputStream
+    private let queue = DispatchQueue(label: "URLLoading.InputStreamBody")
+    private var isOpen = false
+    private var isClosed = false
+
+    init(_ stream: InputStream) { self.stream = stream }
+
+    func read(upTo count: Int, reply: @escaping @Sendable (Result<Data, any Error>) -> Void) {
+        queue.async { reply(self.read(count)) }
+    }
+
+    func close() {
+        queue.async {
+            guard !self.isClosed else { return }
+            self.isClosed = true
+            self.stream.close()
+        }
+    }
+
+    private func read(_ count: Int) -> Result<Data, any Error> {
+        guard !isClosed else {
+            return .failure(LoadError(.requestBodyStreamExhausted, "reading the body's stream: it was closed"))
+        }
+        if !isOpen {
+            isOpen = true
+            if stream.streamStatus == .notOpen { stream.open() }
+        }
+        var data = Data(count: max(count, 1))
+        let read = data.withUnsafeMutableBytes { bytes in
+            guard let base = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return 0 }
+            return stream.read(base, maxLength: bytes.count)
+        }
+        guard read >= 0 else {
+            let cause = stream.streamError ?? LoadError(.requestBodyStreamExhausted, "reading the body's stream failed")
+            return .failure(cause)
+        }
+        data.count = read
+        return .success(data)
+    }
+}

@@ -1,0 +1,110 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import LoadingModel
+internal import Foundation
+internal import Synchronization
+
+/// A task hears of its load itself where no delegate is to be told: results go straight to whoever waits for them.
+extension URLSessionTask: LoadClient {
+    package func tell(_ event: TaskEvent) {
+        switch event {
+        case .data(let data):
+            take(data)
+        case .finished(let outcome):
+            guard let settlement = settle(outcome) else { return }
+            finish(settlement)
+        case .requestChanged, .response, .sent, .wrote, .resumed:
+            let showsProgress = mutex.withLock { state in
+                state.note(event)
+                return state.progress != nil
+            }
+            if showsProgress { updateProgress() }
+        case .informational, .becameDownload:
+            break
+        }
+    }
+
+    package func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
+        switch question {
+        case .redirect(_, let proposed): reply(.request(proposed))
+        case .response(let response):
+            take(response)
+            reply(.disposition(.allow))
+        case .newBodyStream: reply(.bodyStream(nil))
+        case .delayedRequest: reply(.delayed(.proceed))
+        case .customLoader(let request): findCustomLoader(for: request) { reply(.customLoader($0)) }
+        case .challenge: reply(.credential(.performDefaultHandling))
+        }
+    }
+
+    /// A response whose body is streamed.
+    func take(_ response: LoadResponse) {
+        let (audience, visible) = mutex.withLock { state in
+            state.note(response)
+            guard case .bytes = state.audience else { return (state.audience, nil as URLResponse?) }
+            return (state.audience, state.visibleResponse())
+        }
+        if case .bytes(let stream) = audience, let visible { stream.arrived(visible) }
+    }
+
+    /// Data of a streamed body: for an iterator, or for nobody.
+    func take(_ data: Data) {
+        let audience = mutex.withLock { state in
+            state.receivedCount += Int64(data.count)
+            return state.audience
+        }
+        if case .bytes(let stream) = audience {
+            stream.append(data)
+        } else {
+            consumed(data.count)
+        }
+    }
+
+    private func finish(_ settlement: TaskSettlement) {
+        let session = settlement.session
+        switch settlement.audience {
+        case .data, .download:
+            guard let session else { return deliver(settlement) }
+            session.delegateQueue.addOperation {
+                self.deliver(settlement)
+                session.registry.forget(self.identity)
+            }
+        case .delegate, .caller, .waitingForData, .waitingForFile, .bytes:
+            session?.registry.forget(identity)
+            deliver(settlement)
+        }
+    }
+
+    /// Whether the task's messages and result are for the delegate, and not for a handler or caller.
+    var isForDelegate: Bool { mutex.withLock { if case .delegate = $0.audience { true } else { false } } }
+
+    /// The response of a load that did not tell it before its end.
+    func noteResponse(_ response: LoadResponse?) {
+        guard let response else { return }
+        mutex.withLock { if $0.loadResponse == nil { $0.note(response) } }
+    }
+}
+
+extension URLSessionDataTask {
+    /// A download task that goes on with this task's load, under its number; this one is over, silently. Nil if it was over before.
+    func succeedAsDownload() -> URLSessionDownloadTask? {
+        mutex.withLock { state in
+            var successor = state
+            guard state.lifecycle.handle(.finished) == .complete else { return nil }
+            successor.delivery = .download(resuming: nil)
+            successor.prefersIncrementalDelivery = false
+            successor.progress = nil
+            state.session = nil
+            state.bridge = nil
+            state.ownDelegate = nil
+            return URLSessionDownloadTask(succeeding: successor, identifier: identity)
+        }
+    }
+}

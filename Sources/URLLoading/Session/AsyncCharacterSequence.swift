@@ -1,0 +1,77 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// The characters of a sequence of bytes in UTF-8: extended grapheme clusters, as in `String`.
+///
+/// A character is told when the scalar after it has come, which alone can say that it is complete. Bytes that are not UTF-8 become
+/// U+FFFD.
+@frozen
+public struct AsyncCharacterSequence<Base: AsyncSequence>: AsyncSequence where Base.Element == UInt8 {
+    /// A character.
+    public typealias Element = Character
+    /// What the bytes' sequence throws.
+    public typealias Failure = Base.Failure
+
+    @usableFromInline
+    let scalars: AsyncUnicodeScalarSequence<Base>
+
+    /// Makes the sequence over another one.
+    @inlinable
+    public init(_ base: Base) { scalars = AsyncUnicodeScalarSequence(base) }
+
+    /// Makes an iterator over the characters.
+    @inlinable
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(scalars.makeAsyncIterator()) }
+
+    /// Reads the scalars of one character, again and again.
+    @frozen
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        @usableFromInline
+        var scalars: AsyncUnicodeScalarSequence<Base>.AsyncIterator
+        /// The scalars of the character that is being read.
+        @usableFromInline
+        var cluster = String.UnicodeScalarView()
+        /// Knows in constant time whether a scalar begins a character.
+        @usableFromInline
+        var recognizer = Unicode._CharacterRecognizer()
+
+        @inlinable
+        init(_ scalars: AsyncUnicodeScalarSequence<Base>.AsyncIterator) { self.scalars = scalars }
+
+        /// The next character, or nil at the end.
+        @inlinable
+        public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> Character? { try await next(isolation: #isolation) }
+
+        /// The next character, or nil at the end.
+        @inlinable
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> Character? {
+            while let scalar = try await scalars.next(isolation: actor) {
+                guard recognizer.hasBreak(before: scalar), !cluster.isEmpty else {
+                    cluster.append(scalar)
+                    continue
+                }
+                let finished = cluster
+                cluster = String.UnicodeScalarView()
+                cluster.append(scalar)
+                return Character(String(finished))
+            }
+            guard !cluster.isEmpty else { return nil }
+            defer { cluster = String.UnicodeScalarView() }
+            return Character(String(cluster))
+        }
+    }
+}
+
+extension AsyncCharacterSequence: Sendable where Base: Sendable {}
+
+extension AsyncSequence where Element == UInt8 {
+    /// The bytes as characters.
+    @inlinable
+    public var characters: AsyncCharacterSequence<Self> { AsyncCharacterSequence(self) }
+}

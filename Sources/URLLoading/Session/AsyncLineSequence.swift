@@ -1,0 +1,79 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// The lines of a sequence of bytes.
+///
+/// A line ends at LF, VT, FF, CR, CR LF, U+0085, U+2028 or U+2029, or with the last byte. Empty lines are left out, as Apple's
+/// sequence leaves them out. Bytes that are not UTF-8 become U+FFFD.
+@frozen
+public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.Element == UInt8 {
+    /// A line without its end.
+    public typealias Element = String
+    /// What the bytes' sequence throws.
+    public typealias Failure = Base.Failure
+
+    @usableFromInline
+    let base: Base
+
+    /// Makes the sequence over another one.
+    @inlinable
+    public init(_ base: Base) { self.base = base }
+
+    /// Makes an iterator over the lines.
+    @inlinable
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base.makeAsyncIterator()) }
+
+    /// Reads bytes up to the end of a line, again and again.
+    @frozen
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        @usableFromInline
+        var base: Base.AsyncIterator
+        @usableFromInline
+        var buffer: [UInt8] = []
+
+        @inlinable
+        init(_ base: Base.AsyncIterator) { self.base = base }
+
+        /// The next line, or nil at the end.
+        @inlinable
+        public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> String? { try await next(isolation: #isolation) }
+
+        /// The next line, or nil at the end.
+        @inlinable
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> String? {
+            buffer.removeAll(keepingCapacity: true)
+            while let byte = try await base.next(isolation: actor) {
+                switch byte {
+                case 0x0A...0x0D:
+                    if !buffer.isEmpty { return String(decoding: buffer, as: UTF8.self) }
+                case 0x85 where buffer.last == 0xC2:
+                    buffer.removeLast()
+                    if !buffer.isEmpty { return String(decoding: buffer, as: UTF8.self) }
+                case 0xA8, 0xA9:
+                    guard buffer.suffix(2).elementsEqual([0xE2, 0x80]) else {
+                        buffer.append(byte)
+                        continue
+                    }
+                    buffer.removeLast(2)
+                    if !buffer.isEmpty { return String(decoding: buffer, as: UTF8.self) }
+                default: buffer.append(byte)
+                }
+            }
+            return buffer.isEmpty ? nil : String(decoding: buffer, as: UTF8.self)
+        }
+    }
+}
+
+extension AsyncLineSequence: Sendable where Base: Sendable {}
+
+extension AsyncSequence where Element == UInt8 {
+    /// The bytes as lines, empty ones left out.
+    @inlinable
+    public var lines: AsyncLineSequence<Self> { AsyncLineSequence(self) }
+}

@@ -1,0 +1,93 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+
+/// Ends the load when nobody can read it any more.
+final class ByteLease: Sendable {
+    private let task: URLSessionTask
+
+    init(_ task: URLSessionTask) { self.task = task }
+
+    deinit { task.cancel() }
+}
+
+/// The bytes an iterator stands in. Copied out of the chunks, so that the iterator may keep a pointer.
+@usableFromInline
+final class ByteWindow {
+    private static let capacity = 64 * 1024
+
+    private let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: ByteWindow.capacity)
+    private let task: URLSessionDataTask
+    private let stream: ByteStream
+    private let lease: ByteLease
+    private var chunks: ArraySlice<Data> = []
+    /// How much of the first chunk was copied.
+    private var offset = 0
+    /// Bytes of chunks that were taken and whose credit was not returned.
+    private var credit = 0
+    private var isAtEnd = false
+    private var hasBegun = false
+
+    init(task: URLSessionDataTask, stream: ByteStream, lease: ByteLease) {
+        self.task = task
+        self.stream = stream
+        self.lease = lease
+    }
+
+    deinit {
+        memory.deallocate()
+        // An iterator that was left before the end: nobody else could go on where it stopped.
+        if hasBegun, !isAtEnd { task.cancel() }
+    }
+
+    var start: UnsafePointer<UInt8> { UnsafePointer(memory) }
+
+    /// Fills the window from the start and returns how many bytes it holds; 0 at the end of the body.
+    func refill() async throws -> Int {
+        guard !isAtEnd else { return 0 }
+        hasBegun = true
+        if Task.isCancelled { task.cancel() }
+        while chunks.isEmpty {
+            task.consumed(credit)
+            credit = 0
+            let task = task
+            let stream = stream
+            chunks = try await withTaskCancellationHandler {
+                try await stream.takeChunks()[...]
+            } onCancel: {
+                task.cancel()
+            }
+            if chunks.isEmpty {
+                isAtEnd = true
+                return 0
+            }
+            credit = chunks.reduce(0) { $0 + $1.count }
+        }
+        return fill()
+    }
+
+    private func fill() -> Int {
+        var filled = 0
+        while filled < Self.capacity, let chunk = chunks.first {
+            let count = min(chunk.count - offset, Self.capacity - filled)
+            chunk.withUnsafeBytes { bytes in
+                guard let base = bytes.baseAddress else { return }
+                UnsafeMutableRawPointer(memory + filled).copyMemory(from: base + offset, byteCount: count)
+            }
+            filled += count
+            offset += count
+            if offset == chunk.count {
+                chunks.removeFirst()
+                offset = 0
+            }
+        }
+        return filled
+    }
+}

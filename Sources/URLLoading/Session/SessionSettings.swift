@@ -1,0 +1,84 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HTTPRules
+import LoadingModel
+
+/// The values of a ``URLSessionConfiguration``, and what they are in the engine's terms.
+struct SessionSettings: Sendable {
+    enum Cache: Sendable {
+        /// Whatever `URLCache.shared` is when it is asked for.
+        case shared
+        case given(URLCache?)
+    }
+
+    var requestCachePolicy: NSURLRequest.CachePolicy = .useProtocolCachePolicy
+    var timeoutIntervalForRequest: TimeInterval = 60
+    var timeoutIntervalForResource: TimeInterval = 604_800
+    var httpAdditionalHeaders: [String: String]?
+    var httpMaximumConnectionsPerHost = 6
+    var httpShouldUsePipelining = false
+    var networkServiceType: NSURLRequest.NetworkServiceType = .default
+    var allowsCellularAccess = true
+    var allowsExpensiveNetworkAccess = true
+    var allowsConstrainedNetworkAccess = true
+    var allowsUltraConstrainedNetworkAccess = true
+    var waitsForConnectivity = false
+    var requiresDNSSECValidation = false
+    var multipathServiceType: URLSessionConfiguration.MultipathServiceType = .none
+    var usesClassicLoadingMode = true
+    var enablesEarlyData = false
+    var tlsMinimum: tls_protocol_version_t = .TLSv12
+    var tlsMaximum: tls_protocol_version_t = .TLSv13
+    var tlsTrustRoots: [Data] = []
+    var protocolClasses: [AnyClass]? = []
+    var cache: Cache = .shared
+    var maximumResponseBytesInMemory: Int64?
+    var maximumDecompressionRatio = 200
+
+    func policy() -> SessionPolicy {
+        var policy = SessionPolicy()
+        policy.requestTimeout = timeoutIntervalForRequest
+        policy.resourceTimeout = timeoutIntervalForResource
+        policy.maximumConnectionsPerHost = max(1, httpMaximumConnectionsPerHost)
+        policy.additionalHeaders = headers()
+        policy.cachePolicy = requestCachePolicy.loadPolicy
+        policy.minimumTLSVersion = Self.wireVersion(tlsMinimum)
+        policy.maximumTLSVersion = Self.wireVersion(tlsMaximum)
+        policy.trustRoots = tlsTrustRoots.flatMap(CertificateText.certificates)
+        policy.maximumCollectedBytes = maximumResponseBytesInMemory
+        policy.maximumDecodingRatio = Int64(max(1, maximumDecompressionRatio))
+        policy.temporaryDirectory = NSTemporaryDirectory()
+        return policy
+    }
+
+    /// The app's fields, then the defaults it does not replace.
+    private func headers() -> [(name: String, value: String)] {
+        let own = (httpAdditionalHeaders ?? [:]).sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
+        let names = Set(own.map { $0.name.lowercased() })
+        return own + Self.defaults.filter { !names.contains($0.name.lowercased()) }
+    }
+
+    /// Made once: the process keeps its name, and asking for the languages is slow.
+    private static let defaults = DefaultHeaders.fields(
+        processName: ProcessInfo.processInfo.processName,
+        version: Bundle.main.infoDictionary?["CFBundleShortVersionString"] as? String,
+        languages: Locale.preferredLanguages
+    )
+
+    /// The version as on the wire; TLS's counterpart for the versions of DTLS.
+    private static func wireVersion(_ version: tls_protocol_version_t) -> UInt16 {
+        switch version {
+        case .TLSv10, .TLSv11, .TLSv12, .TLSv13: version.rawValue
+        case .DTLSv10: tls_protocol_version_t.TLSv11.rawValue
+        case .DTLSv12: tls_protocol_version_t.TLSv12.rawValue
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+internal import LoadingModel
+
+/// The methods that suspend until the result is there. Results go straight from the event loop to the caller; cancelling the Swift
+/// task cancels the load, which then throws `URLError.cancelled`.
+extension URLSession {
+    /// Loads a request into memory.
+    public func data(for request: URLRequest) async throws -> (Data, URLResponse) {
+        try await data(for: request, delegate: nil)
+    }
+
+    /// Loads a URL into memory.
+    public func data(from url: URL) async throws -> (Data, URLResponse) {
+        try await data(for: URLRequest(url: url), delegate: nil)
+    }
+
+    /// Loads a request into memory, telling a delegate of the task's own besides the session's.
+    public func data(
+        for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (Data, URLResponse) {
+        let task = URLSessionDataTask(
+            session: self, identifier: registry.nextIdentifier(), request: request, delivery: .collect, audience: .caller
+        )
+        announce(task, delegate: delegate)
+        return try await task.data()
+    }
+
+    /// Loads a URL into memory, telling a delegate of the task's own besides the session's.
+    public func data(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (Data, URLResponse) {
+        try await data(for: URLRequest(url: url), delegate: delegate)
+    }
+
+    /// Sends a file as the request's body and loads the answer into memory.
+    public func upload(for request: URLRequest, fromFile fileURL: URL) async throws -> (Data, URLResponse) {
+        try await upload(for: request, fromFile: fileURL, delegate: nil)
+    }
+
+    /// Sends data as the request's body and loads the answer into memory.
+    public func upload(for request: URLRequest, from bodyData: Data) async throws -> (Data, URLResponse) {
+        try await upload(for: request, from: bodyData, delegate: nil)
+    }
+
+    /// Sends a file as the request's body and loads the answer into memory, telling a delegate of the task's own.
+    public func upload(
+        for request: URLRequest, fromFile fileURL: URL, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (Data, URLResponse) {
+        let task = uploadTask(request, .file(fileURL), .caller)
+        announce(task, delegate: delegate)
+        return try await task.data()
+    }
+
+    /// Sends data as the request's body and loads the answer into memory, telling a delegate of the task's own.
+    public func upload(
+        for request: URLRequest, from bodyData: Data, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (Data, URLResponse) {
+        let task = uploadTask(request, .data(bodyData), .caller)
+        announce(task, delegate: delegate)
+        return try await task.data()
+    }
+
+    /// Loads a request into a file in the temporary directory. The file stays until the app moves or deletes it.
+    public func download(
+        for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (URL, URLResponse) {
+        let task = downloadTask(request, nil, .caller)
+        announce(task, delegate: delegate)
+        return try await task.file()
+    }
+
+    /// Loads a URL into a file in the temporary directory. The file stays until the app moves or deletes it.
+    public func download(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (URL, URLResponse) {
+        try await download(for: URLRequest(url: url), delegate: delegate)
+    }
+
+    /// Goes on with an earlier download. The file stays until the app moves or deletes it.
+    public func download(
+        resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (URL, URLResponse) {
+        let task = downloadTask(nil, resumeData, .caller)
+        announce(task, delegate: delegate)
+        return try await task.file()
+    }
+
+    // MARK: About the session
+
+    /// The tasks that have not completed, also those never resumed.
+    public var tasks: ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
+        get async {
+            let sorted = TasksByKind(registry.tasks)
+            return (sorted.data, sorted.upload, sorted.download)
+        }
+    }
+
+    /// The tasks that have not completed, also those never resumed.
+    public var allTasks: [URLSessionTask] {
+        get async { registry.tasks }
+    }
+
+    /// Closes idle connections and forgets what was learnt of servers.
+    public func reset() async {
+        await withUnsafeContinuation { continuation in service.closeIdleConnections { continuation.resume() } }
+    }
+
+    /// Lets the next requests go over new connections.
+    public func flush() async {
+        await withUnsafeContinuation { continuation in service.closeIdleConnections { continuation.resume() } }
+    }
+}

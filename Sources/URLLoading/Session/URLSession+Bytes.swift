@@ -1,0 +1,109 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+internal import LoadingModel
+
+extension URLSession {
+    /// Loads a request and returns as soon as the response has come, with the body as a sequence of bytes.
+    ///
+    /// The body is fetched as it is read: a slow reader slows the server. Leaving the loop, dropping the sequence, and cancelling
+    /// the Swift task that reads all cancel the load.
+    public func bytes(
+        for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (AsyncBytes, URLResponse) {
+        let stream = ByteStream()
+        let task = URLSessionDataTask(
+            session: self, identifier: registry.nextIdentifier(), request: request, delivery: .stream,
+            audience: .bytes(stream)
+        )
+        announce(task, delegate: delegate)
+        let lease = ByteLease(task)
+        let response = try await withTaskCancellationHandler {
+            try await stream.response { task.resume() }
+        } onCancel: {
+            task.cancel()
+        }
+        return (AsyncBytes(task: task, stream: stream, lease: lease), response)
+    }
+
+    /// Loads a URL and returns as soon as the response has come, with the body as a sequence of bytes.
+    public func bytes(
+        from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (AsyncBytes, URLResponse) {
+        try await bytes(for: URLRequest(url: url), delegate: delegate)
+    }
+
+    /// The bytes of a response's body, as they arrive.
+    ///
+    /// The bytes come once: several iterators share them.
+    public struct AsyncBytes: AsyncSequence, Sendable {
+        public typealias Element = UInt8
+        public typealias AsyncIterator = Iterator
+
+        /// The task that loads the bytes.
+        public let task: URLSessionDataTask
+        let stream: ByteStream
+        let lease: ByteLease
+
+        /// Makes an iterator that waits for the next bytes.
+        public func makeAsyncIterator() -> Iterator {
+            Iterator(window: ByteWindow(task: task, stream: stream, lease: lease))
+        }
+
+        /// Hands out one byte after the other; what has arrived costs a comparison and a load.
+        public struct Iterator: AsyncIteratorProtocol {
+            @usableFromInline var position: UnsafePointer<UInt8>
+            @usableFromInline var end: UnsafePointer<UInt8>
+            /// Owns the memory that the pointers point into, which is allocated once and stays in place.
+            @usableFromInline let window: ByteWindow
+
+            init(window: ByteWindow) {
+                self.window = window
+                position = window.start
+                end = window.start
+            }
+
+            /// The next byte, or nil at the end of the body.
+            @inlinable
+            @inline(__always)
+            public mutating func next() async throws -> UInt8? {
+                if position != end {
+                    let byte = position.pointee
+                    position += 1
+                    return byte
+                }
+                return try await reload()
+            }
+
+            /// The next byte, or nil at the end of the body.
+            @inlinable
+            @inline(__always)
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws -> UInt8? {
+                if position != end {
+                    let byte = position.pointee
+                    position += 1
+                    return byte
+                }
+                return try await reload()
+            }
+
+            @usableFromInline
+            @inline(never)
+            mutating func reload() async throws -> UInt8? {
+                let count = try await window.refill()
+                position = window.start
+                end = position + count
+                guard count > 0 else { return nil }
+                defer { position += 1 }
+                return position.pointee
+            }
+        }
+    }
+}

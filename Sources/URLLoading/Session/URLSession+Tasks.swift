@@ -1,0 +1,116 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import LoadingModel
+
+/// How tasks come to be: numbered, registered, and announced to the delegate before the making call returns.
+extension URLSession {
+    enum UploadSource {
+        case file(URL)
+        case data(Data)
+        /// The request's stream, or the delegate's.
+        case stream
+    }
+
+    func makeDataTask(_ request: URLRequest, _ audience: TaskAudience) -> URLSessionDataTask {
+        let task = URLSessionDataTask(
+            session: self, identifier: registry.nextIdentifier(), request: request, delivery: audience.bodyDelivery,
+            audience: audience
+        )
+        announce(task)
+        return task
+    }
+
+    func makeUploadTask(_ request: URLRequest, _ source: UploadSource, _ audience: TaskAudience) -> URLSessionUploadTask {
+        let task = uploadTask(request, source, audience)
+        announce(task)
+        return task
+    }
+
+    func makeDownloadTask(_ request: URLRequest?, _ resumeData: Data?, _ audience: TaskAudience) -> URLSessionDownloadTask {
+        let task = downloadTask(request, resumeData, audience)
+        announce(task)
+        return task
+    }
+
+    func uploadTask(_ request: URLRequest, _ source: UploadSource, _ audience: TaskAudience) -> URLSessionUploadTask {
+        let body: RequestBody? =
+            switch source {
+            case .file(let url): .file(path: url.path)
+            case .data(let data): .data(data)
+            case .stream: request.httpBodyStream.map { .stream(InputStreamBody($0)) } ?? .streamOnDemand
+            }
+        return URLSessionUploadTask(
+            session: self, identifier: registry.nextIdentifier(), request: request, delivery: audience.bodyDelivery,
+            audience: audience, uploadBody: body
+        )
+    }
+
+    func downloadTask(_ request: URLRequest?, _ resumeData: Data?, _ audience: TaskAudience) -> URLSessionDownloadTask {
+        URLSessionDownloadTask(
+            session: self, identifier: registry.nextIdentifier(), request: request,
+            delivery: .download(resuming: resumeData), audience: audience
+        )
+    }
+
+    /// Makes a task known: to the session, and to a delegate, on this thread (`didCreateTask`).
+    func announce(_ task: URLSessionTask) {
+        registry.add(unstarted: task, identifier: task.identity)
+        guard let roster else { return }
+        DelegateCalls(session: self, own: nil, shared: roster).created(task)
+    }
+
+    /// The same for a task that an async method resumes right away.
+    func announce(_ task: URLSessionTask, delegate: (any URLSessionTaskDelegate)?) {
+        let roster = roster
+        guard delegate != nil || roster != nil else { return }
+        task.delegate = delegate
+        DelegateCalls(session: self, own: delegate.map { DelegateRoster($0) }, shared: roster).created(task)
+    }
+}
+
+extension TaskAudience {
+    /// What the engine does with the body of a data or upload task: hands it over piece by piece, or at once.
+    fileprivate var bodyDelivery: TaskOrder.Delivery {
+        switch self {
+        case .delegate, .bytes: .stream
+        case .data, .download, .caller, .waitingForData, .waitingForFile: .collect
+        }
+    }
+}
+
+/// Tasks in the order and kinds in which `URLSession` hands them out.
+struct TasksByKind: Sendable {
+    var data: [URLSessionDataTask] = []
+    var upload: [URLSessionUploadTask] = []
+    var download: [URLSessionDownloadTask] = []
+
+    init(_ tasks: [URLSessionTask]) {
+        for task in tasks {
+            switch task {
+            case let task as URLSessionUploadTask: upload.append(task)
+            case let task as URLSessionDataTask: data.append(task)
+            case let task as URLSessionDownloadTask: download.append(task)
+            default: break
+            }
+        }
+    }
+}
+
+/// The session of `URLSession.shared`.
+enum SharedSession {
+    static let session: URLSession = {
+        let configuration = URLSessionConfiguration.default
+        return URLSession(
+            configuration: configuration, delegate: nil, delegateQueue: nil,
+            service: EngineDirectory.service(for: configuration.sessionPolicy()), isShared: true
+        )
+    }()
+}

@@ -1,0 +1,236 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+package import LoadingModel
+import Synchronization
+
+/// How a session behaves: timeouts, limits, header fields, trust, and classes of the app that load for it.
+///
+/// A session copies its configuration when it is made; later changes have no effect on it.
+///
+/// Sendable because its state is under a mutex.
+open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
+    /// What multipath TCP is used for. Raw values are Apple's.
+    public enum MultipathServiceType: Int, Sendable {
+        /// Not at all. The default.
+        case none = 0
+        /// To keep connections when networks change.
+        case handover = 1
+        /// For the lowest latency.
+        case interactive = 2
+        /// For the highest throughput.
+        case aggregate = 3
+    }
+
+    private let settings: Mutex<SessionSettings>
+
+    /// The configuration that ``default`` gives.
+    public override init() {
+        settings = Mutex(SessionSettings())
+        super.init()
+    }
+
+    init(_ settings: sending SessionSettings) {
+        self.settings = Mutex(settings)
+        super.init()
+    }
+
+    /// The configuration of an ordinary session; a new object each time.
+    open class var `default`: URLSessionConfiguration { URLSessionConfiguration() }
+
+    /// The configuration of a session that leaves nothing behind: it has a cache of its own, in memory; a new object each time.
+    open class var ephemeral: URLSessionConfiguration {
+        let configuration = URLSessionConfiguration()
+        configuration.urlCache = URLCache(memoryCapacity: 4 << 20, diskCapacity: 0, directory: nil)
+        return configuration
+    }
+
+    /// An independent copy.
+    open override func copy() -> Any { copy(with: nil) }
+
+    /// An independent copy.
+    open func copy(with zone: NSZone? = nil) -> Any { URLSessionConfiguration(snapshot) }
+
+    /// The settings at this moment.
+    var snapshot: SessionSettings { settings.withLock { $0 } }
+
+    private func get<Value>(_ path: (borrowing SessionSettings) -> Value) -> Value { settings.withLock { path($0) } }
+    private func set(_ change: (inout SessionSettings) -> Void) { settings.withLock { change(&$0) } }
+
+    // MARK: Requests
+
+    /// How requests use the cache where they do not say otherwise. Default `.useProtocolCachePolicy`.
+    open var requestCachePolicy: NSURLRequest.CachePolicy {
+        get { get { $0.requestCachePolicy } }
+        set { set { $0.requestCachePolicy = newValue } }
+    }
+
+    /// Seconds without progress after which a load fails, where the request does not say otherwise. Default 60.
+    open var timeoutIntervalForRequest: TimeInterval {
+        get { get { $0.timeoutIntervalForRequest } }
+        set { set { $0.timeoutIntervalForRequest = newValue } }
+    }
+
+    /// Seconds after which a load fails, whatever its progress. Default 604,800, seven days.
+    open var timeoutIntervalForResource: TimeInterval {
+        get { get { $0.timeoutIntervalForResource } }
+        set { set { $0.timeoutIntervalForResource = newValue } }
+    }
+
+    /// Header fields that are added to requests which do not have them. Default nil.
+    ///
+    /// `Host`, `Connection`, `Content-Length` and the fields of authentication are the system's and are left out (Apple: "you
+    /// should not set"). Keys and values that are not strings are described as strings.
+    open var httpAdditionalHeaders: [AnyHashable: Any]? {
+        get { get { $0.httpAdditionalHeaders } }
+        set {
+            let fields = newValue.map { $0.map { ("\($0.key.base)", "\($0.value)") } }
+            set { $0.httpAdditionalHeaders = fields.map { Dictionary($0) { first, _ in first } } }
+        }
+    }
+
+    /// The most connections to one host at a time. Default 6.
+    open var httpMaximumConnectionsPerHost: Int {
+        get { get { $0.httpMaximumConnectionsPerHost } }
+        set { set { $0.httpMaximumConnectionsPerHost = newValue } }
+    }
+
+    /// Whether requests may be sent before earlier ones on their connection are answered. Default false. HTTP/1.1 pipelining is
+    /// never used; see ``URLRequest/httpShouldUsePipelining``.
+    open var httpShouldUsePipelining: Bool {
+        get { get { $0.httpShouldUsePipelining } }
+        set { set { $0.httpShouldUsePipelining = newValue } }
+    }
+
+    // MARK: Networks
+
+    /// What the traffic is for. Default `.default`. Linux has no counterpart; see ``URLRequest/networkServiceType``.
+    open var networkServiceType: NSURLRequest.NetworkServiceType {
+        get { get { $0.networkServiceType } }
+        set { set { $0.networkServiceType = newValue } }
+    }
+
+    /// Whether loads may use a cellular network. Default true. Linux does not tell; every network is allowed.
+    open var allowsCellularAccess: Bool {
+        get { get { $0.allowsCellularAccess } }
+        set { set { $0.allowsCellularAccess = newValue } }
+    }
+
+    /// Whether loads may use an expensive network. Default true. Linux does not tell; every network is allowed.
+    open var allowsExpensiveNetworkAccess: Bool {
+        get { get { $0.allowsExpensiveNetworkAccess } }
+        set { set { $0.allowsExpensiveNetworkAccess = newValue } }
+    }
+
+    /// Whether loads may use a network in low data mode. Default true. Linux has no low data mode.
+    open var allowsConstrainedNetworkAccess: Bool {
+        get { get { $0.allowsConstrainedNetworkAccess } }
+        set { set { $0.allowsConstrainedNetworkAccess = newValue } }
+    }
+
+    /// Whether loads may use an ultra-constrained network. Default true. Linux does not tell such networks apart.
+    open var allowsUltraConstrainedNetworkAccess: Bool {
+        get { get { $0.allowsUltraConstrainedNetworkAccess } }
+        set { set { $0.allowsUltraConstrainedNetworkAccess = newValue } }
+    }
+
+    /// Whether a load waits for a network instead of failing at once where there is none. Default false. Differs
+    /// from Apple's: a load that cannot connect fails at once in either case.
+    open var waitsForConnectivity: Bool {
+        get { get { $0.waitsForConnectivity } }
+        set { set { $0.waitsForConnectivity = newValue } }
+    }
+
+    /// Whether addresses must be validated by DNSSEC. Default false. The system's resolver decides; see
+    /// ``URLRequest/requiresDNSSECValidation``.
+    open var requiresDNSSECValidation: Bool {
+        get { get { $0.requiresDNSSECValidation } }
+        set { set { $0.requiresDNSSECValidation = newValue } }
+    }
+
+    /// What multipath TCP is used for. Default `.none`. Kept for code that reads it: connections use plain TCP.
+    open var multipathServiceType: MultipathServiceType {
+        get { get { $0.multipathServiceType } }
+        set { set { $0.multipathServiceType = newValue } }
+    }
+
+    /// Whether Apple's older loader is used. Default true. There is one loader here; both values mean it.
+    open var usesClassicLoadingMode: Bool {
+        get { get { $0.usesClassicLoadingMode } }
+        set { set { $0.usesClassicLoadingMode = newValue } }
+    }
+
+    /// Whether requests may be sent in a TLS handshake's early data. Default false. Early data needs HTTP/3 in Apple's system, which
+    /// is not spoken here, so that none is ever sent.
+    open var enablesEarlyData: Bool {
+        get { get { $0.enablesEarlyData } }
+        set { set { $0.enablesEarlyData = newValue } }
+    }
+
+    // MARK: Trust
+
+    /// The lowest version of TLS to accept. Default TLS 1.2.
+    open var tlsMinimumSupportedProtocolVersion: tls_protocol_version_t {
+        get { get { $0.tlsMinimum } }
+        set { set { $0.tlsMinimum = newValue } }
+    }
+
+    /// The highest version of TLS to offer. Default TLS 1.3.
+    open var tlsMaximumSupportedProtocolVersion: tls_protocol_version_t {
+        get { get { $0.tlsMaximum } }
+        set { set { $0.tlsMaximum = newValue } }
+    }
+
+    /// The certificates that servers' certificates must lead to: each DER, or PEM with any number of certificates. Default empty:
+    /// the system's roots, for which the environment variable SSL_CERT_FILE may name another file.
+    ///
+    /// Not in Apple's API, where the keychain has the system's and the user's roots.
+    open var tlsTrustRoots: [Data] {
+        get { get { $0.tlsTrustRoots } }
+        set { set { $0.tlsTrustRoots = newValue } }
+    }
+
+    // MARK: Loading
+
+    /// Classes that load for the session before the built-in loaders do: subclasses of ``URLProtocol``, asked in order. Default
+    /// empty. Classes registered with `URLProtocol.registerClass(_:)` serve the shared session alone.
+    open var protocolClasses: [AnyClass]? {
+        get { get { $0.protocolClasses } }
+        set { set { $0.protocolClasses = newValue } }
+    }
+
+    /// The cache of the session, or nil for none. Default `URLCache.shared`; an ephemeral configuration has its own.
+    open var urlCache: URLCache? {
+        get {
+            switch get({ $0.cache }) {
+            case .shared: URLCache.shared
+            case .given(let cache): cache
+            }
+        }
+        set { set { $0.cache = .given(newValue) } }
+    }
+
+    /// The most bytes of a body that is collected in memory, for completion handlers and `data(for:)`; a longer one fails with
+    /// `URLError.dataLengthExceedsMaximum`. Default nil, no limit. Not in Apple's API.
+    open var maximumResponseBytesInMemory: Int64? {
+        get { get { $0.maximumResponseBytesInMemory } }
+        set { set { $0.maximumResponseBytesInMemory = newValue } }
+    }
+
+    /// How many times its coded length a decoded body may have, beyond the first 64 MiB, before its load fails with
+    /// `URLError.cannotDecodeRawData`: the guard against decompression bombs. Default 200. Not in Apple's API.
+    open var maximumDecompressionRatio: Int {
+        get { get { $0.maximumDecompressionRatio } }
+        set { set { $0.maximumDecompressionRatio = newValue } }
+    }
+
+    /// The engine's terms of this configuration.
+    package func sessionPolicy() -> SessionPolicy { snapshot.policy() }
+}

@@ -1,0 +1,124 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import LoadingModel
+
+/// Everything that changes about a task; it lives in the one `Mutex` of its `URLSessionTask`.
+struct TaskState: Sendable {
+    var lifecycle = TaskLifecycle()
+    /// Held until the task completed, as the session's delegate must hear of it.
+    var session: URLSession?
+    var delivery: TaskOrder.Delivery
+    var audience: TaskAudience
+    /// Stands in for the body of the request in upload tasks.
+    var uploadBody: RequestBody?
+
+    var original: URLRequest?
+    var current: URLRequest?
+    /// What `current` will be made of when somebody asks for it.
+    var sentRequest: LoadRequest?
+    var response: URLResponse?
+    /// What `response` will be made of when somebody asks for it.
+    var loadResponse: LoadResponse?
+    var error: (any Error)?
+
+    var sentCount: Int64 = 0
+    var expectedToSend: Int64 = 0
+    var receivedCount: Int64 = 0
+    var expectedToReceive: Int64 = 0
+    var clientExpectsToSend: Int64 = NSURLSessionTransferSizeUnknown
+    var clientExpectsToReceive: Int64 = NSURLSessionTransferSizeUnknown
+
+    var priority: Float = URLSessionTask.defaultPriority
+    var description: String?
+    var earliestBegin: Date?
+    var prefersIncrementalDelivery: Bool
+    var progress: Progress?
+    let created = Date.timeIntervalSinceReferenceDate
+
+    /// The task's own delegate, until it completed.
+    var ownDelegate: DelegateRoster?
+    /// Made when the load starts, if anybody is to be told on the delegate queue.
+    var bridge: DelegateBridge?
+    /// Who waits for resume data after `cancel(byProducingResumeData:)`.
+    var resumeDataHandlers: [@Sendable (Data?) -> Void] = []
+
+    init(session: URLSession?, request: URLRequest?, delivery: TaskOrder.Delivery, audience: TaskAudience) {
+        self.session = session
+        self.original = request
+        self.current = request
+        self.delivery = delivery
+        self.audience = audience
+        if case .delegate = audience, case .stream = delivery {
+            prefersIncrementalDelivery = true
+        } else {
+            prefersIncrementalDelivery = false
+        }
+    }
+
+    /// The response as the app sees it; the same object each time.
+    mutating func visibleResponse() -> URLResponse? {
+        if response == nil, let loadResponse { response = URLResponse.make(loadResponse) }
+        return response
+    }
+
+    mutating func visibleRequest() -> URLRequest? {
+        if let sentRequest {
+            self.sentRequest = nil
+            current = URLRequest(loadRequest: sentRequest, template: original)
+        }
+        return current
+    }
+
+    /// Takes over what an event says about the task, before the app hears of it.
+    mutating func note(_ event: TaskEvent) {
+        switch event {
+        case .requestChanged(let request):
+            sentRequest = request
+        case .sent(_, let total, let expected):
+            sentCount = total
+            expectedToSend = expected
+        case .response(let response):
+            note(response)
+        case .data(let data):
+            receivedCount += Int64(data.count)
+        case .wrote(_, let total, let expected):
+            receivedCount = total
+            expectedToReceive = expected
+        case .resumed(let offset, let expected):
+            receivedCount = offset
+            expectedToReceive = expected
+        case .informational, .becameDownload, .finished:
+            break
+        }
+    }
+
+    mutating func note(_ response: LoadResponse) {
+        loadResponse = response
+        self.response = nil
+        expectedToReceive = response.expectedLength
+    }
+}
+
+/// Whom a task's result is for.
+enum TaskAudience: Sendable {
+    /// The delegate, if there is one.
+    case delegate
+    /// A completion handler, called on the delegate queue.
+    case data(@Sendable (Data?, URLResponse?, (any Error)?) -> Void)
+    case download(@Sendable (URL?, URLResponse?, (any Error)?) -> Void)
+    /// An async call that has not reached its suspension yet.
+    case caller
+    /// An async call that waits.
+    case waitingForData(UnsafeContinuation<(Data, URLResponse), any Error>)
+    case waitingForFile(UnsafeContinuation<(URL, URLResponse), any Error>)
+    /// An `AsyncBytes`.
+    case bytes(ByteStream)
+}

@@ -1,0 +1,168 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import LoadingModel
+internal import Synchronization
+
+/// A task that has ended, before everybody was told.
+struct TaskSettlement: Sendable {
+    var session: URLSession?
+    var audience: TaskAudience
+    var response: URLResponse?
+    var result: Result<TaskOutcome.Body, any Error>
+    var resumeData: Data?
+    var resumeDataHandlers: [@Sendable (Data?) -> Void]
+
+    var error: (any Error)? {
+        if case .failure(let error) = result { error } else { nil }
+    }
+
+    /// Deletes the downloaded file, if it is still where the engine put it.
+    func discardFile() {
+        guard case .success(.file(let path)) = result else { return }
+        try? FileManager.default.removeItem(atPath: path)
+    }
+}
+
+/// The end of a task: its last state, and the result for whoever waits.
+extension URLSessionTask {
+    /// Completes the task. Nil if it was complete.
+    ///
+    /// A task that was given up ends as cancelled, whatever its load came to meanwhile.
+    func settle(_ outcome: TaskOutcome) -> TaskSettlement? {
+        let settlement: TaskSettlement? = mutex.withLock { state in
+            let wasGivenUp = state.lifecycle.phase == .cancelling
+            guard state.lifecycle.handle(.finished) == .complete else { return nil }
+            if let response = outcome.response, state.loadResponse == nil, state.response == nil { state.note(response) }
+            var settlement = TaskSettlement(
+                session: state.session.take(),
+                audience: state.audience,
+                response: state.visibleResponse(),
+                result: .success(.none),
+                resumeDataHandlers: state.resumeDataHandlers
+            )
+            switch outcome.result {
+            case .success(let body) where !wasGivenUp:
+                if case .collected(let data) = body, state.receivedCount == 0 { state.receivedCount = Int64(data.count) }
+                settlement.result = .success(body)
+            case .success(let body):
+                if case .file(let path) = body { try? FileManager.default.removeItem(atPath: path) }
+                settlement.result = .failure(ErrorTranslation.appError(.cancelled, url: state.url))
+            case .failure(var error):
+                if wasGivenUp, error.kind != .cancelled {
+                    error = LoadError(.cancelled, "cancelled", cause: error, url: error.url)
+                }
+                settlement.resumeData = error.resumeData
+                settlement.result = .failure(ErrorTranslation.appError(error, url: state.url))
+            }
+            state.error = settlement.error
+            state.resumeDataHandlers = []
+            state.ownDelegate = nil
+            state.bridge = nil
+            state.audience = .delegate
+            return settlement
+        }
+        if settlement != nil { updateProgress() }
+        return settlement
+    }
+
+    /// Hands the result to the handler or caller that waits for it. Handlers run here and now.
+    func deliver(_ settlement: TaskSettlement) {
+        let response = settlement.response
+        switch settlement.audience {
+        case .delegate, .caller:
+            settlement.discardFile()
+        case .data(let handler):
+            switch settlement.result {
+            case .success(let body): handler(body.data, response, nil)
+            case .failure(let error): handler(nil, response, error)
+            }
+        case .download(let handler):
+            switch settlement.result {
+            case .success(.file(let path)):
+                handler(URL(fileURLWithPath: path), response, nil)
+                settlement.discardFile()
+            case .success: handler(nil, response, Self.withoutResponse)
+            case .failure(let error): handler(nil, response, error)
+            }
+        case .waitingForData(let continuation):
+            switch (settlement.result, response) {
+            case (.success(let body), let response?): continuation.resume(returning: (body.data, response))
+            case (.success, nil): continuation.resume(throwing: Self.withoutResponse)
+            case (.failure(let error), _): continuation.resume(throwing: error)
+            }
+        case .waitingForFile(let continuation):
+            switch (settlement.result, response) {
+            case (.success(.file(let path)), let response?):
+                continuation.resume(returning: (URL(fileURLWithPath: path), response))
+            case (.success, _):
+                settlement.discardFile()
+                continuation.resume(throwing: Self.withoutResponse)
+            case (.failure(let error), _): continuation.resume(throwing: error)
+            }
+        case .bytes(let stream):
+            stream.finish(settlement.error, response: response)
+        }
+        for handler in settlement.resumeDataHandlers { handler(settlement.resumeData) }
+    }
+
+    /// A custom `URLProtocol` can finish without ever reporting a response.
+    static var withoutResponse: any Error {
+        ErrorTranslation.appError(.badServerResponse, "the load ended without a response", url: nil)
+    }
+
+    // MARK: Async callers
+
+    /// Runs the task and waits for its data.
+    func data() async throws -> (Data, URLResponse) {
+        try await withTaskCancellationHandler {
+            try await withUnsafeThrowingContinuation { continuation in
+                begin(for: .waitingForData(continuation)) { continuation.resume(throwing: $0) }
+            }
+        } onCancel: {
+            cancel()
+        }
+    }
+
+    /// Runs the task and waits for its file, which then belongs to the caller.
+    func file() async throws -> (URL, URLResponse) {
+        try await withTaskCancellationHandler {
+            try await withUnsafeThrowingContinuation { continuation in
+                begin(for: .waitingForFile(continuation)) { continuation.resume(throwing: $0) }
+            }
+        } onCancel: {
+            cancel()
+        }
+    }
+
+    private func begin(for audience: TaskAudience, refused: (any Error) -> Void) {
+        let refusal: (any Error)? = mutex.withLock { state in
+            switch state.lifecycle.phase {
+            case .unstarted, .running, .paused:
+                state.audience = audience
+                return nil
+            case .cancelling, .completed:
+                return state.error ?? ErrorTranslation.appError(.cancelled, url: state.url)
+            }
+        }
+        if let refusal { refused(refusal) } else { resume() }
+    }
+}
+
+extension TaskState {
+    /// The URL that is being loaded.
+    var url: URL? { sentRequest?.url ?? current?.url }
+}
+
+extension TaskOutcome.Body {
+    var data: Data {
+        if case .collected(let data) = self { data } else { Data() }
+    }
+}

@@ -1,0 +1,211 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import LoadingModel
+internal import Synchronization
+
+/// The commands of a task: what `TaskLifecycle` decides is said to the engine while the task's mutex is held.
+extension URLSessionTask {
+    func resumeLoad() {
+        let refusal: (any LoadClient, LoadError)? = mutex.withLock { state in
+            switch state.lifecycle.handle(.resume) {
+            case .start:
+                return start(&state)
+            case .unpause:
+                say(.resume, state)
+                return nil
+            case .pause, .abort, .endUnstarted, .complete, nil:
+                return nil
+            }
+        }
+        if let (client, error) = refusal { client.end(with: error) }
+    }
+
+    func suspendLoad() {
+        mutex.withLock { state in
+            if state.lifecycle.handle(.suspend) == .pause { say(.suspend, state) }
+        }
+    }
+
+    func cancelLoad() { abandonLoad(with: .cancel) }
+
+    func cancelKeepingResumeData(_ handler: @escaping @Sendable (Data?) -> Void) {
+        let isOver = mutex.withLock { state in
+            guard !state.lifecycle.isOver else { return true }
+            state.resumeDataHandlers.append(handler)
+            return false
+        }
+        guard !isOver else { return handler(nil) }
+        abandonLoad(with: .cancelProducingResumeData)
+    }
+
+    private func abandonLoad(with command: TaskCommand) {
+        let unstarted: (any LoadClient, LoadError)? = mutex.withLock { state in
+            switch state.lifecycle.handle(.cancel) {
+            case .abort:
+                say(command, state)
+                return nil
+            case .endUnstarted:
+                var error = LoadError.cancelled
+                if case .download(let resumeData) = state.delivery { error.resumeData = resumeData }
+                return (client(&state), error)
+            case .start, .pause, .unpause, .complete, nil:
+                return nil
+            }
+        }
+        if let (client, error) = unstarted { client.end(with: error) }
+    }
+
+    func changePriority(_ priority: Float) {
+        mutex.withLock { state in
+            state.priority = min(max(priority, 0), 1)
+            if !state.lifecycle.isUnstarted, !state.lifecycle.isOver { say(.setPriority(state.priority), state) }
+        }
+    }
+
+    func consumed(_ count: Int) {
+        guard count > 0 else { return }
+        mutex.withLock { say(.consumed(bytes: count), $0) }
+    }
+
+    private func say(_ command: TaskCommand, _ state: borrowing TaskState) {
+        state.session?.service.command(command, for: identity)
+    }
+
+    /// Orders the load, or returns why that is refused and who is to hear of it.
+    private func start(_ state: inout TaskState) -> (any LoadClient, LoadError)? {
+        guard let session = state.session else { return nil }
+        let client = client(&state)
+        guard session.registry.start(self) else {
+            return (client, LoadError(.cancelled, "the session was invalidated before the task began"))
+        }
+        var request = state.original?.loadRequest ?? LoadRequest(url: nil)
+        if let body = state.uploadBody {
+            request.body = body
+        } else if case .streamOnDemand = request.body, let stream = state.original?.httpBodyStream {
+            request.body = .stream(InputStreamBody(stream))
+        }
+        if let refusal = Self.refusal(of: request) { return (client, refusal) }
+        state.expectedToSend = request.body.knownLength
+        session.service.submit(
+            TaskOrder(
+                id: identity,
+                request: request,
+                delivery: state.delivery,
+                interests: interests(state, session),
+                priority: state.priority,
+                earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
+            ),
+            client: client
+        )
+        return nil
+    }
+
+    /// A GET does not have a body (differs from RFC 9110, section 9.3.1, which only advises against it: Apple's system fails it so).
+    private static func refusal(of request: LoadRequest) -> LoadError? {
+        guard request.method == "GET" else { return nil }
+        switch request.body {
+        case .none: return nil
+        case .data(let data) where data.isEmpty: return nil
+        case .data, .file, .stream, .streamOnDemand:
+            return LoadError(.dataLengthExceedsMaximum, "a GET request cannot have a body", url: request.url)
+        }
+    }
+
+    /// Who hears of the load: a bridge to the delegates where there are any, else the task itself.
+    private func client(_ state: inout TaskState) -> any LoadClient {
+        if let bridge = state.bridge { return bridge }
+        guard let session = state.session else { return self }
+        let calls = DelegateCalls(session: session, own: state.ownDelegate, shared: session.roster)
+        guard calls.reachAnybody(for: state.audience) else { return self }
+        let bridge = DelegateBridge(task: self, calls: calls)
+        state.bridge = bridge
+        return bridge
+    }
+
+    private func interests(_ state: borrowing TaskState, _ session: URLSession) -> TaskOrder.Interests {
+        var interests: TaskOrder.Interests = session.customClasses.isEmpty ? [] : .customLoaders
+        if let bridge = state.bridge { interests.formUnion(bridge.interests) }
+        switch state.audience {
+        case .delegate, .data, .download: interests.formUnion([.sentBytes, .receivedBytes])
+        case .caller, .waitingForData, .waitingForFile, .bytes: break
+        }
+        if state.progress != nil { interests.formUnion([.sentBytes, .receivedBytes]) }
+        return interests
+    }
+
+    // MARK: Progress
+
+    func visibleProgress() -> Progress {
+        let (progress, isNew) = mutex.withLock { state in
+            if let progress = state.progress { return (progress, false) }
+            let progress = Progress(parent: nil, userInfo: nil)
+            progress.isCancellable = true
+            progress.isPausable = true
+            progress.totalUnitCount = -1
+            state.progress = progress
+            return (progress, true)
+        }
+        if isNew {
+            progress.cancellationHandler = { [weak self] in self?.cancel() }
+            progress.pausingHandler = { [weak self] in self?.suspend() }
+            progress.resumingHandler = { [weak self] in self?.resume() }
+            updateProgress()
+        }
+        return progress
+    }
+
+    /// Brings `progress` up to date, outside the lock, as setting its counts may run code of the app's.
+    func updateProgress() {
+        let snapshot: (progress: Progress, total: Int64, done: Int64)? = mutex.withLock { state in
+            guard let progress = state.progress else { return nil }
+            let done = state.sentCount + state.receivedCount
+            let sending = max(state.expectedToSend, state.sentCount)
+            if state.lifecycle.isOver, state.error == nil { return (progress, max(done, 1), max(done, 1)) }
+            // The whole is known once both directions are.
+            guard state.expectedToReceive > 0, state.expectedToSend >= 0 else {
+                return (progress, sending > 0 && state.loadResponse == nil ? sending : -1, done)
+            }
+            return (progress, sending + max(state.expectedToReceive, state.receivedCount), done)
+        }
+        guard let snapshot else { return }
+        if snapshot.progress.totalUnitCount != snapshot.total { snapshot.progress.totalUnitCount = snapshot.total }
+        if snapshot.progress.completedUnitCount != snapshot.done { snapshot.progress.completedUnitCount = snapshot.done }
+    }
+
+    // MARK: Leaving
+
+    /// A task that was never started and that nobody holds any more leaves its session.
+    func withdraw() {
+        let session = mutex.withLock { state in state.lifecycle.isUnstarted ? state.session : nil }
+        session?.registry.forget(identity)
+    }
+}
+
+extension LoadClient {
+    /// Ends a load that the engine never saw.
+    func end(with error: LoadError) {
+        tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
+    }
+}
+
+extension RequestBody {
+    /// The number of bytes, where it is known before the body is read.
+    var knownLength: Int64 {
+        switch self {
+        case .none: 0
+        case .data(let data): Int64(data.count)
+        case .file(let path):
+            ((try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? NSNumber)?.int64Value
+                ?? NSURLSessionTransferSizeUnknown
+        case .stream, .streamOnDemand: NSURLSessionTransferSizeUnknown
+        }
+    }
+}

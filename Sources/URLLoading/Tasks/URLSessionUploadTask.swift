@@ -1,0 +1,11 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// A data task that sends a body of its own: data, a file, or a stream.
+open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {}

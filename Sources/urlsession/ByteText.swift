@@ -1,0 +1,40 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// Sizes, rates and times for people.
+enum ByteText {
+    static func size(_ bytes: Int64) -> String {
+        var value = Double(bytes)
+        for unit in ["bytes", "KiB", "MiB", "GiB"] {
+            if value < 1024 || unit == "GiB" {
+                return unit == "bytes"
+                    ? "\(bytes) bytes" : "\(rounded(value, digits: value < 10 ? 2 : value < 100 ? 1 : 0)) \(unit)"
+            }
+            value /= 1024
+        }
+        return "\(bytes) bytes"
+    }
+
+    static func rate(_ bytesPerSecond: Double) -> String {
+        size(Int64(min(max(bytesPerSecond, 0), 1e15))) + "/s"
+    }
+
+    static func duration(_ seconds: Double) -> String {
+        let whole = Int(min(max(seconds, 0), 1e9).rounded())
+        let tail =
+            "\(whole / 60 % 60 < 10 && whole >= 3600 ? "0" : "")\(whole / 60 % 60):\(whole % 60 < 10 ? "0" : "")\(whole % 60)"
+        return whole >= 3600 ? "\(whole / 3600):\(tail)" : tail
+    }
+
+    static func rounded(_ value: Double, digits: Int) -> String {
+        String(format: "%.\(digits)f", value)
+    }
+}

@@ -1,0 +1,142 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import Synchronization
+import URLLoading
+
+/// `urlsession download`: a file, whole or not at all, that can be interrupted and gone on with.
+struct DownloadCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "download",
+        abstract: "Downloads a file.",
+        discussion: """
+            The file appears when it is complete. Ctrl-C, or a lost connection, leaves NAME.resume and NAME.part beside it; \
+            --resume goes on from them, and begins afresh where that cannot be done. HTTP errors are failures (22).
+            """
+    )
+
+    @Argument(help: "The URL; http:// where there is no scheme.")
+    var url: String
+
+    @OptionGroup var options: RequestOptions
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("The file to write; otherwise the server's or the URL's name.", valueName: "file")
+    )
+    var output: String?
+
+    @Flag(help: "Go on with an interrupted download.")
+    var resume = false
+
+    func run() async throws {
+        do {
+            try await download()
+        } catch let failure as ToolFailure {
+            throw options.quieted(failure)
+        }
+    }
+
+    private func download() async throws {
+        let source = try RequestOptions.url(url)
+        let place = DownloadPlace(output: output, url: source)
+        if resume, let data = place.resumeData() {
+            guard case .refused(let reason) = try await load(source, to: place, resuming: data) else { return }
+            say("beginning afresh: \(reason)")
+        } else if resume {
+            say("nothing to go on with; beginning afresh")
+        }
+        place.removeRemains()
+        _ = try await load(source, to: place, resuming: nil)
+    }
+
+    private enum Ending {
+        case done
+        /// The resume data is of no use, and why.
+        case refused(String)
+    }
+
+    private func load(_ source: URL, to place: DownloadPlace, resuming data: Data?) async throws -> Ending {
+        try place.prepare()
+        let target = Mutex(place.path)
+        let observer = TransferObserver(
+            plan: options.plan(failsOnHTTPError: true), sink: BodySink(path: nil), meter: options.silent ? nil : ProgressMeter(),
+            takeFile: { location, response in
+                let path = try place.take(location, response)
+                target.withLock { $0 = path }
+            }
+        )
+        let session = URLSession(configuration: try options.configuration(), delegate: observer, delegateQueue: nil)
+        let task =
+            if let data { session.downloadTask(withResumeData: data) } else {
+                session.downloadTask(with: options.request(for: source))
+            }
+        let interruption = Interruption { await task.cancelByProducingResumeData() }
+        let outcome = await observer.load(task)
+        let produced = await interruption.end()
+        session.finishTasksAndInvalidate()
+
+        if interruption.happened, outcome.error != nil {
+            throw try interrupted(place, produced ?? nil)
+        }
+        if data != nil, let error = outcome.error, isRefusal(error, outcome) {
+            return .refused(ToolFailure.describe(error))
+        }
+        do {
+            try options.conclude(outcome)
+        } catch {
+            try clean(place, after: outcome)
+            throw error
+        }
+        place.removeRemains()
+        let size = outcome.offset.map { " (went on at \(ByteText.size($0)))" } ?? ""
+        say("saved as \(target.withLock { $0 })\(size)")
+        return .done
+    }
+
+    private func interrupted(_ place: DownloadPlace, _ data: Data?) throws -> ToolFailure {
+        guard let data else {
+            place.removeRemains()
+            return ToolFailure(130, "interrupted; this download cannot be gone on with")
+        }
+        try place.keep(data)
+        return ToolFailure(130, "interrupted; go on with: \(continuation(place))")
+    }
+
+    /// Keeps what a lost connection left, where the server lets a download be gone on with.
+    private func clean(_ place: DownloadPlace, after outcome: TransferObserver.State) throws {
+        guard let data = (outcome.error as? URLError)?.downloadTaskResumeData else {
+            return place.removeRemains()
+        }
+        try place.keep(data)
+        say("go on with: \(continuation(place))")
+    }
+
+    /// Whether it was the resume data that failed, not the network: no server was ever asked, and no address was tried.
+    private func isRefusal(_ error: any Error, _ outcome: TransferObserver.State) -> Bool {
+        guard outcome.response == nil, outcome.failure == nil else { return false }
+        switch ToolFailure(error, answered: false, received: 0, expected: -1).code {
+        case 6, 7, 8, 28, 35, 42, 47, 52, 58, 60: return false
+        default: return true
+        }
+    }
+
+    private func continuation(_ place: DownloadPlace) -> String {
+        let quoted = [place.path, url].map { "'" + $0.replacingOccurrences(of: "'", with: #"'\''"#) + "'" }
+        return "urlsession download --resume -o \(quoted[0]) \(quoted[1])"
+    }
+
+    private func say(_ line: String) {
+        if !options.silent {
+            StandardError.print(line)
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// Where a download lives: beside its destination until it is complete, then under its name in one step.
+///
+/// `NAME.part` is a folder that holds what has arrived; `NAME.resume` is what a later run needs to go on.
+struct DownloadPlace: Sendable {
+    /// As given with `--output`, or the URL's last path component: it can be found again without asking the server.
+    let path: String
+    /// Whether the server may suggest another name.
+    let takesSuggestion: Bool
+
+    init(output: String?, url: URL) {
+        takesSuggestion = output == nil
+        path = output ?? Self.safe(url.lastPathComponent) ?? "download"
+    }
+
+    var partFolder: String { path + ".part" }
+    var resumeFile: String { path + ".resume" }
+
+    /// Loads keep what arrives in `TMPDIR`; on the destination's own file system the last step is a rename.
+    ///
+    /// Called before the session is made.
+    func prepare() throws(ToolFailure) {
+        do {
+            try FileManager.default.createDirectory(atPath: partFolder, withIntermediateDirectories: true)
+        } catch {
+            throw ToolFailure(23, "cannot create \(partFolder)")
+        }
+        setenv("TMPDIR", URL(fileURLWithPath: partFolder).path, 1)
+    }
+
+    /// Puts the complete file in its place and answers with the path.
+    ///
+    /// What was there under the same name is replaced, as curl does it; a name that the server alone chose replaces nothing.
+    func take(_ location: URL, _ response: URLResponse?) throws -> String {
+        var target = path
+        if takesSuggestion, path == "download" || isNamed(response),
+            let name = response?.suggestedFilename.flatMap(Self.safe), name != path
+        {
+            guard access(name, F_OK) != 0 else {
+                throw ToolFailure(23, "the server calls it \(name), which is there already: choose with --output")
+            }
+            target = name
+        }
+        if rename(location.path, target) == 0 { return target }
+        guard errno == EXDEV else {
+            throw ToolFailure(23, "cannot write \(target): \(String(cString: strerror(errno)))")
+        }
+        let copy = partFolder + "/complete"
+        try? FileManager.default.removeItem(atPath: copy)
+        try FileManager.default.copyItem(atPath: location.path, toPath: copy)
+        guard rename(copy, target) == 0 else {
+            throw ToolFailure(23, "cannot write \(target): \(String(cString: strerror(errno)))")
+        }
+        return target
+    }
+
+    /// What an earlier run left, if it did.
+    func resumeData() -> Data? {
+        try? Data(contentsOf: URL(fileURLWithPath: resumeFile))
+    }
+
+    func keep(_ resumeData: Data) throws(ToolFailure) {
+        do {
+            try resumeData.write(to: URL(fileURLWithPath: resumeFile), options: .atomic)
+        } catch {
+            throw ToolFailure(23, "cannot write \(resumeFile)")
+        }
+    }
+
+    func removeRemains() {
+        try? FileManager.default.removeItem(atPath: partFolder)
+        try? FileManager.default.removeItem(atPath: resumeFile)
+    }
+
+    private func isNamed(_ response: URLResponse?) -> Bool {
+        (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Disposition") != nil
+    }
+
+    /// One path component that hides nothing and leads nowhere else.
+    private static func safe(_ name: String) -> String? {
+        guard !name.isEmpty, !name.hasPrefix("."), !name.contains("/"), !name.contains("\0") else { return nil }
+        return name
+    }
+}

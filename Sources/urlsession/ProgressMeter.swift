@@ -1,0 +1,123 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+
+/// Shows how far a transfer is: a live bar on a terminal, elsewhere a plain line for each tenth.
+final class ProgressMeter: Sendable {
+    private struct State {
+        var offset: Int64 = 0
+        var done: Int64 = 0
+        var total: Int64 = -1
+        var started: ContinuousClock.Instant
+        var shown: ContinuousClock.Instant?
+        var shownTenth: Int64 = 0
+        var rate: Double = 0
+        var rated: (at: ContinuousClock.Instant, done: Int64)
+        var isFinished = false
+    }
+
+    private let isTerminal: Bool
+    private let state: Mutex<State>
+
+    init(isTerminal: Bool = StandardError.isTerminal) {
+        self.isTerminal = isTerminal
+        let now = ContinuousClock.now
+        state = Mutex(State(started: now, rated: (now, 0)))
+    }
+
+    /// What an earlier run did counts as done, not as speed.
+    func begin(at offset: Int64) {
+        state.withLock { state in
+            state.offset = offset
+            state.done = offset
+            state.rated = (.now, offset)
+            state.shownTenth = 0
+        }
+    }
+
+    func update(_ done: Int64, of total: Int64) {
+        let text = state.withLock { state -> String? in
+            state.done = done
+            state.total = total
+            return isTerminal ? bar(&state) : line(&state)
+        }
+        if let text {
+            StandardError.write(text)
+        }
+    }
+
+    /// Leaves the last state on the screen.
+    func finish() {
+        let text = state.withLock { state -> String? in
+            guard !state.isFinished else { return nil }
+            state.isFinished = true
+            guard state.done > 0 || state.shown != nil else { return nil }
+            let seconds = state.started.duration(to: .now) / .seconds(1)
+            state.rate = Double(state.done - state.offset) / max(seconds, 0.000_1)
+            let summary =
+                "\(ByteText.size(state.done)) in \(ByteText.rounded(seconds, digits: 1)) s, \(ByteText.rate(state.rate))"
+            return isTerminal ? "\r\(Self.drawing(state))\u{1B}[K\n" : "\(summary)\n"
+        }
+        if let text {
+            StandardError.write(text)
+        }
+    }
+
+    private func bar(_ state: inout State) -> String? {
+        let now = ContinuousClock.now
+        if let shown = state.shown, shown.duration(to: now) < .milliseconds(100) { return nil }
+        state.shown = now
+        measure(&state, now)
+        return "\r\(Self.drawing(state))\u{1B}[K"
+    }
+
+    private func line(_ state: inout State) -> String? {
+        let now = ContinuousClock.now
+        if state.total > 0 {
+            let tenth = state.done * 10 / state.total
+            guard tenth > state.shownTenth else { return nil }
+            state.shownTenth = tenth
+        } else {
+            guard (state.shown ?? state.started).duration(to: now) >= .seconds(2) else { return nil }
+        }
+        state.shown = now
+        measure(&state, now)
+        return Self.numbers(state).joined(separator: ", ") + "\n"
+    }
+
+    /// The speed of the last seconds, smoothed.
+    private func measure(_ state: inout State, _ now: ContinuousClock.Instant) {
+        let seconds = state.rated.at.duration(to: now) / .seconds(1)
+        guard seconds > 0.05 else { return }
+        let rate = Double(state.done - state.rated.done) / seconds
+        state.rate = state.rate == 0 ? rate : state.rate * 0.8 + rate * 0.2
+        state.rated = (now, state.done)
+    }
+
+    private static func drawing(_ state: State) -> String {
+        let numbers = numbers(state)
+        guard state.total > 0 else { return numbers.joined(separator: "  ") }
+        let width = 28
+        let filled = Int(Double(width) * Double(min(state.done, state.total)) / Double(state.total))
+        let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: width - filled)
+        return ([numbers[0], "[\(bar)]"] + numbers.dropFirst()).joined(separator: "  ")
+    }
+
+    private static func numbers(_ state: State) -> [String] {
+        let rate = state.rate > 0 ? [ByteText.rate(state.rate)] : []
+        guard state.total > 0 else { return [ByteText.size(state.done)] + rate }
+        let percent = "\(state.done * 100 / state.total)"
+        let padded = String(repeating: " ", count: max(0, 3 - percent.count)) + percent + " %"
+        let amount = "\(ByteText.size(state.done)) of \(ByteText.size(state.total))"
+        guard !state.isFinished, state.rate > 0 else { return [padded, amount] + rate }
+        return [padded, amount] + rate + [ByteText.duration(Double(state.total - state.done) / state.rate) + " left"]
+    }
+}

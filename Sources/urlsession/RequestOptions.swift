@@ -1,0 +1,102 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// The options every command has: what to send, how far to go, what to say about it.
+struct RequestOptions: ParsableArguments {
+    @Option(name: [.customShort("H"), .long], help: ArgumentHelp("A request header; may be repeated.", valueName: "name: value"))
+    var header: [String] = []
+
+    @Option(name: [.customShort("X"), .customLong("request")], help: "The request method.")
+    var method: String?
+
+    @Option(name: .customLong("max-time"), help: ArgumentHelp("The most the whole load may take.", valueName: "seconds"))
+    var maximumTime: Double?
+
+    @Option(name: .customLong("idle-time"), help: ArgumentHelp("The most the server may stay silent; 60.", valueName: "seconds"))
+    var idleTime: Double?
+
+    @Flag(name: .customLong("no-location"), help: "Deliver a redirect in place of following it.")
+    var staysPut = false
+
+    @Flag(
+        name: [.customShort("L"), .customLong("location")],
+        help: ArgumentHelp("Follow redirects: the default.", visibility: .hidden))
+    var followsRedirects = false
+
+    @Option(name: .customLong("max-redirs"), help: ArgumentHelp("The most redirects to follow.", valueName: "count"))
+    var maximumRedirects: Int?
+
+    @Option(name: .customLong("cacert"), help: ArgumentHelp("Trust the certificates of this PEM file alone.", valueName: "file"))
+    var trustRoots: String?
+
+    @Flag(name: .shortAndLong, help: "No progress and no error messages.")
+    var silent = false
+
+    @Flag(name: .shortAndLong, help: "Show requests and responses on standard error.")
+    var verbose = false
+
+    @Flag(name: .long, help: "Show where the time went on standard error.")
+    var metrics = false
+
+    func validate() throws {
+        for field in header where !field.dropFirst().contains(":") {
+            throw ValidationError("'\(field)' is not a header: write 'Name: value'.")
+        }
+        if let seconds = maximumTime ?? idleTime, !(seconds > 0) {
+            throw ValidationError("A time must be more than 0 seconds.")
+        }
+    }
+
+    /// A configuration that is used once: nothing is kept between two runs of the tool.
+    func configuration() throws -> URLSessionConfiguration {
+        let configuration = URLSessionConfiguration.ephemeral
+        if let idleTime {
+            configuration.timeoutIntervalForRequest = idleTime
+        }
+        if let maximumTime {
+            configuration.timeoutIntervalForResource = maximumTime
+        }
+        if let trustRoots {
+            configuration.tlsTrustRoots = try PEMFile.certificates(of: trustRoots)
+        }
+        return configuration
+    }
+
+    func request(for url: URL) -> URLRequest {
+        var request = URLRequest(url: url)
+        if let method {
+            request.httpMethod = method
+        }
+        for field in header {
+            let parts = field.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            request.addValue(
+                parts[1].trimmingCharacters(in: .whitespaces), forHTTPHeaderField: parts[0].trimmingCharacters(in: .whitespaces)
+            )
+        }
+        return request
+    }
+
+    /// As curl does, an address without a scheme is an http one.
+    static func url(_ text: String) throws -> URL {
+        let hasScheme = text.contains("://") || text.lowercased().hasPrefix("data:") || text.lowercased().hasPrefix("file:")
+        guard let url = URL(string: hasScheme ? text : "http://" + text) else {
+            throw ToolFailure(3, "'\(text)' is not a URL")
+        }
+        return url
+    }
+
+    /// `--silent` leaves the exit code alone to speak.
+    func quieted(_ failure: ToolFailure) -> ToolFailure {
+        silent ? ToolFailure(failure.code, nil) : failure
+    }
+}

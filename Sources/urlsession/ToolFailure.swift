@@ -1,0 +1,73 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// Ends the program with one of curl's exit codes and a line on standard error.
+struct ToolFailure: Error {
+    let code: Int32
+    /// Nil where everything was said already, or `--silent` was given.
+    var message: String?
+
+    init(_ code: Int32, _ message: String?) {
+        self.code = code
+        self.message = message
+    }
+
+    /// What a failed load means for a caller who knows curl.
+    ///
+    /// `received` and `expected` count the response's body (-1 where the length is not known); `answered` says whether there was
+    /// a response at all. They tell apart what is one `URLError` code: an empty reply, a partial body and a broken connection.
+    init(_ error: any Error, answered: Bool, received: Int64, expected: Int64) {
+        let text = Self.describe(error)
+        guard let error = error as? URLError else {
+            self.init(56, text)
+            return
+        }
+        self.init(Self.exitCode(error.code, text: text, answered: answered, partial: received < expected), text)
+    }
+
+    private static func exitCode(_ code: URLError.Code, text: String, answered: Bool, partial: Bool) -> Int32 {
+        switch code {
+        case .unsupportedURL, .appTransportSecurityRequiresSecureConnection: 1
+        case .badURL, .redirectToNonExistentLocation: 3
+        case .cannotFindHost, .dnsLookupFailed: 6
+        case .cannotConnectToHost, .notConnectedToInternet: 7
+        case .badServerResponse: 8
+        case .cannotCreateFile, .cannotOpenFile, .cannotCloseFile, .cannotWriteToFile, .cannotMoveFile: 23
+        case .timedOut: 28
+        case .secureConnectionFailed: 35
+        case .fileDoesNotExist, .fileIsDirectory, .noPermissionsToReadFile: 37
+        case .cancelled: 42
+        case .httpTooManyRedirects: 47
+        case .networkConnectionLost:
+            if text.contains("reset") { 56 } else if !answered { 52 } else if partial { 18 } else { 56 }
+        case .clientCertificateRejected, .clientCertificateRequired: 58
+        case .serverCertificateHasBadDate, .serverCertificateUntrusted, .serverCertificateHasUnknownRoot,
+            .serverCertificateNotYetValid:
+            60
+        case .cannotDecodeRawData, .cannotDecodeContentData, .downloadDecodingFailedMidStream,
+            .downloadDecodingFailedToComplete:
+            61
+        case .dataLengthExceedsMaximum: 63
+        case .requestBodyStreamExhausted: 65
+        case .userAuthenticationRequired, .userCancelledAuthentication: 67
+        default: 56
+        }
+    }
+
+    /// The error's own words, and its cause's where they say more.
+    static func describe(_ error: any Error) -> String {
+        let error = error as NSError
+        let text = error.localizedDescription
+        guard let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError else { return text }
+        let more = cause.localizedDescription
+        return text.contains(more) ? text : "\(text) (\(more))"
+    }
+}

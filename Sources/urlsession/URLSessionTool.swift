@@ -1,0 +1,53 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+
+/// The command line over the public API: whatever it does, a program that imports `URLLoading` can do.
+struct URLSessionTool: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "urlsession",
+        abstract: "Loads URLs.",
+        discussion: """
+            Exit codes are curl's: 0 done, 1 unsupported protocol, 2 wrong usage, 3 malformed URL, 6 could not resolve host, \
+            7 could not connect, 8 the server broke the protocol, 18 partial body, 22 HTTP error with --fail, 23 write error, \
+            26 read error, 28 timed out, 35 TLS handshake, 47 too many redirects, 52 empty reply, 56 receive failure, \
+            60 certificate refused, 61 bad content encoding, 130 interrupted.
+            """,
+        subcommands: [GetCommand.self, DownloadCommand.self, UploadCommand.self]
+    )
+}
+
+@main
+enum EntryPoint {
+    static func main() async {
+        // A closed pipe is a write error with a message and an exit code, not a silent death.
+        signal(SIGPIPE, SIG_IGN)
+        do {
+            var command = try URLSessionTool.parseAsRoot()
+            if var asynchronous = command as? any AsyncParsableCommand {
+                try await asynchronous.run()
+            } else {
+                try command.run()
+            }
+        } catch let failure as ToolFailure {
+            if let message = failure.message {
+                StandardError.print("urlsession: (\(failure.code)) \(message)")
+            }
+            exit(failure.code)
+        } catch {
+            guard URLSessionTool.exitCode(for: error) == .validationFailure else {
+                URLSessionTool.exit(withError: error)
+            }
+            StandardError.print(URLSessionTool.fullMessage(for: error))
+            exit(2)
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// The metrics of a task as text: one block for each request, one bar for each phase, all on one time line.
+struct Waterfall {
+    private let metrics: URLSessionTaskMetrics
+    private let width = 40
+
+    init(_ metrics: URLSessionTaskMetrics) {
+        self.metrics = metrics
+    }
+
+    func text() -> String {
+        let start = metrics.taskInterval.start
+        let total = metrics.taskInterval.duration
+        var lines: [String] = []
+        for transaction in metrics.transactionMetrics {
+            lines.append(summary(transaction))
+            for phase in phases(transaction) {
+                lines.append(row(phase, start: start, total: total))
+            }
+            lines.append(counts(transaction))
+        }
+        lines.append("total \(milliseconds(total)), \(metrics.redirectCount) redirects")
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    private struct Phase {
+        let name: String
+        let start: Date
+        let end: Date?
+    }
+
+    private func phases(_ transaction: URLSessionTaskTransactionMetrics) -> [Phase] {
+        let instants: [(String, Date?, Date?)] = [
+            ("name lookup", transaction.domainLookupStartDate, transaction.domainLookupEndDate),
+            ("connect", transaction.connectStartDate, transaction.secureConnectionStartDate ?? transaction.connectEndDate),
+            ("TLS", transaction.secureConnectionStartDate, transaction.secureConnectionEndDate),
+            ("send", transaction.requestStartDate, transaction.requestEndDate),
+            ("wait", transaction.requestEndDate, transaction.responseStartDate),
+            ("receive", transaction.responseStartDate, transaction.responseEndDate),
+        ]
+        return instants.compactMap { name, start, end in start.map { Phase(name: name, start: $0, end: end) } }
+    }
+
+    private func row(_ phase: Phase, start: Date, total: TimeInterval) -> String {
+        let name = padded("  " + phase.name, to: 14)
+        guard let end = phase.end else { return name + "      (not finished)" }
+        let seconds = end.timeIntervalSince(phase.start)
+        let scale = total > 0 ? Double(width) / total : 0
+        let first = min(width - 1, max(0, Int(phase.start.timeIntervalSince(start) * scale)))
+        let length = min(width - first, max(1, Int((seconds * scale).rounded())))
+        let bar = String(repeating: " ", count: first) + String(repeating: "#", count: length)
+        let time = milliseconds(seconds)
+        return name + String(repeating: " ", count: max(0, 12 - time.count)) + time + "  |" + padded(bar, to: width) + "|"
+    }
+
+    private func summary(_ transaction: URLSessionTaskTransactionMetrics) -> String {
+        var parts = ["\(transaction.request.httpMethod ?? "GET") \(transaction.request.url?.absoluteString ?? "")"]
+        if let response = transaction.response as? HTTPURLResponse {
+            parts.append("\(response.statusCode)")
+        }
+        if let name = transaction.networkProtocolName {
+            parts.append(name)
+        }
+        if let address = transaction.remoteAddress, let port = transaction.remotePort {
+            parts.append(address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)")
+        }
+        if let version = transaction.negotiatedTLSProtocolVersion {
+            parts.append(Self.name(ofTLSVersion: version.rawValue))
+        }
+        switch transaction.resourceFetchType {
+        case .localCache: parts.append("from the cache")
+        case .networkLoad: parts.append(transaction.isReusedConnection ? "reused connection" : "new connection")
+        default: break
+        }
+        return parts.joined(separator: ", ")
+    }
+
+    private func counts(_ transaction: URLSessionTaskTransactionMetrics) -> String {
+        let sent = transaction.countOfRequestHeaderBytesSent + transaction.countOfRequestBodyBytesSent
+        let head = transaction.countOfResponseHeaderBytesReceived
+        let body = transaction.countOfResponseBodyBytesReceived
+        let decoded = transaction.countOfResponseBodyBytesAfterDecoding
+        let more = decoded == body ? "" : ", decoded to \(decoded)"
+        return "  sent \(sent) bytes; received \(head) bytes of head and \(body) of body\(more)"
+    }
+
+    private static func name(ofTLSVersion version: UInt16) -> String {
+        switch version {
+        case 0x0301: "TLS 1.0"
+        case 0x0302: "TLS 1.1"
+        case 0x0303: "TLS 1.2"
+        case 0x0304: "TLS 1.3"
+        default: "TLS version \(version)"
+        }
+    }
+
+    private func milliseconds(_ seconds: TimeInterval) -> String {
+        ByteText.rounded(seconds * 1000, digits: 2) + " ms"
+    }
+
+    private func padded(_ text: String, to width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - text.count))
+    }
+}

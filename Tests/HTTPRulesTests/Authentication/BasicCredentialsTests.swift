@@ -1,0 +1,27 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import Testing
+
+@Suite struct BasicCredentialsTests {
+    @Test func `user and password are joined and encoded`() {
+        // RFC 7617, sections 2 and 2.1.
+        #expect(BasicCredentials.headerValue(user: "Aladdin", password: "open sesame") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")
+        #expect(BasicCredentials.headerValue(user: "test", password: "123£") == "Basic dGVzdDoxMjPCow==")
+        #expect(BasicCredentials.headerValue(user: "", password: ":") == "Basic Ojo=")
+    }
+
+    @Test func `what the scheme cannot carry is refused`() {
+        // Section 2: "a user-id containing a colon character is invalid", and "MUST NOT contain any control characters".
+        for (user, password) in [("a:b", ""), ("a\n", ""), ("a", "b\r"), ("a", "\u{7F}")] {
+            #expect(BasicCredentials.headerValue(user: user, password: password) == nil)
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import Testing
+
+@Suite struct DefaultHeadersTests {
+    @Test func `every request says what it takes and who asks`() {
+        let fields = DefaultHeaders.fields(processName: "demo", version: nil, languages: ["en_US"])
+        #expect(
+            fields.map { "\($0.name): \($0.value)" } == [
+                "Accept: */*", "Accept-Encoding: gzip, deflate", "User-Agent: demo/1 URLLoading/1 (Linux)", "Accept-Language: en-US",
+            ]
+        )
+        #expect(DefaultHeaders.fields(processName: "demo", version: "2", languages: []).count == 3)
+    }
+
+    @Test func `the program's name becomes a product`() {
+        // RFC 9110, section 10.1.5: a product is a token.
+        #expect(DefaultHeaders.userAgent(processName: "My App/x\r\n", version: "1.2 (3)") == "My%20App%2Fx%0D%0A/1.2%20%283%29 URLLoading/1 (Linux)")
+        #expect(DefaultHeaders.userAgent(processName: "", version: "") == "unknown/1 URLLoading/1 (Linux)")
+    }
+
+    @Test func `languages count a tenth less each`() {
+        #expect(DefaultHeaders.acceptLanguage(["en-US", "en", "de"]) == "en-US,en;q=0.9,de;q=0.8")
+        #expect(DefaultHeaders.acceptLanguage(["de", "de", "", "x y", "a,b", "toolonglanguage", "de-", "é"]) == "de")
+        #expect(DefaultHeaders.acceptLanguage((10..<30).map { "l\($0)" })?.hasSuffix(",l19;q=0.1") == true)
+        #expect(DefaultHeaders.acceptLanguage([]) == nil)
+    }
+}

@@ -1,0 +1,102 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPWire
+import Testing
+
+@Suite struct OutgoingHeadersTests {
+    private static let session = OutgoingHeaders(additional: [
+        (name: "X-Session", value: "1"), (name: "Accept", value: "*/*"), (name: "User-Agent", value: "me"), (name: "user-agent", value: "other"),
+        (name: "Host", value: "evil"), (name: "bad name", value: "x"), (name: "X-Bad", value: "a\r\nb"),
+    ])
+
+    private func compose(
+        _ headers: [(name: String, value: String)] = [],
+        url: String = "http://h:81/",
+        method: String = "GET",
+        body: Int64? = nil,
+        extra: [(String, String)] = []
+    ) throws -> [String] {
+        let block = Self.session.compose(
+            request: HeaderBlock(headers),
+            target: try RequestTarget(text: url),
+            method: method,
+            bodyLength: body,
+            extra: extra
+        )
+        return block.fields.map { "\($0.name): \($0.value)" }
+    }
+
+    @Test func `a plain request carries Host and the session's fields`() throws {
+        // RFC 9110, section 7.2: Host "SHOULD ... be the first header field".
+        #expect(try compose() == ["Host: h:81", "X-Session: 1", "Accept: */*", "User-Agent: me"])
+    }
+
+    @Test func `the request's fields win over the session's`() throws {
+        #expect(
+            try compose([("accept", "a/b"), ("X-Own", "1"), ("X-Own", "2")]) == [
+                "Host: h:81", "accept: a/b", "X-Own: 1", "X-Own: 2", "X-Session: 1", "User-Agent: me",
+            ]
+        )
+    }
+
+    @Test func `the engine's fields win over all`() throws {
+        #expect(
+            try compose([("Range", "bytes=0-"), ("Cookie", "mine")], extra: [("range", "bytes=5-"), ("Accept", "x/y"), ("Connection", "close")]) == [
+                "Host: h:81", "range: bytes=5-", "Accept: x/y", "Connection: close", "Cookie: mine", "X-Session: 1", "User-Agent: me",
+            ]
+        )
+    }
+
+    @Test func `fields that frame the message or govern the connection are ours`() throws {
+        // hostile-inputs.md, S4; behaviour.md, section 2.
+        let forged: [(name: String, value: String)] = [
+            ("Host", "evil"), ("HOST", "evil"), ("Content-Length", "0"), ("transfer-encoding", "chunked"), ("Connection", "close"), ("Keep-Alive", "x"),
+            ("Upgrade", "h2c"), ("TE", "trailers"), ("Trailer", "x"), ("Proxy-Connection", "x"), ("HTTP2-Settings", "x"), ("Authorization", "Basic x"),
+        ]
+        #expect(
+            try compose(forged, method: "PUT", body: 3) == [
+                "Host: h:81", "Authorization: Basic x", "X-Session: 1", "Accept: */*", "User-Agent: me", "Content-Length: 3",
+            ]
+        )
+        for field in forged.dropLast() { #expect(OutgoingHeaders.isReserved(field.name), "\(field.name)") }
+        for name in ["", "XX", "Hosts", "Post", "Accept", "Upgraded", "Authorization", "X-Long-Name-Of-17"] { #expect(!OutgoingHeaders.isReserved(name)) }
+    }
+
+    @Test func `the body's length is told as it is known`() throws {
+        // RFC 9110, section 8.6; RFC 9112, section 6.1.
+        let rows: [(String, Int64?, String?)] = [
+            ("GET", nil, nil), ("HEAD", nil, nil), ("DELETE", nil, nil), ("POST", nil, "Content-Length: 0"), ("PUT", nil, "Content-Length: 0"),
+            ("PATCH", nil, "Content-Length: 0"), ("GET", 0, nil), ("PUT", 0, "Content-Length: 0"), ("PUT", 9, "Content-Length: 9"),
+            ("DELETE", 9, "Content-Length: 9"), ("PUT", -1, "Transfer-Encoding: chunked"), ("PUT", .max, "Content-Length: 9223372036854775807"),
+        ]
+        for (method, length, expected) in rows {
+            let framing = try compose(method: method, body: length).filter { $0.hasPrefix("Content-") || $0.hasPrefix("Transfer") }
+            #expect(framing == (expected.map { [$0] } ?? []), "\(method) \(length ?? -2)")
+        }
+    }
+
+    @Test func `a POST with a body is a form where nothing else is said`() throws {
+        // behaviour.md, section 2.
+        let form = "Content-Type: application/x-www-form-urlencoded"
+        #expect(try compose(method: "POST", body: 3).contains(form))
+        #expect(try compose(method: "POST", body: -1).contains(form))
+        #expect(try !compose(method: "POST").contains(form))
+        #expect(try !compose(method: "PUT", body: 3).contains(form))
+        #expect(try !compose([("content-type", "a/b")], method: "POST", body: 3).contains(form))
+    }
+
+    @Test func `an expectation needs a body`() throws {
+        // RFC 9110, section 10.1.1.
+        #expect(try !compose([("Expect", "100-continue")]).contains("Expect: 100-continue"))
+        #expect(try compose([("Expect", "100-continue")], method: "PUT", body: 9).contains("Expect: 100-continue"))
+    }
+}

@@ -1,0 +1,158 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPWire
+import Testing
+
+@Suite struct ResumePointTests {
+    private func point() throws -> ResumePoint {
+        ResumePoint(
+            url: try requiredURL("https://cdn.example/file?a=1&b=<2>"),
+            originalURL: try requiredURL("http://example.com/file"),
+            headers: HeaderBlock([("Authorization", "Bearer & <x>"), ("X-Name", "Zoë")]),
+            receivedByteCount: 1 << 33,
+            totalByteCount: 1 << 34,
+            entityTag: "\"abc\"",
+            lastModified: "Sun, 06 Nov 1994 08:49:37 GMT",
+            serverDate: "Sun, 06 Nov 1994 08:49:38 GMT",
+            temporaryFileName: "CFNetworkDownload_x1.tmp"
+        )
+    }
+
+    private func encoded(_ change: (inout ResumePoint) -> Void = { _ in }) throws -> Data {
+        var point = try point()
+        change(&point)
+        return point.encoded()
+    }
+
+    /// The data with a text replaced and the checksum made right again: what a forger would do.
+    private func forged(_ text: String, _ replacement: String) throws -> Data {
+        let data = try encoded()
+        let list = try #require(String(data: data.dropLast(ResumePoint.seal(Data()).utf8.count), encoding: .utf8))
+        #expect(list.contains(text))
+        let changed = Data(list.split(separator: text, omittingEmptySubsequences: false).joined(separator: replacement).utf8)
+        return changed + Data(ResumePoint.seal(changed).utf8)
+    }
+
+    @Test func `resume data brings back what it was made of`() throws {
+        #expect(try ResumePoint(decoding: encoded()) == point())
+        let bare = try encoded {
+            $0.totalByteCount = nil
+            $0.entityTag = nil
+            $0.lastModified = nil
+            $0.serverDate = nil
+            $0.headers = HeaderBlock()
+        }
+        #expect(try ResumePoint(decoding: bare).entityTag == nil)
+    }
+
+    @Test func `resume data is a property list with Apple's keys`() throws {
+        // behaviour.md, section 8.
+        let text = try #require(String(data: encoded(), encoding: .utf8))
+        for key in [
+            "NSURLSessionResumeInfoVersion", "NSURLSessionDownloadURL", "NSURLSessionResumeBytesReceived", "NSURLSessionResumeEntityTag",
+            "NSURLSessionResumeServerDownloadDate", "NSURLSessionResumeInfoTempFileName", "NSURLSessionResumeOriginalRequest",
+        ] {
+            #expect(text.contains("<key>\(key)</key>"), "\(key)")
+        }
+        let list = try PropertyListDecoder().decode([String: Ignored].self, from: encoded())
+        #expect(list.count == 9)
+    }
+
+    private struct Ignored: Decodable {
+        init(from decoder: any Decoder) {}
+    }
+
+    @Test func `resume data cut short anywhere is refused`() throws {
+        // hostile-inputs.md, F4.
+        let data = try encoded()
+        for length in 0..<data.count {
+            #expect(throws: ResumePoint.Malformed.damaged, "\(length)") { try ResumePoint(decoding: data.prefix(length)) }
+        }
+    }
+
+    @Test func `resume data with any bit flipped is refused`() throws {
+        let data = try encoded()
+        for index in data.indices {
+            var flipped = data
+            flipped[index] ^= 1 << UInt8(index % 8)
+            #expect(throws: ResumePoint.Malformed.damaged, "\(index)") { try ResumePoint(decoding: flipped) }
+        }
+    }
+
+    @Test func `foreign and huge data is refused`() {
+        for text in ["", "x", "bplist00", "<?xml version=\"1.0\"?><plist version=\"1.0\"><dict/></plist>", "{}"] {
+            #expect(throws: ResumePoint.Malformed.damaged) { try ResumePoint(decoding: Data(text.utf8)) }
+        }
+        #expect(throws: ResumePoint.Malformed.tooLarge) { try ResumePoint(decoding: Data(count: ResumePoint.sizeLimit + 1)) }
+        let deep = Data(("<?xml version=\"1.0\"?><plist>" + String(repeating: "<array>", count: 10000)).utf8)
+        #expect(throws: ResumePoint.Malformed.damaged) { try ResumePoint(decoding: deep + Data(ResumePoint.seal(deep).utf8)) }
+        let other = Data("<?xml version=\"1.0\"?><plist version=\"1.0\"><dict/></plist>".utf8)
+        #expect(throws: ResumePoint.Malformed.damaged) { try ResumePoint(decoding: other + Data(ResumePoint.seal(other).utf8)) }
+    }
+
+    @Test func `forged values are refused even under a right checksum`() throws {
+        let rows: [(String, String, ResumePoint.Malformed)] = [
+            ("CFNetworkDownload_x1.tmp", "/etc/passwd", .badValue), ("CFNetworkDownload_x1.tmp", "../x", .badValue),
+            ("CFNetworkDownload_x1.tmp", "..", .badValue), ("CFNetworkDownload_x1.tmp", "", .badValue),
+            ("CFNetworkDownload_x1.tmp", "a b", .badValue), ("CFNetworkDownload_x1.tmp", String(repeating: "a", count: 256), .badValue),
+            ("https://cdn.example", "file://", .badValue), ("http://example.com/file", "ftp://h/", .badValue), (">GET<", ">POST<", .badValue),
+            ("http://example.com/file", "", .badValue),
+            ("8589934592", "-1", .badValue), ("8589934592", "99999999999", .badValue), ("X-Name", "X Name", .badValue),
+            ("Zoë", "a\r\nb", .badValue), ("\"abc\"", "\"a\nb\"", .badValue), ("<string>Zoë</string>", "", .badValue),
+            ("<integer>1</integer>", "<integer>2</integer>", .unknownVersion), ("<integer>1</integer>", "<string>1</string>", .damaged),
+            ("8589934592", "99999999999999999999999", .damaged), ("NSURLSessionDownloadURL", "Other", .damaged),
+        ]
+        for (text, replacement, reason) in rows {
+            #expect(throws: reason, "\(text) → \(replacement)") { try ResumePoint(decoding: forged(text, replacement)) }
+        }
+        #expect(try ResumePoint(decoding: forged("CFNetworkDownload_x1.tmp", "other")).temporaryFileName == "other")
+    }
+
+    @Test func `what cannot be is not written`() throws {
+        #expect(try encoded { $0.temporaryFileName = "/tmp/x" }.isEmpty)
+        #expect(try encoded { $0.headers.append("X", String(repeating: "a", count: ResumePoint.sizeLimit)) }.isEmpty)
+        #expect(try encoded { $0.method = "POST" }.isEmpty)
+    }
+
+    @Test func `only a strong validator is used`() throws {
+        // RFC 9110, sections 13.1.5 and 8.8.2.2.
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+        let later = "Sun, 06 Nov 1994 08:49:38 GMT"
+        let rows: [(String?, String?, String?, String?)] = [
+            ("\"a\"", nil, nil, "\"a\""), ("\"a\"", date, later, "\"a\""), ("W/\"a\"", nil, nil, nil),
+            // "... if the client has no entity tag for the corresponding representation".
+            ("W/\"a\"", date, later, nil), (nil, date, later, date), (nil, date, date, nil), (nil, date, nil, nil), (nil, "x", later, nil),
+            (nil, nil, nil, nil), ("abc", nil, nil, nil), (nil, date, "x", nil),
+        ]
+        for (tag, modified, server, expected) in rows {
+            var point = try point()
+            point.entityTag = tag
+            point.lastModified = modified
+            point.serverDate = server
+            #expect(point.strongValidator == expected, "\(tag ?? "-") \(modified ?? "-") \(server ?? "-")")
+        }
+    }
+
+    @Test func `random damage under a right checksum never traps`() throws {
+        let data = try encoded()
+        let list = data.dropLast(ResumePoint.seal(Data()).utf8.count)
+        for seed in 0..<600 as Range<UInt64> {
+            var random = SeededBytes(seed: seed)
+            var changed = list
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                changed[Int.random(in: 0..<changed.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+            }
+            guard let point = try? ResumePoint(decoding: changed + Data(ResumePoint.seal(changed).utf8)) else { continue }
+            #expect(ResumePoint.isFileName(point.temporaryFileName) && Origin(point.url) != nil, "seed \(seed)")
+        }
+    }
+}

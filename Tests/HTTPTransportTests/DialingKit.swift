@@ -1,0 +1,146 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPTransport
+import LoadingModel
+import NIOCore
+import NIOPosix
+import NIOSSL
+
+/// A listener on loopback that does with every connection what a test says, and tells how many it has.
+struct LoopbackListener: Sendable {
+    let channel: any Channel
+
+    var port: Int { channel.localAddress?.port ?? 0 }
+
+    init(
+        host: String = "127.0.0.1", onConnection: @escaping @Sendable (any Channel) throws -> Void = { _ in }
+    ) async throws {
+        channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { child in child.eventLoop.makeCompletedFuture { try onConnection(child) } }
+            .bind(host: host, port: 0)
+            .get()
+    }
+
+    func close() async throws { try await channel.close() }
+
+    /// A port on which nobody listens: one that was just given back.
+    static func closedPort() async throws -> Int {
+        let listener = try await LoopbackListener()
+        let port = listener.port
+        try await listener.close()
+        return port
+    }
+}
+
+/// Sends something as soon as the connection stands.
+final class Greeter: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let greeting: String
+
+    init(_ greeting: String) { self.greeting = greeting }
+
+    func channelActive(context: ChannelHandlerContext) {
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: greeting)), promise: nil)
+        context.fireChannelActive()
+    }
+}
+
+/// Collects what arrives until the connection closes.
+final class Listener: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private var text = ""
+    private let heard: (String) -> Void
+    private let expected: Int
+
+    init(expecting count: Int, heard: @escaping (String) -> Void) {
+        expected = count
+        self.heard = heard
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        text += String(buffer: unwrapInboundIn(data))
+        if text.utf8.count >= expected { heard(text) }
+    }
+}
+
+/// Answers lookups as a test says, when it says so.
+struct ScriptedResolver: HTTPTransport.Resolver {
+    var v4: Result<[SocketAddress], LoadError>
+    var v6: Result<[SocketAddress], LoadError>
+
+    func lookUp(
+        _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
+        reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
+    ) -> @Sendable () -> Void {
+        let result = family == .inet6 ? v6 : v4
+        loop.execute { reply(result) }
+        return {}
+    }
+}
+
+/// Dials, closes what it got, and tells the facts.
+func dial(
+    _ host: String, port: Int, isSecure: Bool = false, policy: TLSPolicy = TLSPolicy(),
+    resolver: any HTTPTransport.Resolver = SystemResolver()
+) async -> Result<ConnectionFacts, LoadError> {
+    let loop = MultiThreadedEventLoopGroup.singleton.next()
+    return await withCheckedContinuation { continuation in
+        loop.execute {
+            let clock = TickingClock()
+            let dialer = Dialer(loop: loop, tls: TLSSession(policy: policy), resolver: resolver, now: clock.tick)
+            _ = dialer.dial(Route(isSecure: isSecure, host: host, port: port)) { result in
+                continuation.resume(
+                    returning: result.map { dialled in
+                        dialled.channel.close(promise: nil)
+                        return dialled.facts
+                    }
+                )
+            }
+        }
+    }
+}
+
+/// Dials, and listens from within the completion.
+func firstWords(
+    from host: String, port: Int, count: Int, isSecure: Bool, policy: TLSPolicy = TLSPolicy()
+) async -> String {
+    let loop = MultiThreadedEventLoopGroup.singleton.next()
+    return await withCheckedContinuation { continuation in
+        loop.execute {
+            let clock = TickingClock()
+            let dialer = Dialer(loop: loop, tls: TLSSession(policy: policy), resolver: SystemResolver(), now: clock.tick)
+            _ = dialer.dial(Route(isSecure: isSecure, host: host, port: port)) { result in
+                do {
+                    let channel = try result.get().channel
+                    let listener = Listener(expecting: count) { text in
+                        channel.close(promise: nil)
+                        continuation.resume(returning: text)
+                    }
+                    try channel.pipeline.syncOperations.addHandler(listener)
+                } catch {
+                    continuation.resume(returning: "\(error)")
+                }
+            }
+        }
+    }
+}
+
+/// Goes on by one second each time it is asked.
+final class TickingClock {
+    private var seconds = 0.0
+
+    func tick() -> Double {
+        seconds += 1
+        return seconds
+    }
+}

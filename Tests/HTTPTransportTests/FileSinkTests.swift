@@ -1,0 +1,163 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Glibc
+import HTTPTransport
+import LoadingModel
+import LoadingTestKit
+import NIOCore
+import Testing
+
+@Suite struct FileSinkTests {
+    let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    @Test func `a file has an unguessable name, belongs to its owner alone, and holds what was written in order (F6)`() async throws {
+        let sink = try await FileSink.create(in: directory.path)
+        var expected: [UInt8] = []
+        for step in 0..<400 {
+            let piece = (0..<(step * 37 % 9_000)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ step) }
+            expected += piece
+            try await sink.write(ByteBuffer(bytes: piece))
+        }
+        #expect(try await sink.finish() == Int64(expected.count))
+        let path = sink.path
+        #expect(path.wholeMatch(of: #/.*\/CFNetworkDownload_[A-Za-z0-9]{6}\.tmp/#) != nil)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(expected))
+        #expect(try mode(of: path) == 0o600)
+        #expect(try directory.names == [URL(fileURLWithPath: path).lastPathComponent])
+    }
+
+    @Test func `small writes are gathered`() async throws {
+        let sink = try await FileSink.create(in: directory.path)
+        for _ in 0..<100 { #expect(try sink.enqueue(ByteBuffer(string: "0123456789"))) }
+        #expect(sink.bytesWritten == 0)
+        try await sink.flush()
+        #expect(sink.bytesWritten == 1_000)
+        #expect(try await sink.finish() == 1_000)
+    }
+
+    @Test func `a writer that is too fast waits`() async throws {
+        let sink = try await FileSink.create(in: directory.path)
+        let piece = ByteBuffer(repeating: 7, count: FileSink.outstandingLimit)
+        #expect(try !sink.enqueue(piece))
+        try await sink.room()
+        for _ in 0..<20 { try await sink.write(piece) }
+        #expect(try await sink.finish() == Int64(21 * FileSink.outstandingLimit))
+    }
+
+    @Test(arguments: [0, 1_000, 700_000])
+    func `what was reserved beyond the end is given back`(_ length: Int) async throws {
+        let sink = try await FileSink.create(in: directory.path, expectedLength: 8 << 20)
+        try await sink.write(ByteBuffer(repeating: 1, count: length))
+        #expect(try await sink.finish() == Int64(length))
+        var status = stat()
+        #expect(stat(sink.path, &status) == 0)
+        #expect(status.st_size == length)
+        #expect(status.st_blocks * 512 <= length + 65_536)
+    }
+
+    @Test func `an absurd announced length reserves no absurd space`() async throws {
+        let sink = try await FileSink.create(in: directory.path, expectedLength: .max)
+        await sink.abort()
+        #expect(try directory.names.isEmpty)
+    }
+
+    @Test func `an aborted file is gone`() async throws {
+        let sink = try await FileSink.create(in: directory.path)
+        for _ in 0..<4 { _ = try sink.enqueue(ByteBuffer(repeating: 1, count: 1 << 20)) }
+        await sink.abort()
+        await sink.abort()
+        #expect(try directory.names.isEmpty)
+        #expect(throws: LoadError.self) { try sink.enqueue(ByteBuffer(string: "late")) }
+    }
+
+    @Test func `a sink that is dropped leaves no file`() async throws {
+        for _ in 0..<3 { _ = try await FileSink.create(in: directory.path).enqueue(ByteBuffer(string: "a")) }
+        #expect(try directory.names.isEmpty)
+    }
+
+    @Test func `a finished file survives a late abort`() async throws {
+        let sink = try await FileSink.create(in: directory.path)
+        try await sink.write(ByteBuffer(string: "kept"))
+        _ = try await sink.finish()
+        await sink.abort()
+        #expect(try directory.names.count == 1)
+    }
+
+    @Test func `a kept file is gone on with where it ended`() async throws {
+        let first = try await FileSink.create(in: directory.path, expectedLength: 1 << 20)
+        try await first.write(ByteBuffer(string: "begun, "))
+        let length = try await first.keep()
+        #expect(length == 7)
+        let second = try await FileSink.reopen(path: first.path, length: length, expectedLength: 1 << 20)
+        #expect(second.bytesWritten == 7)
+        try await second.write(ByteBuffer(string: "ended"))
+        #expect(try await second.finish() == 12)
+        #expect(try String(contentsOfFile: first.path, encoding: .utf8) == "begun, ended")
+    }
+
+    @Test func `a file that is no longer what was left is not gone on with (F4)`() async throws {
+        let file = try directory.write(Array("12345".utf8), to: "file")
+        let link = directory.file("link")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
+        let twin = try directory.write(Array("12345".utf8), to: "twin")
+        try FileManager.default.linkItem(at: twin, to: directory.file("other-name"))
+        #expect(mkfifo(directory.file("fifo").path, 0o600) == 0)
+        for (path, length) in [
+            (file.path, 4), (file.path, 6), (link.path, 5), (twin.path, 5), (directory.file("fifo").path, 0),
+            (directory.path, 5), (directory.file("missing").path, 0), ("/dev/zero", 0),
+        ] as [(String, Int64)] {
+            let error = await #expect(throws: LoadError.self, "\(path), \(length) bytes") {
+                _ = try await FileSink.reopen(path: path, length: length).keep()
+            }
+            #expect(error?.kind == .cannotOpenFile)
+        }
+        #expect(try String(contentsOf: file, encoding: .utf8) == "12345")
+    }
+
+    @Test(arguments: ["missing", "file"])
+    func `a directory that is none makes the file impossible (F5)`(_ name: String) async throws {
+        try directory.write([1], to: "file")
+        let error = await #expect(throws: LoadError.self) { _ = try await FileSink.create(in: directory.file(name).path) }
+        #expect(error?.kind == .cannotCreateFile)
+    }
+
+    @Test func `a full disk fails the write and deletes the file (F5)`() async throws {
+        // A device that is always full stands in for the disk; the name is what must go.
+        let named = try directory.write([1], to: "name")
+        let descriptor = open("/dev/full", O_WRONLY | O_CLOEXEC)
+        let sink = FileSink(path: named.path, descriptor: descriptor, written: 0)
+        let error = await #expect(throws: LoadError.self) {
+            for _ in 0..<64 { try await sink.write(ByteBuffer(repeating: 1, count: 1 << 20)) }
+        }
+        #expect(error?.kind == .cannotWriteToFile)
+        #expect((error?.cause as? SystemFailure)?.code == ENOSPC)
+        let again = await #expect(throws: LoadError.self) { _ = try await sink.finish() }
+        #expect(again?.kind == .cannotWriteToFile)
+        #expect(try directory.names.isEmpty)
+        await sink.abort()
+    }
+
+    @Test func `a full disk is told at the end, too`() async throws {
+        let named = try directory.write([1], to: "name")
+        let sink = FileSink(path: named.path, descriptor: open("/dev/full", O_WRONLY | O_CLOEXEC), written: 0)
+        #expect(try sink.enqueue(ByteBuffer(string: "little")))
+        let error = await #expect(throws: LoadError.self) { _ = try await sink.finish() }
+        #expect(error?.kind == .cannotWriteToFile)
+        #expect(try directory.names.isEmpty)
+    }
+
+    private func mode(of path: String) throws -> Int {
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        return (attributes[.posixPermissions] as? NSNumber)?.intValue ?? -1
+    }
+}

@@ -1,0 +1,86 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Glibc
+import HTTPTransport
+import LoadingModel
+import LoadingTestKit
+import NIOCore
+import NIOPosix
+import Testing
+
+@Suite struct FileSourceTests {
+    let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    @Test func `any part of a file can be read, and read again`() async throws {
+        let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 / 3) }
+        let source = try await FileSource.open(path: directory.write(bytes, to: "body").path)
+        #expect(source.length == 100_000)
+        for offset in [0, 99_000, 0, 54_321] {
+            let buffer = try source.readNow(offset: Int64(offset), count: 1_000).get()
+            #expect(Array(buffer.readableBytesView) == Array(bytes[offset..<(offset + 1_000)]))
+            let region = try source.region(offset: Int64(offset), count: 1_000)
+            #expect(region.readerIndex == offset && region.readableBytes == 1_000)
+        }
+    }
+
+    @Test func `a part is read off the loop and answered on it`() async throws {
+        let source = try await FileSource.open(path: directory.write(Array("abcdef".utf8), to: "body").path)
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        let text = try await loop.flatSubmit { () -> EventLoopFuture<String> in
+            let promise = loop.makePromise(of: String.self)
+            source.read(offset: 2, count: 3, on: loop) { result in
+                loop.preconditionInEventLoop()
+                promise.completeWith(result.map { String(buffer: $0) }.mapError { $0 })
+            }
+            return promise.futureResult
+        }.get()
+        #expect(text == "cde")
+    }
+
+    @Test func `a symbolic link is followed, an empty file is empty`() async throws {
+        let link = directory.file("link")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: directory.write([], to: "empty"))
+        #expect(try await FileSource.open(path: link.path).length == 0)
+    }
+
+    @Test func `what cannot be sent is told apart`() async throws {
+        #expect(mkfifo(directory.file("fifo").path, 0o600) == 0)
+        try directory.write([1], to: "file")
+        for (path, kind) in [
+            (directory.file("missing").path, .fileDoesNotExist), (directory.file("file/below").path, .fileDoesNotExist),
+            (directory.path, .fileIsDirectory), (directory.file("fifo").path, .cannotOpenFile), ("/dev/zero", .cannotOpenFile),
+        ] as [(String, LoadError.Kind)] {
+            let error = await #expect(throws: LoadError.self) { _ = try await FileSource.open(path: path) }
+            #expect(error?.kind == kind, "\(path)")
+        }
+    }
+
+    @Test(.enabled(if: geteuid() != 0, "root may read everything"))
+    func `a file that may not be read is told apart`() async throws {
+        let file = try directory.write([1], to: "secret")
+        #expect(chmod(file.path, 0) == 0)
+        let error = await #expect(throws: LoadError.self) { _ = try await FileSource.open(path: file.path) }
+        #expect(error?.kind == .noPermissionsToReadFile)
+    }
+
+    @Test func `a file that shrinks while it is sent fails the sending`() async throws {
+        let file = try directory.write([UInt8](repeating: 1, count: 10_000), to: "body")
+        let source = try await FileSource.open(path: file.path)
+        #expect(truncate(file.path, 5_000) == 0)
+        #expect(try source.readNow(offset: 4_000, count: 1_000).get().readableBytes == 1_000)
+        let reading = #expect(throws: LoadError.self) { try source.readNow(offset: 4_500, count: 1_000).get() }
+        #expect(reading?.kind == .requestBodyStreamExhausted)
+        let sending = #expect(throws: LoadError.self) { try source.region(offset: 4_500, count: 1_000) }
+        #expect(sending?.kind == .requestBodyStreamExhausted)
+    }
+}

@@ -1,0 +1,115 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+import Testing
+
+@Suite struct `The chunked coding` {
+    static let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    static let prefix = "1.1 200 'OK' [Transfer-Encoding=chunked] chunked / "
+
+    private static let bodies: [(why: String, body: String, outcome: String)] = [
+        ("two chunks", "5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n", "body hello! / end / reusable"),
+        (
+            "hexadecimal digits of both cases, and leading zeros", "0000a\r\n0123456789\r\n00B\r\n0123456789a\r\n000\r\n\r\n",
+            "body 01234567890123456789a / end / reusable"
+        ),
+        (
+            "RFC 9112, 7.1.1: unrecognised extensions are ignored", "1;a=b;c=\"d e\"\r\nx\r\n0;e\r\n\r\n",
+            "body x / end / reusable"
+        ),
+        ("padding", "1  \r\nx\r\n0\t\r\n\r\n", "body x / end / reusable"),
+        ("A6: no last chunk", "1\r\nx\r\n", "body x / failed closedInChunkedBody"),
+        ("A6: in a size", "1", "failed closedInChunkedBody"),
+        ("A6: in a chunk", "5\r\nhel", "body hel / failed closedInChunkedBody"),
+        ("A6: no empty line", "0\r\n", "failed closedInChunkedBody"),
+        ("A6: in the trailers", "0\r\na: b", "failed closedInChunkedBody"),
+        ("A7: not a number", "xyz\r\n", "failed malformedChunkSize"),
+        ("A7: negative", "-1\r\nx\r\n", "failed malformedChunkSize"),
+        ("A7: plus", "+1\r\nx\r\n", "failed malformedChunkSize"),
+        ("A7: empty", "\r\n", "failed malformedChunkSize"),
+        ("A7: prefixed", "0x1\r\nx\r\n", "failed malformedChunkSize"),
+        ("A7: white space before", " 1\r\nx\r\n", "failed malformedChunkSize"),
+        ("A7: only an extension", ";a\r\nx\r\n", "failed malformedChunkSize"),
+        ("A7: 72 bits", "fffffffffffffffff2\r\nx", "failed chunkSizeTooLarge"),
+        ("A7: 64 bits", "ffffffffffffffff\r\nx", "failed chunkSizeTooLarge"),
+        ("A7: zeros without end", "0000000000000000000", "failed chunkSizeTooLarge"),
+        ("the largest", "fffffffffffffff\r\nx", "body x / failed closedInChunkedBody"),
+        ("bare LF after a size", "1\nx\r\n0\r\n\r\n", "failed malformedChunkSize"),
+        ("bare CR after a size", "1\rx\r\n0\r\n\r\n", "failed malformedChunkSize"),
+        ("bare LF after an extension", "1;a\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("bare CR in an extension", "1;a\rb\r\nx\r\n0\r\n\r\n", "failed malformedChunkSize"),
+        ("NUL in an extension", "1;a\0\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("data longer than its size", "1\r\nxy\r\n0\r\n\r\n", "body x / failed malformedChunkEnd"),
+        ("bare LF after data", "1\r\nx\n0\r\n\r\n", "body x / failed malformedChunkEnd"),
+        ("bare CR after data", "1\r\nx\r0\r\n\r\n", "body x / failed malformedChunkEnd"),
+        ("trailers", "0\r\nExpires: never\r\nX:y\r\n\r\n", "end [Expires=never|X=y] / reusable"),
+        ("a folded trailer", "0\r\na: b\r\n c\r\n\r\n", "end [a=b c] / reusable"),
+        (
+            "RFC 9110, 6.5.1: framing fields in trailers are ignored",
+            "0\r\nContent-Length: 7\r\na: b\r\nTRANSFER-Encoding: gzip\r\nConnection: close\r\n\r\n",
+            "end [a=b] / reusable"
+        ),
+        ("nothing but framing fields", "0\r\nContent-Length: 7\r\n\r\n", "end / reusable"),
+        ("a trailer that is no field", "0\r\na b\r\n\r\n", "failed whitespaceBeforeColon"),
+        ("NUL in a trailer", "0\r\na: \0\r\n\r\n", "failed nulByte"),
+    ]
+
+    @Test func `chunks are read as RFC 9112 section 7-1 says`() {
+        for (why, body, outcome) in Self.bodies {
+            ResponseRow(why, Self.head + body, Self.prefix + outcome).check(#_sourceLocation)
+        }
+    }
+
+    @Test func `extensions and trailers beyond the limits are refused`() {
+        var limits = ResponseParser.Limits()
+        limits.chunkExtensionBytes = 10
+        limits.trailerBytes = 12
+        let rows: [(String, String, String)] = [
+            ("A15: as much as allowed, in two chunks", "1;2345\r\nx\r\n0;2345\r\n\r\n", "body x / end / reusable"),
+            ("A15: one more", "1;2345\r\nx\r\n0;23456\r\n\r\n", "body x / failed chunkExtensionsTooLarge"),
+            ("A15: one line without end", "1;2345678901234", "failed chunkExtensionsTooLarge"),
+            ("A14: as much as allowed", "0\r\na: 45678\r\n\r\n", "end [a=45678] / reusable"),
+            ("A14: one more", "0\r\na: 456789\r\n\r\n", "failed headTooLarge"),
+            ("A14: one line without end", "0\r\na: 45678901234567890", "failed headTooLarge"),
+        ]
+        for (why, body, outcome) in rows {
+            ResponseRow(why, Self.head + body, Self.prefix + outcome).check(limits: limits, #_sourceLocation)
+        }
+    }
+
+    @Test func `what we write can be read`() throws {
+        var bytes = Array(Self.head.utf8)
+        var expected = ""
+        for length in [1, 9, 15, 16, 17, 255, 256, 4095, 4096, 70_000] {
+            let piece = String(repeating: "x", count: length)
+            bytes += ChunkedBody.frameHead(length: length) + Array(piece.utf8) + ChunkedBody.frameTail
+            expected += piece
+        }
+        let plain = Transcript(bytes + ChunkedBody.lastChunk)
+        #expect(plain.outcome == Self.prefix + "body \(expected) / end / reusable")
+        let trailers = HeaderBlock([("Digest", "abc"), ("X", "")])
+        let trailing = Transcript(bytes + (try ChunkedBody.end(trailers: trailers)))
+        #expect(trailing.outcome == Self.prefix + "body \(expected) / end [Digest=abc|X=] / reusable")
+    }
+
+    @Test func `chunk heads are hexadecimal`() {
+        let heads = [0, 1, 10, 15, 16, 255, 4096, Int.max]
+            .map { String(decoding: ChunkedBody.frameHead(length: $0), as: UTF8.self) }
+        #expect(heads == ["0\r\n", "1\r\n", "a\r\n", "f\r\n", "10\r\n", "ff\r\n", "1000\r\n", "7fffffffffffffff\r\n"])
+    }
+
+    @Test func `trailers that say something else than meant are refused`() throws {
+        #expect(try ChunkedBody.end(trailers: HeaderBlock()) == ChunkedBody.lastChunk)
+        #expect(throws: InvalidRequest.fieldValue(name: "a")) {
+            try ChunkedBody.end(trailers: HeaderBlock([("a", "b\r\nc: d")]))
+        }
+        #expect(throws: InvalidRequest.fieldName("a:")) { try ChunkedBody.end(trailers: HeaderBlock([("a:", "b")])) }
+    }
+}

@@ -1,0 +1,97 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+import Testing
+
+@Suite struct `Request heads` {
+    private func written(_ head: RequestHead) throws(InvalidRequest) -> String {
+        var bytes: [UInt8] = []
+        try RequestSerializer.append(head, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    @Test func `a head is written as RFC 9112 says`() throws {
+        let head = RequestHead(
+            method: "GET",
+            target: "/a?b=c",
+            headers: HeaderBlock([("Host", "example.com"), ("Accept", "*/*"), ("Empty", ""), ("X", "é\t1")])
+        )
+        let text = "GET /a?b=c HTTP/1.1\r\nHost: example.com\r\nAccept: */*\r\nEmpty: \r\nX: é\t1\r\n\r\n"
+        #expect(try written(head) == text)
+        #expect(RequestSerializer.encodedLength(of: head) == text.utf8.count)
+    }
+
+    @Test func `a head is written behind what is there`() throws {
+        var bytes = Array("abc".utf8)
+        try RequestSerializer.append(RequestHead(method: "OPTIONS", target: "*", headers: HeaderBlock()), to: &bytes)
+        #expect(String(decoding: bytes, as: UTF8.self) == "abcOPTIONS * HTTP/1.1\r\n\r\n")
+    }
+
+    @Test func `a buffer that is large enough is written into, another is not`() throws {
+        let head = RequestHead(method: "PUT", target: "/", headers: HeaderBlock([("Host", "a")]))
+        let length = RequestSerializer.encodedLength(of: head)
+        var room = [UInt8](repeating: 0x23, count: length + 2)
+        let count = try room.withUnsafeMutableBytes { try RequestSerializer.encode(head, into: $0) }
+        #expect(count == length)
+        #expect(String(decoding: room, as: UTF8.self) == "PUT / HTTP/1.1\r\nHost: a\r\n\r\n##")
+        var small = [UInt8](repeating: 0x23, count: length - 1)
+        #expect(throws: InvalidRequest.bufferTooSmall) {
+            try small.withUnsafeMutableBytes { try RequestSerializer.encode(head, into: $0) }
+        }
+        #expect(small.allSatisfy { $0 == 0x23 })
+    }
+
+    @Test(arguments: [
+        ("S1: CR LF", "x", "a\r\nEvil: b", InvalidRequest.fieldValue(name: "x")),
+        ("S1: CR", "x", "a\rb", .fieldValue(name: "x")),
+        ("S1: LF", "x", "a\nb", .fieldValue(name: "x")),
+        ("S1: LF at the end", "x", "0123456789\n", .fieldValue(name: "x")),
+        ("S1: NUL", "x", "01234567\0", .fieldValue(name: "x")),
+        ("S2: CR LF", "x\r\nEvil", "a", .fieldName("x\r\nEvil")),
+        ("S2: colon", "x:", "a", .fieldName("x:")),
+        ("S2: space", "x y", "a", .fieldName("x y")),
+        ("S2: empty", "", "a", .fieldName("")),
+        ("S2: not ASCII", "é", "a", .fieldName("é")),
+    ])
+    func `a field that a peer would read as something else is refused`(
+        why: String,
+        name: String,
+        value: String,
+        expected: InvalidRequest
+    ) {
+        let head = RequestHead(method: "GET", target: "/", headers: HeaderBlock([("Host", "a"), (name, value)]))
+        #expect(throws: expected, "\(why)") { try written(head) }
+        #expect(throws: expected, "\(why)") { try RequestSerializer.validate(head) }
+        #expect(!expected.message.isEmpty)
+    }
+
+    @Test func `a method that is no token is refused`() {
+        for method in ["", "G ET", "GET\r\n", "GET\n", "G\0", "G:", "GÉT", "GET / HTTP/1.1\r\nEvil:"] {
+            #expect(throws: InvalidRequest.method, "S3: \(method.debugDescription)") {
+                try written(RequestHead(method: method, target: "/", headers: HeaderBlock()))
+            }
+        }
+    }
+
+    @Test func `a target with white space, controls or other than ASCII is refused`() {
+        for target in ["", "/ ", "/a b", "/\r\n", "/a\n", "/\0", "/\t", "/\u{7F}", "/é"] {
+            #expect(throws: InvalidRequest.target, "S5: \(target.debugDescription)") {
+                try written(RequestHead(method: "GET", target: target, headers: HeaderBlock()))
+            }
+        }
+    }
+
+    @Test func `every refusal says which part it means`() {
+        let all: [InvalidRequest] = [.method, .target, .fieldName("a b"), .fieldValue(name: "c"), .bufferTooSmall]
+        #expect(Set(all.map(\.message)).count == all.count)
+        #expect(InvalidRequest.fieldName("a\r\nb").message == "the field name \"a\\r\\nb\" is not a token")
+        #expect(InvalidRequest.fieldValue(name: "c").message.contains("field c "))
+    }
+}

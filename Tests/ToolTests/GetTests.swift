@@ -1,0 +1,144 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(3)))
+struct GetTests {
+    @Test func `the body goes to standard output and nothing else does`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("hello\n") }) { server in
+            let result = try await Tool.run(["get", server.url("/a").absoluteString])
+            #expect(result.code == 0)
+            #expect(result.text == "hello\n")
+            #expect(result.errors.isEmpty)
+        }
+    }
+
+    @Test func `a method, headers and a body are sent as given`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("done") }) { server in
+            let result = try await Tool.run([
+                "get", "-X", "PATCH", "-H", "X-One: 1", "-H", "X-Two:  two words ", "-d", "a=b", server.url("/a").absoluteString,
+            ])
+            #expect(result.code == 0)
+            let request = try #require(server.requests.first)
+            #expect(request.method == "PATCH")
+            #expect(request.header("X-One") == "1")
+            #expect(request.header("X-Two") == "two words")
+            #expect(request.bodyText == "a=b")
+        }
+    }
+
+    @Test func `data is posted, from a file and from standard input as well`() async throws {
+        let folder = try TemporaryDirectory()
+        let file = try folder.write(Array("from a file".utf8), to: "body.txt")
+        try await withScriptedServer(reply: { .ok("\($0.method) \($0.bodyText)") }) { server in
+            let address = server.url("/a").absoluteString
+            #expect(try await Tool.run(["get", "-d", "plain", address]).text == "POST plain")
+            #expect(try await Tool.run(["get", "-d", "@body.txt", address], in: folder).text == "POST from a file")
+            #expect(try await Tool.run(["get", "-d", "-", address], input: file).text == "POST from a file")
+        }
+    }
+
+    @Test func `json is posted with its media type`() async throws {
+        try await withScriptedServer(reply: { _ in .json("{}") }) { server in
+            #expect(try await Tool.run(["get", "--json", #"{"a":1}"#, server.url("/a").absoluteString]).code == 0)
+            let request = try #require(server.requests.first)
+            #expect(request.method == "POST")
+            #expect(request.header("Content-Type") == "application/json")
+            #expect(request.header("Accept") == "application/json")
+            #expect(request.bodyText == #"{"a":1}"#)
+        }
+    }
+
+    @Test func `include shows the status and the headers before the body`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("body", [("X-Mark", "yes")]) }) { server in
+            let result = try await Tool.run(["get", "-i", server.url("/a").absoluteString])
+            #expect(result.text.hasPrefix("HTTP 200\n"))
+            #expect(result.text.contains("X-Mark: yes\n"))
+            #expect(result.text.hasSuffix("\n\nbody"))
+        }
+    }
+
+    @Test func `head asks for the headers alone`() async throws {
+        try await withScriptedServer(reply: { _ in .raw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Mark: yes\r\n\r\n") }) {
+            server in
+            let result = try await Tool.run(["get", "-I", server.url("/a").absoluteString])
+            #expect(result.code == 0)
+            #expect(result.text.contains("X-Mark: yes\n"))
+            #expect(server.requests.first?.method == "HEAD")
+        }
+    }
+
+    @Test func `output goes into the file`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { _ in .ok("filed") }) { server in
+            let result = try await Tool.run(["get", "-o", "answer.txt", server.url("/a").absoluteString], in: folder)
+            #expect(result.code == 0)
+            #expect(result.text.isEmpty)
+            #expect(try String(contentsOf: folder.file("answer.txt"), encoding: .utf8) == "filed")
+        }
+    }
+
+    @Test func `redirects are followed unless they are not wanted`() async throws {
+        try await withScriptedServer(reply: { $0.path == "/old" ? .redirect(302, to: "/new") : .ok("new place") }) { server in
+            let address = server.url("/old").absoluteString
+            #expect(try await Tool.run(["get", address]).text == "new place")
+            #expect(try await Tool.run(["get", "--no-location", address]).text == "moved")
+        }
+    }
+
+    @Test func `verbose and metrics speak on standard error`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("body") }) { server in
+            let result = try await Tool.run(["get", "-v", "--metrics", "-H", "X-One: 1", server.url("/a").absoluteString])
+            #expect(result.text == "body")
+            #expect(result.errors.contains("> GET \(server.url("/a").absoluteString)\n"))
+            #expect(result.errors.contains("> X-One: 1\n"))
+            #expect(result.errors.contains("< HTTP 200\n"))
+            #expect(result.errors.contains("127.0.0.1:\(server.port)"))
+            for phase in ["connect", "send", "wait", "receive", "total", "new connection", "http/1.1"] {
+                #expect(result.errors.contains(phase), "\(phase) is missing")
+            }
+        }
+    }
+
+    @Test func `a body larger than memory buffers arrives whole`() async throws {
+        let chunk = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 16)
+        try await withScriptedServer(reply: { _ in .large(chunk: chunk, count: 256) }) { server in
+            let result = try await Tool.run(["get", server.url("/a").absoluteString])
+            #expect(result.code == 0)
+            #expect(result.output.count == 256 << 16)
+        }
+    }
+
+    @Test func `a repeated request is counted`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("body") }) { server in
+            let result = try await Tool.run(["get", "--repeat", "40", "--parallel", "8", server.url("/a").absoluteString])
+            #expect(result.code == 0)
+            #expect(result.text.hasPrefix("40 requests, 8 at once: 40 ok, 0 failed"))
+            #expect(server.requests.count == 40)
+        }
+    }
+
+    @Test func `an own authority is trusted when it is named`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let folder = try TemporaryDirectory()
+        try folder.write(Array(certificates.rootPEM.utf8), to: "root.pem")
+        try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("secret") }) { server in
+            let address = server.url("/a", host: "localhost").absoluteString
+            let trusted = try await Tool.run(["get", "--cacert", "root.pem", "--metrics", address], in: folder)
+            #expect(trusted.code == 0, "\(trusted.errors)")
+            #expect(trusted.text == "secret")
+            #expect(trusted.errors.contains("TLS 1.3"))
+            let refused = try await Tool.run(["get", address], in: folder)
+            #expect(refused.code == 60, "\(refused.errors)")
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+
+/// The built `urlsession`, run as a user runs it.
+final class Tool: Sendable {
+    struct Result: Sendable {
+        var code: Int32
+        var output: Data
+        var errors: String
+        var text: String { String(decoding: output, as: UTF8.self) }
+    }
+
+    struct NotBuilt: Error {
+        let path: String
+    }
+
+    private struct Progress: Sendable {
+        var output = Data()
+        var errors = Data()
+        var openPipes = 2
+        var code: Int32?
+        var errorText: String { String(decoding: errors, as: UTF8.self) }
+    }
+
+    private let progress = Watched(Progress())
+    private let processID: Int32
+
+    /// Beside the test bundle, where the build puts both.
+    private static func path() throws -> String {
+        let bundle = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        for start in [bundle, CommandLine.arguments[0]] {
+            let path = URL(fileURLWithPath: start).deletingLastPathComponent().appendingPathComponent("urlsession").path
+            if FileManager.default.isExecutableFile(atPath: path) { return path }
+        }
+        throw NotBuilt(path: bundle)
+    }
+
+    /// Starts the tool in a folder, with standard input from a file or from nothing.
+    init(_ arguments: [String], in folder: TemporaryDirectory, input: URL? = nil) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: try Self.path())
+        process.arguments = arguments
+        process.currentDirectoryURL = folder.url
+        process.standardInput = try input.map { try FileHandle(forReadingFrom: $0) } ?? FileHandle.nullDevice
+        let (output, errors) = (Pipe(), Pipe())
+        process.standardOutput = output
+        process.standardError = errors
+        let progress = progress
+        Self.gather(output) { data in
+            progress.change { $0.output += data }
+        } atEnd: {
+            progress.change { $0.openPipes -= 1 }
+        }
+        Self.gather(errors) { data in
+            progress.change { $0.errors += data }
+        } atEnd: {
+            progress.change { $0.openPipes -= 1 }
+        }
+        process.terminationHandler = { process in
+            let code = process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
+            progress.change { $0.code = code }
+        }
+        try process.run()
+        processID = process.processIdentifier
+    }
+
+    private static func gather(
+        _ pipe: Pipe, _ take: @escaping @Sendable (Data) -> Void, atEnd: @escaping @Sendable () -> Void
+    ) {
+        pipe.fileHandleForReading.readabilityHandler = { handle in
+            let data = handle.availableData
+            guard data.isEmpty else { return take(data) }
+            handle.readabilityHandler = nil
+            atEnd()
+        }
+    }
+
+    /// Presses Ctrl-C.
+    func interrupt() {
+        kill(processID, SIGINT)
+    }
+
+    /// Waits until standard error has shown this text.
+    func shown(_ text: String) async throws {
+        try await progress.value { $0.errorText.contains(text) || $0.code != nil ? () : nil }
+    }
+
+    func result() async throws -> Result {
+        try await progress.value { progress in
+            guard let code = progress.code, progress.openPipes == 0 else { return nil }
+            return Result(code: code, output: progress.output, errors: progress.errorText)
+        }
+    }
+
+    static func run(_ arguments: [String], in folder: TemporaryDirectory? = nil, input: URL? = nil) async throws -> Result {
+        try await Tool(arguments, in: folder ?? TemporaryDirectory(), input: input).result()
+    }
+}

@@ -1,0 +1,172 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import Testing
+import TransportMachines
+
+private let second: Int64 = 1_000_000_000
+
+@Suite struct DeadlineMachineTests {
+    @Test func `a load without progress expires after its idle timeout`() {
+        var deadlines = DeadlineMachine()
+        let (slot, actions) = deadlines.add(load: 7, idleTimeout: 60 * second, deadline: nil, now: 0)
+        #expect(actions == [.startTimer(at: 60 * second)])
+        deadlines.progress(slot, now: 10 * second)
+        #expect(deadlines.timerFired(now: 60 * second) == [.startTimer(at: 70 * second)])
+        #expect(deadlines.timerFired(now: 70 * second) == [.expire(load: 7, .idle)])
+        #expect(deadlines.timerFired(now: 700 * second) == [])
+        deadlines.remove(slot)
+        #expect(deadlines.isEmpty)
+    }
+
+    @Test func `progress does not put off the deadline`() {
+        var deadlines = DeadlineMachine()
+        let (slot, actions) = deadlines.add(load: 7, idleTimeout: 60 * second, deadline: 5 * second, now: 0)
+        #expect(actions == [.startTimer(at: 5 * second)])
+        deadlines.progress(slot, now: 5 * second - 1)
+        #expect(deadlines.timerFired(now: 5 * second) == [.expire(load: 7, .resource)])
+    }
+
+    @Test func `a paused load is not idle, but its deadline comes`() {
+        var deadlines = DeadlineMachine()
+        let (slot, _) = deadlines.add(load: 1, idleTimeout: second, deadline: 10 * second, now: 0)
+        deadlines.pause(slot)
+        #expect(deadlines.timerFired(now: second) == [.startTimer(at: 10 * second)])
+        #expect(deadlines.resume(slot, now: 5 * second) == [.startTimer(at: 6 * second)])
+        #expect(deadlines.resume(slot, now: 5 * second) == [])
+        #expect(deadlines.timerFired(now: 6 * second) == [.expire(load: 1, .idle)])
+    }
+
+    @Test func `the timer only moves to an earlier instant`() {
+        var deadlines = DeadlineMachine()
+        #expect(deadlines.add(load: 1, idleTimeout: 60 * second, deadline: nil, now: 0).actions == [.startTimer(at: 60 * second)])
+        #expect(deadlines.add(load: 2, idleTimeout: 60 * second, deadline: nil, now: 1).actions == [])
+        #expect(deadlines.add(load: 3, idleTimeout: second, deadline: nil, now: 2).actions == [.startTimer(at: second + 2)])
+        #expect(deadlines.timerFired(now: second + 2) == [.expire(load: 3, .idle), .startTimer(at: 60 * second)])
+        #expect(deadlines.timerFired(now: 60 * second) == [.expire(load: 1, .idle), .startTimer(at: 60 * second + 1_000_000)])
+    }
+
+    @Test(arguments: [0, -1, 0.000_000_5] as [Double])
+    func `no timer is set less than a millisecond ahead`(timeout: Double) {
+        var deadlines = DeadlineMachine()
+        let added = deadlines.add(load: 1, idleTimeout: Int64(timeout * 1e9), deadline: nil, now: 5)
+        #expect(added.actions == [.startTimer(at: 1_000_005)])
+        #expect(deadlines.timerFired(now: 1_000_005) == [.expire(load: 1, .idle)])
+    }
+
+    @Test func `endless timeouts need no timer and do not overflow`() {
+        var deadlines = DeadlineMachine()
+        #expect(deadlines.add(load: 1, idleTimeout: .max, deadline: nil, now: second).actions == [])
+        #expect(deadlines.add(load: 2, idleTimeout: nil, deadline: .max, now: .max).actions == [])
+        #expect(deadlines.timerFired(now: 2 * second) == [])
+    }
+
+    @Test func `slots are used again, and removing twice does no harm`() {
+        var deadlines = DeadlineMachine()
+        let first = deadlines.add(load: 1, idleTimeout: second, deadline: nil, now: 0).slot
+        deadlines.remove(first)
+        deadlines.remove(first)
+        #expect(deadlines.timerFired(now: second) == [])
+        #expect(deadlines.add(load: 2, idleTimeout: second, deadline: nil, now: second).slot == first)
+        #expect(deadlines.add(load: 3, idleTimeout: second, deadline: nil, now: second).slot != first)
+    }
+
+    /// Whatever order things happen in, a load expires when it is due, for the right reason, once, and never before.
+    @Test func `any history expires what is due and nothing else`() {
+        for seed in 0..<2_000 as Range<UInt64> {
+            var history = DeadlineHistory(seed: seed)
+            for _ in 0..<80 where history.faults.isEmpty { history.step() }
+            if !history.faults.isEmpty {
+                Issue.record("seed \(seed): \(history.faults)\n\(history.log.joined(separator: "\n"))")
+                return
+            }
+        }
+    }
+}
+
+private struct DeadlineHistory {
+    private struct Load {
+        var slot: Int
+        var idleTimeout: Int64
+        var lastProgress: Int64
+        var deadline: Int64
+        var isPaused = false
+
+        var idleDue: Int64 { isPaused ? .max : lastProgress + idleTimeout }
+        var due: Int64 { min(idleDue, deadline) }
+    }
+
+    var faults: [String] = []
+    var log: [String] = []
+    private var random: SeededGenerator
+    private var machine = DeadlineMachine()
+    private var loads: [Int: Load] = [:]
+    private var loadCount = 0
+    private var timerAt: Int64?
+    private var now: Int64 = 0
+
+    init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+
+    mutating func step() {
+        now += Int64.random(in: 0...second / 2, using: &random)
+        if let timerAt, timerAt <= now {
+            now = timerAt
+            self.timerAt = nil
+            perform(machine.timerFired(now: now))
+        }
+        let late = loads.values.contains { $0.due + 1_000_000 <= now }
+        if late { faults.append("something is overdue at \(now)") }
+        let load = loads.keys.sorted().randomElement(using: &random)
+        switch (Int.random(in: 0..<6, using: &random), load) {
+        case (0, _): add()
+        case (1, let load?), (2, let load?):
+            machine.progress(loads[load]?.slot ?? 0, now: now)
+            loads[load]?.lastProgress = now
+        case (3, let load?):
+            machine.pause(loads[load]?.slot ?? 0)
+            loads[load]?.isPaused = true
+        case (4, let load?):
+            if loads[load]?.isPaused == true { loads[load]?.lastProgress = now }
+            loads[load]?.isPaused = false
+            perform(machine.resume(loads[load]?.slot ?? 0, now: now))
+        case (5, let load?):
+            machine.remove(loads[load]?.slot ?? 0)
+            loads[load] = nil
+        default: add()
+        }
+    }
+
+    private mutating func add() {
+        let idleTimeout = Int64.random(in: 0...3 * second, using: &random)
+        let deadline = now + Int64.random(in: 0...10 * second, using: &random)
+        let added = machine.add(load: loadCount, idleTimeout: idleTimeout, deadline: deadline, now: now)
+        if loads.values.contains(where: { $0.slot == added.slot }) { faults.append("a slot was given twice") }
+        loads[loadCount] = Load(slot: added.slot, idleTimeout: idleTimeout, lastProgress: now, deadline: deadline)
+        loadCount += 1
+        perform(added.actions)
+    }
+
+    private mutating func perform(_ actions: [DeadlineMachine.Action]) {
+        log.append("\(now): \(actions)")
+        for action in actions {
+            switch action {
+            case .startTimer(let instant):
+                if instant < now + 1_000_000 { faults.append("too soon") }
+                timerAt = instant
+            case .expire(let number, let expiry):
+                guard let load = loads.removeValue(forKey: number) else {
+                    faults.append("expired twice or after removal")
+                    continue
+                }
+                if load.due > now { faults.append("expired too early") }
+                if expiry != (load.deadline <= load.idleDue ? .resource : .idle) { faults.append("the wrong reason") }
+                machine.remove(load.slot)
+            }
+        }
+    }
+}

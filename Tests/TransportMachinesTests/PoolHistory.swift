@@ -1,0 +1,203 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import TransportMachines
+
+/// Drives a pool with random events, carries its actions out on a model, and notes what breaks a rule.
+struct PoolHistory {
+    private enum Stage { case dialling, leased, idle }
+    private struct Socket {
+        var origin: OriginID
+        var stage: Stage
+    }
+    private struct Wish {
+        var lease: LeaseID
+        var origin: OriginID
+        var priority: Float
+        var turn: Int
+    }
+
+    private(set) var faults: [String] = []
+    private var entries: [(note: String, event: PoolMachine.Event, actions: [PoolMachine.Action])] = []
+    var log: String { entries.map { "\($0.note)\($0.event) -> \($0.actions)" }.joined(separator: "\n") }
+    private var random: SeededGenerator
+    private let limit: Int
+    private var pool: PoolMachine
+    private var sockets: [Int: Socket] = [:]
+    private var wishes: [Wish] = []
+    private var answered: Set<Int> = []
+    private var timerDue: Int64?
+    private var now: Int64 = 0
+    private var leaseCount = 0
+    private var turn = 0
+    private var highestSocket = -1
+
+    init(seed: UInt64) {
+        random = SeededGenerator(seed: seed)
+        limit = Int.random(in: 1...4, using: &random)
+        pool = PoolMachine(maximumPerHost: limit)
+    }
+
+    mutating func run(steps: Int) {
+        for _ in 0..<steps where faults.isEmpty { step() }
+        send(.shutdown)
+        for number in sockets.keys.sorted() where sockets[number]?.stage == .leased {
+            sockets[number]?.stage = .idle
+            send(.released(ConnectionID(number), reusable: Bool.random(using: &random), now: now, keepAlive: nil))
+        }
+        if !sockets.isEmpty { faults.append("sockets leaked: \(sockets)") }
+        if !wishes.isEmpty { faults.append("leases never answered: \(wishes)") }
+        if answered.count != leaseCount { faults.append("\(leaseCount) leases, \(answered.count) answers") }
+        if timerDue != nil { faults.append("the timer still runs") }
+        if !pool.isEmpty { faults.append("the pool is not empty") }
+    }
+
+    private mutating func step() {
+        now += Int64.random(in: 0...4_000_000_000, using: &random)
+        if let timerDue, timerDue <= now {
+            self.timerDue = nil
+            return send(.timer(now: now))
+        }
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0..<6: want()
+        case 6: withdraw()
+        case 7:
+            guard let index = wishes.indices.randomElement(using: &random) else { return }
+            reprioritise(index, to: [0.1, 0.5, 0.9].randomElement(using: &random) ?? 0.5)
+        case 8..<12:
+            guard let number = anySocket(.dialling) else { return }
+            send(.opened(ConnectionID(number)))
+        case 12:
+            guard let number = anySocket(.dialling) else { return }
+            sockets[number] = nil
+            send(.dialFailed(ConnectionID(number)))
+        case 13..<17:
+            guard let number = anySocket(.leased) else { return }
+            let keepAlive = [nil, 0, 2_000_000_000, 30_000_000_000, Int64.max].randomElement(using: &random) ?? nil
+            let reusable = Int.random(in: 0..<4, using: &random) > 0
+            sockets[number]?.stage = .idle
+            send(.released(ConnectionID(number), reusable: reusable, now: now, keepAlive: keepAlive))
+        case 17:
+            guard let number = anySocket(.leased) ?? anySocket(.idle) else { return }
+            sockets[number] = nil
+            send(.closed(ConnectionID(number)))
+        case 18: sendSomethingLate()
+        default: if Int.random(in: 0..<8, using: &random) == 0 { send(.closeIdle) }
+        }
+    }
+
+    private mutating func want() {
+        let lease = LeaseID(leaseCount)
+        let origin = OriginID(Int.random(in: 0..<2, using: &random))
+        let priority: Float = [0.1, 0.5, 0.5, 0.9].randomElement(using: &random) ?? 0.5
+        leaseCount += 1
+        turn += 1
+        wishes.append(Wish(lease: lease, origin: origin, priority: priority, turn: turn))
+        send(.wanted(lease, origin, priority: priority))
+    }
+
+    private mutating func withdraw() {
+        guard let index = wishes.indices.randomElement(using: &random) else { return }
+        let lease = wishes.remove(at: index).lease
+        answered.insert(lease.number)
+        send(.withdrawn(lease))
+    }
+
+    private mutating func reprioritise(_ index: Int, to priority: Float) {
+        if wishes[index].priority != priority {
+            turn += 1
+            wishes[index].priority = priority
+            wishes[index].turn = turn
+        }
+        send(.reprioritised(wishes[index].lease, priority))
+    }
+
+    /// Events about connections and leases that are no more must change nothing.
+    private mutating func sendSomethingLate() {
+        let gone = (0...max(0, highestSocket)).filter { sockets[$0] == nil }
+        guard let number = gone.randomElement(using: &random) else { return }
+        let connection = ConnectionID(number)
+        let late: [PoolMachine.Event] = [
+            .opened(connection), .dialFailed(connection), .closed(connection),
+            .released(connection, reusable: true, now: now, keepAlive: nil),
+        ]
+        let event = late.randomElement(using: &random) ?? .opened(connection)
+        let actions = pool.handle(event)
+        entries.append(("late ", event, actions))
+        if !actions.isEmpty { faults.append("a late event was answered") }
+    }
+
+    private mutating func send(_ event: PoolMachine.Event) {
+        let actions = pool.handle(event)
+        entries.append(("", event, actions))
+        if case .opened(let connection) = event { sockets[connection.number]?.stage = .idle }
+        for action in actions { perform(action) }
+        checkRules()
+    }
+
+    private mutating func perform(_ action: PoolMachine.Action) {
+        switch action {
+        case .dial(let connection, let origin):
+            if connection.number <= highestSocket { faults.append("a connection number came twice") }
+            highestSocket = connection.number
+            sockets[connection.number] = Socket(origin: origin, stage: .dialling)
+        case .grant(let lease, let connection, _): grant(lease, connection)
+        case .refuse(let lease, _):
+            guard let index = wishes.firstIndex(where: { $0.lease == lease }) else {
+                faults.append("refused a lease that does not wait")
+                return
+            }
+            wishes.remove(at: index)
+            if !answered.insert(lease.number).inserted { faults.append("answered twice") }
+        case .cancelDial(let connection):
+            if sockets.removeValue(forKey: connection.number)?.stage != .dialling { faults.append("cancelled no dial") }
+        case .close(let connection):
+            if sockets.removeValue(forKey: connection.number)?.stage != .idle { faults.append("closed what is in use") }
+        case .startTimer(let delay):
+            if delay < 1_000_000_000 { faults.append("the sweep is too frequent") }
+            timerDue = now + delay
+        case .stopTimer:
+            if timerDue == nil { faults.append("stopped a timer that does not run") }
+            timerDue = nil
+        }
+    }
+
+    private mutating func grant(_ lease: LeaseID, _ connection: ConnectionID) {
+        guard let index = wishes.firstIndex(where: { $0.lease == lease }) else {
+            faults.append("granted to a lease that does not wait")
+            return
+        }
+        let wish = wishes.remove(at: index)
+        if !answered.insert(lease.number).inserted { faults.append("answered twice") }
+        let isOvertaking = wishes.contains {
+            $0.origin == wish.origin
+                && ($0.priority > wish.priority || $0.priority == wish.priority && $0.turn < wish.turn)
+        }
+        if isOvertaking { faults.append("\(lease) was not first in line") }
+        if sockets[connection.number]?.stage != .idle || sockets[connection.number]?.origin != wish.origin {
+            faults.append("granted a connection that is not free for it")
+        }
+        sockets[connection.number]?.stage = .leased
+    }
+
+    private mutating func checkRules() {
+        for origin in [OriginID(0), OriginID(1)] {
+            let own = sockets.values.filter { $0.origin == origin }
+            let waiting = wishes.count { $0.origin == origin }
+            let dials = own.count { $0.stage == .dialling }
+            if own.count > limit { faults.append("above the limit") }
+            if waiting > 0, own.contains(where: { $0.stage == .idle }) { faults.append("somebody starves while one idles") }
+            if waiting > dials, own.count < limit { faults.append("somebody waits without a dial below the limit") }
+        }
+        if timerDue == nil, sockets.values.contains(where: { $0.stage == .idle }) { faults.append("idle without a sweep") }
+    }
+
+    private mutating func anySocket(_ stage: Stage) -> Int? {
+        sockets.keys.sorted().filter { sockets[$0]?.stage == stage }.randomElement(using: &random)
+    }
+}

@@ -1,0 +1,232 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import Testing
+import TransportMachines
+
+private let second: Int64 = 1_000_000_000
+private let origin = OriginID(1)
+private let otherOrigin = OriginID(2)
+
+@Suite struct PoolMachineTests {
+    @Test func `a wanted connection is dialled, granted when open, and granted again when released`() {
+        var pool = PoolMachine(maximumPerHost: 2)
+        #expect(pool.want(1) == [.dial(ConnectionID(0), origin)])
+        #expect(pool.handle(.opened(ConnectionID(0))) == [.grant(LeaseID(1), ConnectionID(0), reused: false)])
+        #expect(pool.release(0) == [.startTimer(after: 60 * second)])
+        #expect(pool.want(2) == [.grant(LeaseID(2), ConnectionID(0), reused: true)])
+        #expect(pool.release(0, now: 5) == [])
+    }
+
+    @Test func `the most recently used idle connection goes first`() {
+        var pool = PoolMachine(maximumPerHost: 2)
+        pool.lease(1, 2)
+        _ = pool.release(1)
+        _ = pool.release(0)
+        #expect(pool.want(3) == [.grant(LeaseID(3), ConnectionID(0), reused: true)])
+        #expect(pool.want(4) == [.grant(LeaseID(4), ConnectionID(1), reused: true)])
+    }
+
+    @Test func `above the limit requests wait, the highest priority first, then the first come`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        pool.lease(1)
+        for (lease, priority) in [(2, 0.5), (3, 0.5), (4, 1.0), (5, 0.1)] as [(Int, Float)] {
+            #expect(pool.want(lease, priority: priority) == [])
+        }
+        #expect(pool.handle(.reprioritised(LeaseID(5), 0.75)) == [])
+        for lease in [4, 5, 2, 3] {
+            #expect(pool.release(0) == [.grant(LeaseID(lease), ConnectionID(0), reused: true)])
+        }
+    }
+
+    @Test func `a priority that is not a number counts as the default`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        pool.lease(1)
+        _ = pool.want(2, priority: 0.4)
+        _ = pool.want(3, priority: .nan)
+        #expect(pool.release(0) == [.grant(LeaseID(3), ConnectionID(0), reused: true)])
+    }
+
+    @Test func `origins do not share connections or limits`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        pool.lease(1)
+        _ = pool.release(0)
+        #expect(pool.handle(.wanted(LeaseID(2), otherOrigin, priority: 0.5)) == [.dial(ConnectionID(1), otherOrigin)])
+    }
+
+    @Test func `a connection that cannot be used again is closed, and another dialled for whoever waits`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        pool.lease(1)
+        _ = pool.want(2)
+        #expect(pool.release(0, reusable: false) == [.close(ConnectionID(0)), .dial(ConnectionID(1), origin)])
+        #expect(pool.handle(.closed(ConnectionID(0))) == [])
+    }
+
+    @Test func `a leased connection that closes makes room for a dial`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        pool.lease(1)
+        _ = pool.want(2)
+        #expect(pool.handle(.closed(ConnectionID(0))) == [.dial(ConnectionID(1), origin)])
+        #expect(pool.release(0) == [])
+    }
+
+    @Test func `a failed dial refuses one lease and leaves the others their dials`() {
+        var pool = PoolMachine(maximumPerHost: 2)
+        for lease in 1...3 { _ = pool.want(lease) }
+        #expect(
+            pool.handle(.dialFailed(ConnectionID(0)))
+                == [.refuse(LeaseID(1), failedDial: ConnectionID(0)), .dial(ConnectionID(2), origin)]
+        )
+        #expect(pool.handle(.dialFailed(ConnectionID(2))) == [.refuse(LeaseID(2), failedDial: ConnectionID(2))])
+        #expect(pool.handle(.opened(ConnectionID(1))) == [.grant(LeaseID(3), ConnectionID(1), reused: false)])
+    }
+
+    @Test func `a lease served by a released connection leaves its dial running for the next`() {
+        var pool = PoolMachine(maximumPerHost: 2)
+        pool.lease(1)
+        #expect(pool.want(2) == [.dial(ConnectionID(1), origin)])
+        #expect(pool.release(0) == [.grant(LeaseID(2), ConnectionID(0), reused: true)])
+        #expect(pool.handle(.opened(ConnectionID(1))) == [.startTimer(after: 60 * second)])
+        #expect(pool.want(3) == [.grant(LeaseID(3), ConnectionID(1), reused: true)])
+    }
+
+    @Test func `a dial that fails after its lease was served refuses nobody`() {
+        var pool = PoolMachine(maximumPerHost: 2)
+        pool.lease(1)
+        _ = pool.want(2)
+        _ = pool.release(0)
+        #expect(pool.handle(.dialFailed(ConnectionID(1))) == [])
+    }
+
+    @Test func `withdrawing cancels the newest dial unless somebody needs it`() {
+        var pool = PoolMachine(maximumPerHost: 2)
+        for lease in 1...3 { _ = pool.want(lease) }
+        #expect(pool.handle(.withdrawn(LeaseID(1))) == [])
+        #expect(pool.handle(.withdrawn(LeaseID(2))) == [.cancelDial(ConnectionID(1))])
+        #expect(pool.handle(.withdrawn(LeaseID(2))) == [])
+        #expect(pool.handle(.opened(ConnectionID(1))) == [])
+        #expect(pool.handle(.withdrawn(LeaseID(3))) == [.cancelDial(ConnectionID(0))])
+        #expect(pool.isEmpty)
+    }
+
+    @Test func `one timer closes what has idled for a minute`() {
+        var pool = PoolMachine(maximumPerHost: 3)
+        pool.lease(1, 2, 3)
+        #expect(pool.release(0, now: 0) == [.startTimer(after: 60 * second)])
+        #expect(pool.release(1, now: 20 * second) == [])
+        #expect(pool.release(2, now: 60 * second - 1) == [])
+        #expect(pool.handle(.timer(now: 60 * second)) == [.close(ConnectionID(0)), .startTimer(after: 20 * second)])
+        #expect(pool.handle(.timer(now: 80 * second)) == [.close(ConnectionID(1)), .startTimer(after: 40 * second - 1)])
+        #expect(pool.want(4) == [.grant(LeaseID(4), ConnectionID(2), reused: true)])
+        #expect(pool.handle(.timer(now: 130 * second)) == [])
+    }
+
+    @Test func `a connection that opened for nobody idles from the next sweep on`() {
+        var pool = PoolMachine(maximumPerHost: 2)
+        pool.lease(1)
+        _ = pool.want(2)
+        _ = pool.release(0)
+        _ = pool.handle(.opened(ConnectionID(1)))
+        #expect(pool.handle(.timer(now: 100 * second)) == [.startTimer(after: 60 * second)])
+        #expect(pool.handle(.timer(now: 160 * second)) == [.close(ConnectionID(1))])
+    }
+
+    @Test func `the server's keep-alive time shortens the wait, and never stretches it`() {
+        var pool = PoolMachine(maximumPerHost: 2)
+        pool.lease(1, 2)
+        #expect(pool.release(0, now: 0, keepAlive: 600 * second) == [.startTimer(after: 60 * second)])
+        #expect(pool.release(1, now: second, keepAlive: 5 * second) == [.startTimer(after: 5 * second)])
+        #expect(pool.want(3) == [.grant(LeaseID(3), ConnectionID(1), reused: true)])
+        #expect(pool.release(1, now: 2 * second, keepAlive: 5 * second) == [])
+        #expect(pool.handle(.timer(now: 6 * second)) == [.startTimer(after: second)])
+        #expect(pool.handle(.timer(now: 7 * second)) == [.close(ConnectionID(1)), .startTimer(after: 53 * second)])
+        #expect(pool.want(4) == [.grant(LeaseID(4), ConnectionID(0), reused: true)])
+        #expect(pool.release(0, now: 8 * second, keepAlive: 0) == [.close(ConnectionID(0))])
+    }
+
+    @Test func `very short keep-alive times do not move the timer again and again`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        pool.lease(1)
+        #expect(pool.release(0, now: 0, keepAlive: second / 2) == [.startTimer(after: second)])
+        _ = pool.want(2)
+        #expect(pool.release(0, now: 100, keepAlive: second / 2) == [])
+    }
+
+    @Test func `closing idle connections retires the leased ones too`() {
+        var pool = PoolMachine(maximumPerHost: 3)
+        pool.lease(1, 2)
+        _ = pool.release(0)
+        _ = pool.want(3)
+        _ = pool.release(0)
+        #expect(pool.handle(.closeIdle) == [.close(ConnectionID(0)), .stopTimer])
+        #expect(pool.release(1) == [.close(ConnectionID(1))])
+        #expect(pool.isEmpty)
+    }
+
+    @Test func `shutting down refuses, cancels and closes, and what comes later changes nothing`() {
+        var pool = PoolMachine(maximumPerHost: 2)
+        pool.lease(1, 2)
+        _ = pool.release(0)
+        _ = pool.handle(.wanted(LeaseID(3), otherOrigin, priority: 0.5))
+        #expect(
+            pool.handle(.shutdown)
+                == [.refuse(LeaseID(3), failedDial: nil), .cancelDial(ConnectionID(2)), .close(ConnectionID(0)), .stopTimer]
+        )
+        #expect(pool.handle(.shutdown) == [])
+        #expect(pool.want(4) == [.refuse(LeaseID(4), failedDial: nil)])
+        #expect(pool.handle(.opened(ConnectionID(2))) == [])
+        #expect(pool.handle(.dialFailed(ConnectionID(2))) == [])
+        #expect(pool.handle(.withdrawn(LeaseID(3))) == [])
+        #expect(pool.handle(.timer(now: 0)) == [])
+        #expect(pool.release(1) == [.close(ConnectionID(1))])
+        #expect(pool.handle(.closed(ConnectionID(1))) == [])
+        #expect(pool.isEmpty)
+    }
+
+    @Test func `ten thousand waiters come and go in order`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        pool.lease(0)
+        for lease in 1...10_000 { _ = pool.want(lease) }
+        for lease in 1...10_000 where lease % 3 != 0 { _ = pool.handle(.withdrawn(LeaseID(lease))) }
+        for lease in 1...10_000 where lease % 3 == 0 {
+            #expect(pool.release(0) == [.grant(LeaseID(lease), ConnectionID(0), reused: true)])
+        }
+        #expect(pool.release(0) == [.startTimer(after: 60 * second)])
+    }
+
+    /// Whatever order things happen in, the pool keeps its limit, serves everybody once and in order, and leaks nothing.
+    @Test func `any history keeps the rules of the pool`() {
+        for seed in 0..<2_000 as Range<UInt64> {
+            var history = PoolHistory(seed: seed)
+            history.run(steps: 120)
+            if !history.faults.isEmpty {
+                Issue.record("seed \(seed): \(history.faults)\n\(history.log)")
+                return
+            }
+        }
+    }
+}
+
+extension PoolMachine {
+    fileprivate mutating func want(_ lease: Int, priority: Float = 0.5) -> [Action] {
+        handle(.wanted(LeaseID(lease), origin, priority: priority))
+    }
+
+    fileprivate mutating func release(
+        _ connection: Int, reusable: Bool = true, now: Int64 = 0, keepAlive: Int64? = nil
+    ) -> [Action] {
+        handle(.released(ConnectionID(connection), reusable: reusable, now: now, keepAlive: keepAlive))
+    }
+
+    /// Leases fresh connections, the first of them number 0.
+    fileprivate mutating func lease(_ leases: Int...) {
+        for lease in leases {
+            for case .dial(let connection, _) in want(lease) { _ = handle(.opened(connection)) }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+private let head = "HTTP/1.1 200 OK\r\n"
+
+/// Which connection a request goes on.
+@Suite(.timeLimit(.minutes(1)))
+struct HTTP1ConnectionTests {
+    @Test func `requests one after another share a connection`() async throws {
+        try await withScenario(reply: { .ok("\($0.number)") }) { server, session in
+            for number in 0..<50 { #expect(try await session.text(server.url("/\(number)")) == "\(number)") }
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test(arguments: [
+        head + "Connection: close\r\nContent-Length: 2\r\n\r\nok", head + "Connection: x, CLOSE\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    ])
+    func `a response that says so ends its connection`(text: String) async throws {
+        try await withScenario(reply: { _ in .raw(text) }) { server, session in
+            #expect(try await session.text(server.url()) == "ok")
+            #expect(try await session.text(server.url()) == "ok")
+            #expect(server.connectionCount == 2)
+            try await server.waitForClose(0)
+        }
+    }
+
+    @Test func `no more connections are opened than the configuration allows, and the rest wait`() async throws {
+        try await withScenario(
+            configure: { $0.httpMaximumConnectionsPerHost = 2 }, reply: { request in ScriptedReply([.gate("go")] + ScriptedReply.ok(request.path).effects) }
+        ) { server, session in
+            let results = Delivered<String>()
+            for number in 0..<8 {
+                session.dataTask(with: server.url("/\(number)")) { data, _, _ in results(String(decoding: data ?? Data(), as: UTF8.self)) }.resume()
+            }
+            try await server.reached("go", times: 2)
+            server.open("go")
+            try await results.count(reaches: 8)
+            #expect(results.all.sorted() == (0..<8).map { "/\($0)" })
+            #expect(server.connectionCount == 2)
+        }
+    }
+
+    @Test func `six connections are the default`() async throws {
+        #expect(URLSessionConfiguration.default.httpMaximumConnectionsPerHost == 6)
+        try await withScenario(reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok().effects) }) { server, session in
+            let results = Delivered<Bool>()
+            for _ in 0..<20 { session.dataTask(with: server.url()) { _, _, error in results(error == nil) }.resume() }
+            try await server.reached("go", times: 6)
+            server.open("go")
+            try await results.count(reaches: 20)
+            #expect(results.all.allSatisfy { $0 })
+            #expect(server.connectionCount == 6)
+        }
+    }
+
+    @Test func `waiting requests go by priority, then in order`() async throws {
+        try await withScenario(
+            configure: { $0.httpMaximumConnectionsPerHost = 1 },
+            reply: { $0.order == 0 ? ScriptedReply([.gate("go")] + ScriptedReply.ok().effects) : .ok() }
+        ) { server, session in
+            let results = Delivered<Bool>()
+            func start(_ path: String, _ priority: Float) {
+                let task = session.dataTask(with: server.url(path)) { _, _, error in results(error == nil) }
+                task.priority = priority
+                task.resume()
+            }
+            start("/first", URLSessionTask.defaultPriority)
+            try await server.reached("go")
+            start("/low", URLSessionTask.lowPriority)
+            start("/default1", URLSessionTask.defaultPriority)
+            start("/high", URLSessionTask.highPriority)
+            start("/default2", URLSessionTask.defaultPriority)
+            server.open("go")
+            try await results.count(reaches: 5)
+            #expect(server.requests.map(\.path) == ["/first", "/high", "/default1", "/default2", "/low"])
+        }
+    }
+
+    @Test func `a cancelled load closes its connection and frees its place`() async throws {
+        try await withScenario(
+            configure: { $0.httpMaximumConnectionsPerHost = 1 }, reply: { $0.path == "/stall" ? [.stall] : .ok("next") }
+        ) { server, session in
+            let error = Delivered<URLError.Code?>()
+            let task = session.dataTask(with: server.url("/stall")) { error(($2 as? URLError)?.code) }
+            task.resume()
+            _ = try await server.request(0)
+            task.cancel()
+            #expect(try await error.value == .cancelled)
+            #expect(try await session.text(server.url()) == "next")
+            try await server.waitForClose(0)
+        }
+    }
+
+    @Test func `a load that waits for a connection can be cancelled`() async throws {
+        try await withScenario(
+            configure: { $0.httpMaximumConnectionsPerHost = 1 }, reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok().effects) }
+        ) { server, session in
+            let first = Delivered<Bool>()
+            let second = Delivered<URLError.Code?>()
+            session.dataTask(with: server.url("/1")) { first($2 == nil) }.resume()
+            try await server.reached("go")
+            let waiting = session.dataTask(with: server.url("/2")) { second(($2 as? URLError)?.code) }
+            waiting.resume()
+            waiting.cancel()
+            #expect(try await second.value == .cancelled)
+            server.open("go")
+            #expect(try await first.value)
+            #expect(server.requests.map(\.path) == ["/1"])
+        }
+    }
+
+    @Test func `an idle connection that the server closed is not used`() async throws {
+        try await withScenario(reply: { $0.connection == 0 ? .ok("0").then(.close) : .ok("1") }) { server, session in
+            #expect(try await session.text(server.url()) == "0")
+            try await server.waitForClose(0)
+            let post = URLRequest(server.url(), method: "POST", body: Data("x".utf8))
+            do {
+                #expect(try await session.text(post).text == "1")
+            } catch let error as URLError {
+                // The close may not have been seen yet.
+                #expect(error.code == .networkConnectionLost)
+            }
+        }
+    }
+
+    @Test func `different ports, and http and https, do not share connections`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        try await withScriptedServer(reply: { _ in .ok("clear") }) { clear in
+            try await withScenario(
+                identity: certificates.valid, configure: { $0.tlsTrustRoots = [certificates.root] }, reply: { _ in .ok("secure") }
+            ) { secure, session in
+                for _ in 0..<3 {
+                    #expect(try await session.text(clear.url()) == "clear")
+                    #expect(try await session.text(secure.url()) == "secure")
+                }
+                #expect(clear.connectionCount == 1)
+                #expect(secure.connectionCount == 1)
+            }
+        }
+    }
+
+    @Test func `an invalidated session closes its connections`() async throws {
+        try await withScriptedServer(reply: { _ in .ok() }) { server in
+            try await withSession { session in
+                _ = try await session.data(from: server.url())
+                #expect(server.openConnectionCount == 1)
+                session.finishTasksAndInvalidate()
+                try await server.waitForAllClosed()
+            }
+        }
+    }
+
+    @Test func `a reset session goes on with new connections`() async throws {
+        try await withScenario(reply: { _ in .ok() }) { server, session in
+            _ = try await session.data(from: server.url())
+            await session.reset()
+            _ = try await session.data(from: server.url())
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `a thousand requests at once all succeed`() async throws {
+        try await withScenario(
+            configure: { $0.httpMaximumConnectionsPerHost = 32 }, reply: { .ok($0.path) }
+        ) { server, session in
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for number in 0..<1000 {
+                    let url = server.url("/\(number)")
+                    group.addTask { try await session.text(url) == "/\(number)" }
+                }
+                for try await isRight in group { #expect(isRight) }
+            }
+            #expect(server.requests.count == 1000)
+            #expect(server.connectionCount <= 32)
+        }
+    }
+
+    @Test func `sessions leave no descriptor behind`() async throws {
+        // Other tests run beside this one, so only a leak for each session shows.
+        let before = try ProcessProbe.openDescriptors()
+        try await withScriptedServer(reply: { $0.path == "/bad" ? .raw("nonsense\r\n\r\n") : .ok() }) { server in
+            for _ in 0..<300 {
+                try await withSession { session in
+                    _ = try await session.data(from: server.url())
+                    _ = try? await session.data(from: server.url("/bad"))
+                }
+            }
+            try await server.waitForAllClosed()
+        }
+        #expect(try ProcessProbe.openDescriptors() - before < 250)
+    }
+}

@@ -1,0 +1,155 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Rows B1 to B6 of the hostile inputs, and content codings that are as they should be.
+@Suite(.timeLimit(.minutes(1)))
+struct HostileCompressionTests {
+    private static let content = ScriptedFile.pattern(100_000)
+
+    /// A gzip member of 1 MiB that holds 1 GiB of zeros.
+    private static func bomb() -> ScriptedReply {
+        let zeros = [UInt8](repeating: 0, count: 65_536)
+        let start = GzipBytes.bombStart
+        let headers = [("Content-Encoding", "gzip"), ("Content-Length", "\(start.count + 16 * zeros.count)")]
+        return [.write(Array(ScriptedReply.head(200, headers).utf8) + start), .repeat(zeros, count: 16)]
+    }
+
+    @Test func `B1 a bomb stops when the delegate cancels`() async throws {
+        let limit = 48 << 20
+        let received = Watched((before: 0, after: 0))
+        let counter = CountingDelegate(limit: limit, received: received)
+        try await withScenario(delegate: counter, reply: { _ in Self.bomb() }) { server, session in
+            let before = try ProcessProbe.residentBytes()
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            let error = try await counter.completed.value
+            #expect(error == .cancelled)
+            #expect(received.read(\.after) <= 1 << 20)
+            #expect(received.read(\.before) <= limit + 2 << 20)
+            #expect(try ProcessProbe.residentBytes() - before < 256 << 20)
+        }
+    }
+
+    @Test func `B2 a bomb for a completion handler ends at a limit`() async throws {
+        try await withScenario(reply: { _ in Self.bomb() }) { server, session in
+            let before = try ProcessProbe.residentBytes()
+            await expectFailure(.dataLengthExceedsMaximum, .cannotDecodeRawData, .cannotDecodeContentData) {
+                try await session.data(from: server.url())
+            }
+            #expect(try ProcessProbe.residentBytes() - before < 400 << 20)
+        }
+    }
+
+    @Test func `B3 two codings are decoded, twenty are refused`() async throws {
+        let twice = GzipBytes.stored(GzipBytes.stored(Self.content))
+        let deep = (0..<20).reduce(Array("x".utf8)) { content, _ in GzipBytes.stored(content) }
+        let many = Array(repeating: "gzip", count: 20).joined(separator: ", ")
+        try await withScenario(
+            reply: { $0.path == "/2" ? .ok(twice, [("Content-Encoding", "gzip, gzip")]) : .ok(deep, [("Content-Encoding", many)]) }
+        ) { server, session in
+            let (data, _) = try await session.data(from: server.url("/2"))
+            #expect(data == Data(Self.content))
+            await expectFailure(.cannotDecodeRawData, .cannotDecodeContentData, .badServerResponse) {
+                try await session.data(from: server.url("/20"))
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("B4 truncated gzip", "gzip", Array(GzipBytes.stored(content).dropLast(5000))),
+        ("B4 truncated before its checksum", "gzip", Array(GzipBytes.stored(content).dropLast(8))),
+        ("B4 truncated zlib", "deflate", Array(GzipBytes.zlib(content).dropLast(5000))),
+        ("B5 bad checksum", "gzip", GzipBytes.stored(content).dropLast(8) + [1, 2, 3, 4] + GzipBytes.stored(content).suffix(4)),
+        ("B5 bad length", "gzip", GzipBytes.stored(content).dropLast(4) + [1, 2, 3, 4]),
+        ("B5 no gzip at all", "gzip", Array("this is plain text, and not little of it".utf8)),
+        ("B5 bad block type", "gzip", GzipBytes.stored([]).prefix(10) + [0x07, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+    ])
+    func `B4 and B5 a damaged coding fails the load`(name: String, coding: String, bytes: [UInt8]) async throws {
+        try await withScenario(reply: { _ in .ok(bytes, [("Content-Encoding", coding)]) }) { server, session in
+            await expectFailure(.cannotDecodeRawData, .cannotDecodeContentData, in: name) {
+                try await session.data(from: server.url())
+            }
+        }
+    }
+
+    @Test func `B6 an empty body with a coding is an empty body`() async throws {
+        try await withScenario(reply: { _ in .ok("", [("Content-Encoding", "gzip")]) }) { server, session in
+            let (text, response) = try await session.text(URLRequest(server.url()))
+            #expect(text.isEmpty)
+            #expect(response.statusCode == 200)
+        }
+    }
+
+    @Test(arguments: [
+        ("gzip", GzipBytes.stored(content)), ("x-gzip", GzipBytes.stored(content)), ("GZIP", GzipBytes.stored(content)),
+        ("deflate", GzipBytes.zlib(content)), ("deflate", GzipBytes.storedBlocks(content)), ("identity", content),
+    ])
+    func `a body is decoded whatever the pieces it comes in`(coding: String, bytes: [UInt8]) async throws {
+        let pieces = [bytes.prefix(1), bytes.dropFirst().prefix(9), bytes.dropFirst(10).prefix(30_000), bytes.dropFirst(30_010)]
+        let head = ScriptedReply.head(200, [("Content-Encoding", coding), ("Content-Length", "\(bytes.count)")])
+        try await withScenario(
+            reply: { _ in ScriptedReply([.write(head)] + pieces.map { .write(Array($0)) }) }
+        ) { server, session in
+            let (data, response) = try await session.data(from: server.url())
+            #expect(data == Data(Self.content))
+            #expect((response as? HTTPURLResponse)?.statusCode == 200)
+            #expect(try await session.data(from: server.url()).0 == Data(Self.content))
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `gzip members in a row are one body`() async throws {
+        let (one, two) = (Self.content.prefix(5000), Self.content.dropFirst(5000))
+        let bytes = GzipBytes.stored(Array(one)) + GzipBytes.stored(Array(two))
+        try await withScenario(reply: { _ in .ok(bytes, [("Content-Encoding", "gzip")]) }) { server, session in
+            #expect(try await session.data(from: server.url()).0 == Data(Self.content))
+        }
+    }
+
+    @Test func `a download is decoded too`() async throws {
+        try await withScenario(reply: { _ in .gzip(Self.content) }) { server, session in
+            let (file, _) = try await session.download(from: server.url())
+            #expect(try Data(contentsOf: file) == Data(Self.content))
+            try? FileManager.default.removeItem(at: file)
+        }
+    }
+}
+
+/// Counts bytes without keeping them, and cancels at a limit.
+private final class CountingDelegate: NSObject, URLSessionDataDelegate, Sendable {
+    let limit: Int
+    let received: Watched<(before: Int, after: Int)>
+    let completed = Delivered<URLError.Code?>()
+
+    init(limit: Int, received: Watched<(before: Int, after: Int)>) {
+        self.limit = limit
+        self.received = received
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        let cancels = received.change { counts in
+            if counts.before >= limit {
+                counts.after += data.count
+                return false
+            }
+            counts.before += data.count
+            return counts.before >= limit
+        }
+        if cancels { dataTask.cancel() }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        completed((error as? URLError)?.code)
+    }
+}

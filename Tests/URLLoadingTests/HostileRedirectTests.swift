@@ -1,0 +1,202 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Rows C1 to C10 of the hostile inputs: redirects, and what must not travel along.
+@Suite(.timeLimit(.minutes(1)))
+struct HostileRedirectTests {
+    private static let secrets = [
+        "Authorization": "Bearer secret", "Cookie": "session=secret", "Proxy-Authorization": "Basic secret",
+    ]
+
+    private func expectNoSecrets(_ request: RecordedRequest, sourceLocation: SourceLocation = #_sourceLocation) {
+        #expect(!request.headText.contains("secret"), sourceLocation: sourceLocation)
+        for name in Self.secrets.keys { #expect(request.header(name) == nil, sourceLocation: sourceLocation) }
+    }
+
+    @Test(arguments: [301, 302, 303, 307, 308])
+    func `C1 C2 C3 credentials of the caller do not reach another port`(status: Int) async throws {
+        try await withScriptedServer(reply: { _ in .ok("end") }) { other in
+            let target = other.url("/b").absoluteString
+            try await withScenario(reply: { _ in .redirect(status, to: target) }) { server, session in
+                let (text, _) = try await session.text(URLRequest(server.url("/a"), headers: Self.secrets))
+                #expect(text == "end")
+                #expect(server.requests[0].header("Authorization") == "Bearer secret")
+                expectNoSecrets(try await other.request(0))
+            }
+        }
+    }
+
+    @Test func `C1 C2 C3 credentials of the caller do not reach another host`() async throws {
+        try await withScenario(
+            reply: { request in
+                guard request.order == 0 else { return .ok("end") }
+                let port = request.header("Host")?.split(separator: ":").last ?? ""
+                return .redirect(302, to: "http://localhost:\(port)/b")
+            }
+        ) { server, session in
+            #expect(try await session.text(URLRequest(server.url("/a"), headers: Self.secrets)).text == "end")
+            expectNoSecrets(try await server.request(1))
+        }
+    }
+
+    @Test func `C1 C2 C3 credentials of the caller do not go from https to http`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        try await withScriptedServer(reply: { _ in .ok("end") }) { clear in
+            let target = clear.url("/b").absoluteString
+            try await withScenario(
+                identity: certificates.valid, configure: { $0.tlsTrustRoots = [certificates.root] },
+                reply: { _ in .redirect(302, to: target) }
+            ) { server, session in
+                #expect(try await session.text(URLRequest(server.url("/a"), headers: Self.secrets)).text == "end")
+                expectNoSecrets(try await clear.request(0))
+            }
+        }
+    }
+
+    @Test func `C1 a delegate that passes the proposed request on does not pass credentials on`() async throws {
+        let recorder = EventRecorder()
+        try await withScriptedServer(reply: { _ in .ok("end") }) { other in
+            let target = other.url("/b").absoluteString
+            try await withScenario(delegate: recorder, reply: { _ in .redirect(302, to: target) }) { server, session in
+                let task = session.dataTask(with: URLRequest(server.url("/a"), headers: Self.secrets))
+                task.resume()
+                let record = try await recorder.completion(of: task)
+                #expect(record.redirectRequests.first?.value(forHTTPHeaderField: "Authorization") == nil)
+                expectNoSecrets(try await other.request(0))
+            }
+        }
+    }
+
+    @Test func `C4 user information of the first URL does not reach another origin`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("end") }) { other in
+            let target = other.url("/b").absoluteString
+            try await withScenario(reply: { _ in .redirect(302, to: target) }) { server, session in
+                #expect(try await session.text(server.url("/a", user: "user:secret")) == "end")
+                let request = try await other.request(0)
+                #expect(!request.headText.contains("secret"))
+                #expect(!request.headText.contains("dXNlcjpzZWNyZXQ"))
+                #expect(!server.requests[0].headText.contains("user:secret"))
+            }
+        }
+    }
+
+    @Test func `C5 credentials dropped on the way do not come back`() async throws {
+        let origin = Watched("")
+        try await withScriptedServer(reply: { _ in .redirect(302, to: origin.read { $0 } + "c") }) { other in
+            let target = other.url("/b").absoluteString
+            try await withScenario(reply: { $0.order == 0 ? .redirect(302, to: target) : .ok("end") }) { server, session in
+                origin.change { [url = server.url().absoluteString] in $0 = url }
+                #expect(try await session.text(URLRequest(server.url("/a"), headers: Self.secrets)).text == "end")
+                expectNoSecrets(try await other.request(0))
+                expectNoSecrets(try await server.request(1))
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "file:///etc/passwd", "data:text/plain,root", "javascript:alert(1)", "gopher://127.0.0.1/", "mailto:root@localhost",
+        "http://", "http:///b", "http://127.0.0.1:99999/", "http://127.0.0.1:x/", "://",
+    ])
+    func `C6 a redirect to where none may lead ends the task`(location: String) async throws {
+        try await withScenario(reply: { _ in .redirect(302, to: location, body: "redirect") }) { server, session in
+            do {
+                let (text, response) = try await session.text(URLRequest(server.url()))
+                #expect(response.statusCode == 302)
+                #expect(text == "redirect")
+            } catch let error as URLError {
+                #expect([.unsupportedURL, .badURL, .redirectToNonExistentLocation, .cannotFindHost].contains(error.code))
+            }
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `C7 a loop fails with too many redirects`() async throws {
+        try await withScenario(reply: { _ in .redirect(302, to: "/again") }) { server, session in
+            let error = await expectFailure(.httpTooManyRedirects) { try await session.data(from: server.url()) }
+            #expect(error?.failingURL != nil)
+            #expect((17...21).contains(server.requests.count))
+        }
+    }
+
+    @Test(arguments: [307, 308])
+    func `C8 a body from Data or a file is sent again byte for byte`(status: Int) async throws {
+        let content = Data(ScriptedFile.pattern(300_000))
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(content, to: "body")
+        try await withScenario(
+            reply: { $0.path == "/a" ? .redirect(status, to: "/b") : .ok("end") }
+        ) { server, session in
+            let request = URLRequest(server.url("/a"), method: "POST", headers: ["Content-Type": "text/x-test"])
+            _ = try await session.upload(for: request, from: content)
+            _ = try await session.upload(for: request, fromFile: file)
+            let requests = try await server.waitForRequests(4)
+            #expect(requests.map(\.path) == ["/a", "/b", "/a", "/b"])
+            for request in requests {
+                #expect(request.body == Array(content))
+                #expect(request.method == "POST")
+                #expect(request.values(of: "Content-Length") == ["300000"])
+                #expect(request.header("Content-Type") == "text/x-test")
+            }
+        }
+    }
+
+    @Test(arguments: [307, 308])
+    func `C8 a streamed body is asked for again and sent again byte for byte`(status: Int) async throws {
+        let content = Data(ScriptedFile.pattern(300_000))
+        var answers = EventRecorder.Answers()
+        answers.bodyStream = { InputStream(data: content) }
+        let recorder = EventRecorder(answers)
+        try await withScenario(
+            delegate: recorder, reply: { $0.path == "/a" ? .redirect(status, to: "/b") : .ok("end") }
+        ) { server, session in
+            let task = session.uploadTask(withStreamedRequest: URLRequest(server.url("/a"), method: "POST"))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.error == nil)
+            #expect(record.events.filter { $0 == .needBodyStream }.count == 2)
+            let requests = try await server.waitForRequests(2)
+            for request in requests {
+                #expect(request.body == Array(content))
+                #expect(request.isChunked)
+                #expect(request.header("Content-Length") == nil)
+            }
+        }
+    }
+
+    @Test(arguments: [301, 302, 303])
+    func `C9 a POST that becomes a GET loses its body and what described it`(status: Int) async throws {
+        try await withScenario(reply: { $0.order == 0 ? .redirect(status, to: "/b") : .ok() }) { server, session in
+            let headers = ["Content-Type": "text/x-test", "Content-Language": "de", "Content-Encoding": "x", "X-Kept": "1"]
+            _ = try await session.data(for: URLRequest(server.url("/a"), method: "POST", headers: headers, body: Data("x".utf8)))
+            let second = try await server.request(1)
+            #expect(second.method == "GET")
+            #expect(second.bodyLength == 0)
+            #expect(second.headers.filter { $0.name.lowercased().hasPrefix("content-") }.map(\.name) == [])
+            #expect(second.header("Transfer-Encoding") == nil)
+            #expect(second.header("X-Kept") == "1")
+        }
+    }
+
+    @Test func `C10 the fragment is inherited unless the Location has its own`() async throws {
+        try await withScenario(
+            reply: { $0.path == "/own" ? .redirect(302, to: "/end#own") : $0.path == "/none" ? .redirect(302, to: "/end") : .ok() }
+        ) { server, session in
+            for (path, fragment) in [("/none#mine", "mine"), ("/own#mine", "own"), ("/own", "own")] {
+                let (_, response) = try await session.data(from: server.url(path))
+                #expect(response.url?.fragment == fragment)
+            }
+            #expect(server.requests.allSatisfy { !$0.target.contains("#") })
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+private let head = "HTTP/1.1 200 OK\r\n"
+
+/// Rows A1 to A12 and A17 to A23 of the hostile inputs: malformed HTTP/1.1.
+@Suite(.timeLimit(.minutes(1)))
+struct HostileResponseTests {
+    struct Row: Sendable, CustomTestStringConvertible {
+        var name: String
+        var effects: [SocketEffect]
+        var codes: [URLError.Code]
+        var testDescription: String { name }
+
+        init(_ name: String, _ effects: [SocketEffect], _ codes: URLError.Code...) {
+            self.name = name
+            self.effects = effects
+            self.codes = codes
+        }
+    }
+
+    static let rows: [Row] = [
+        Row("A1 close before any byte", [.close], .networkConnectionLost),
+        Row("A2 reset after the request", [.reset], .networkConnectionLost),
+        Row("A3 end inside the header section", [.write(head + "Content-Le"), .close], .badServerResponse),
+        Row("A3 end after a whole field line", [.write(head + "Content-Length: 0\r\n"), .close], .badServerResponse),
+        Row("A4 NUL at the start of a line", [.write(head + "\0X: y\r\n\r\n")], .badServerResponse),
+        Row("A4 NUL in a value", [.write(head + "X: a\0b\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
+        Row("A5 short body", [.write(head + "Content-Length: 10\r\n\r\n12345"), .close], .networkConnectionLost),
+        Row("A5 reset in the body", [.write(head + "Content-Length: 10\r\n\r\n12345"), .reset], .networkConnectionLost),
+        Row("A6 chunked without its end", [.write(head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), .close],
+            .networkConnectionLost),
+        Row("A7 chunk size that is no number", [.write(head + "Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n")],
+            .cannotParseResponse),
+        Row("A7 negative chunk size", [.write(head + "Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n")],
+            .cannotParseResponse),
+        Row("A7 chunk size of 72 bits", [.write(head + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nhello\r\n")],
+            .cannotParseResponse),
+        Row("A7 chunk longer than its size", [.write(head + "Transfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n")],
+            .cannotParseResponse),
+        Row("A8 two lengths in two lines", [.write(head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!")],
+            .badServerResponse),
+        Row("A8 two lengths in one line", [.write(head + "Content-Length: 5, 6\r\n\r\nhello!")], .badServerResponse),
+        Row("A8 length with a sign", [.write(head + "Content-Length: +5\r\n\r\nhello")], .badServerResponse),
+        Row("A8 negative length", [.write(head + "Content-Length: -1\r\n\r\nhello")], .badServerResponse),
+        Row("A8 length with a tail", [.write(head + "Content-Length: 5x\r\n\r\nhello")], .badServerResponse),
+        Row("A8 length beyond 64 bits", [.write(head + "Content-Length: 99999999999999999999999\r\n\r\nhello")],
+            .badServerResponse),
+        Row("A10 unknown transfer coding", [.write(head + "Transfer-Encoding: sparkle\r\n\r\nhello"), .close], .badServerResponse),
+        Row("A11 header block without end", [.write(head), .repeat(line, count: .max)],
+            .dataLengthExceedsMaximum, .badServerResponse),
+        Row("A11 one field without end", [.write(head + "X: "), .repeat([UInt8](repeating: 97, count: 4096), count: .max)],
+            .dataLengthExceedsMaximum, .badServerResponse),
+        Row("A11 more than 5000 lines", [.write(head), .repeat(Array("a: b\r\n".utf8), count: 10_000), .write("\r\n")],
+            .dataLengthExceedsMaximum, .badServerResponse),
+        Row("A12 status line without end", [.write("HTTP/1.1 200 "), .repeat([UInt8](repeating: 97, count: 4096), count: .max)],
+            .dataLengthExceedsMaximum, .badServerResponse),
+        Row("A18 101 that nobody asked for",
+            [.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")], .badServerResponse),
+        Row("A19 HTTP/0.9", [.write("hello world, this is plain text\r\nand more of it\r\n\r\n"), .close], .badServerResponse),
+        Row("A19 HTTP/2 preface", [.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), .close], .badServerResponse),
+        Row("A19 status of two digits", [.write("HTTP/1.1 20 OK\r\n\r\n"), .close], .badServerResponse),
+        Row("A21 bare CR in the status line", [.write("HTTP/1.1 200 O\rK\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
+        Row("A21 bare CR in a name", [.write(head + "X\rY: z\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
+        Row("A21 bare CR in a value", [.write(head + "X: y\rz\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
+        Row("A21 bare CR before the end", [.write(head + "X: y\r\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
+    ]
+
+    private static let line = Array("X-Filler: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n".utf8)
+
+    @Test(arguments: rows) func `a malformed response fails the load, and the connection is not used again`(row: Row) async throws {
+        let isBad = "/bad"
+        try await withScenario(reply: { $0.path == isBad ? ScriptedReply(row.effects) : .ok("good") }) { server, session in
+            let error = await expectFailure(row.codes[0], row.codes[row.codes.count - 1], in: row.name) {
+                try await session.data(from: server.url(isBad))
+            }
+            #expect(error?.failingURL == server.url(isBad))
+            #expect(try await session.text(server.url("/good")) == "good")
+            #expect(server.requests.map(\.path) == [isBad, "/good"])
+            #expect(server.connectionCount == 2)
+            try await server.waitForClose(0)
+            #expect(server.bytesWritten(on: 0) < 16 << 20)
+        }
+    }
+
+    @Test(arguments: [
+        ("HTTP/1.1 200 OK\r\nName:v\r\nContent-Length:2\r\n\r\nok", "v"),
+        ("HTTP/1.1 200 \r\nName: v\r\nContent-Length: 2\r\n\r\nok", "v"),
+        ("HTTP/1.1 200\r\nName: v\r\nContent-Length: 2\r\n\r\nok", "v"),
+        ("HTTP/1.1 200 OK\nName: v\nContent-Length: 2\n\nok", "v"),
+        ("HTTP/1.1 200 OK\r\nName: v\r\n w\r\nContent-Length: 2\r\n\r\nok", "v w"),
+        ("HTTP/1.1 200 OK\r\nname: \t v \t\r\nContent-Length: 2\r\n\r\nok", "v"),
+        ("HTTP/1.1 200 OK\r\nName:\r\nContent-Length: 2\r\n\r\nok", ""),
+    ])
+    func `A20 what can be understood is`(text: String, value: String) async throws {
+        try await withScenario(reply: { _ in .raw(text) }) { server, session in
+            let (body, response) = try await session.text(URLRequest(server.url()))
+            #expect(body == "ok")
+            #expect(response.statusCode == 200)
+            let found = try #require(response.value(forHTTPHeaderField: "Name"))
+            #expect(found.split(separator: " ").joined(separator: " ") == value)
+        }
+    }
+
+    @Test func `A20 a Latin-1 value is preserved`() async throws {
+        let bytes = Array("HTTP/1.1 200 Caf".utf8) + [0xE9] + Array("\r\nName: na".utf8) + [0xEF]
+            + Array("ve\r\nContent-Length: 2\r\n\r\nok".utf8)
+        try await withScenario(reply: { _ in [.write(bytes)] }) { server, session in
+            let (body, response) = try await session.text(URLRequest(server.url()))
+            #expect(body == "ok")
+            #expect(response.value(forHTTPHeaderField: "name") == "na\u{EF}ve")
+        }
+    }
+
+    @Test func `A5 the bytes that came before the loss are delivered, and then the error`() async throws {
+        let recorder = EventRecorder()
+        try await withScenario(
+            delegate: recorder, reply: { _ in [.write(head + "Content-Length: 10\r\n\r\n12345"), .gate("read"), .close] }
+        ) { server, session in
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            try await recorder.wait(for: task) { $0.body.count == 5 }
+            server.open("read")
+            let record = try await recorder.completion(of: task)
+            #expect(record.body == Data("12345".utf8))
+            #expect((record.error as? URLError)?.code == .networkConnectionLost)
+            try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
+        }
+    }
+
+    @Test func `A9 with both framings the chunks win and the connection is closed after`() async throws {
+        let both = head + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+        try await withScenario(reply: { $0.order == 0 ? .raw(both) : .ok("2") }) { server, session in
+            #expect(try await session.text(server.url()) == "hello")
+            #expect(try await session.text(server.url()) == "2")
+            #expect(server.connectionCount == 2)
+        }
+    }
+
+    @Test func `A16 a second response that nobody asked for is never delivered`() async throws {
+        try await withScenario(
+            reply: { $0.order == 0 ? .raw(head + "Content-Length: 3\r\n\r\none" + head + "Content-Length: 4\r\n\r\nevil") : .ok("two") }
+        ) { server, session in
+            #expect(try await session.text(server.url("/1")) == "one")
+            #expect(try await session.text(server.url("/2")) == "two")
+            #expect(try await session.text(server.url("/3")) == "two")
+            try await server.waitForClose(0)
+        }
+    }
+
+    @Test(arguments: [
+        ("GET", "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello"),
+        ("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nhello"),
+        ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"),
+    ])
+    func `A17 a body where none may be is dropped with its connection`(method: String, text: String) async throws {
+        try await withScenario(reply: { $0.order == 0 ? .raw(text) : .ok("next") }) { server, session in
+            #expect(try await session.text(URLRequest(server.url(), method: method)).text.isEmpty)
+            #expect(try await session.text(server.url()) == "next")
+            try await server.waitForClose(0)
+            #expect(server.connectionCount == 2)
+        }
+    }
+
+    @Test func `A22 a GET on a connection that the server drops is sent again once`() async throws {
+        try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok("\($0.connection)") }) { server, session in
+            #expect(try await session.text(server.url("/1")) == "0")
+            #expect(try await session.text(server.url("/2")) == "1")
+            #expect(server.requests.map(\.path) == ["/1", "/2", "/2"])
+        }
+    }
+
+    @Test func `A22 a GET is not sent for ever`() async throws {
+        try await withScenario(reply: { $0.order == 0 ? .ok() : [.close] }) { server, session in
+            _ = try await session.data(from: server.url())
+            await expectFailure(.networkConnectionLost) { try await session.data(from: server.url()) }
+            #expect(server.requests.count <= 3)
+        }
+    }
+
+    @Test func `A22 a POST on a connection that the server drops is not sent again`() async throws {
+        try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok() }) { server, session in
+            _ = try await session.data(from: server.url("/1"))
+            let post = URLRequest(server.url("/2"), method: "POST", body: Data("x".utf8))
+            await expectFailure(.networkConnectionLost) { try await session.data(for: post) }
+            #expect(server.requests.map(\.path) == ["/1", "/2"])
+        }
+    }
+
+    @Test func `A23 a response byte by byte is a response`() async throws {
+        let text = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + head + "X: y\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: v\r\n\r\n"
+        try await withScenario(reply: { _ in [.writeSlowly(text)] }) { server, session in
+            #expect(try await session.text(server.url()) == "abc")
+            #expect(try await session.text(server.url()) == "abc")
+            #expect(server.connectionCount == 1)
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+private let head = "HTTP/1.1 200 OK\r\n"
+
+/// Rows A13 to A15 and A24 of the hostile inputs: responses that go on and on, or stop.
+@Suite(.timeLimit(.minutes(1)))
+struct HostileStreamTests {
+    @Test func `A13 100,000 interim responses end in bounded memory`() async throws {
+        let hundred = Array(String(repeating: "HTTP/1.1 100 Continue\r\n\r\n", count: 100).utf8)
+        try await withScenario(
+            reply: { _ in [.repeat(hundred, count: 1000), .write(head + "Content-Length: 2\r\n\r\nok")] }
+        ) { server, session in
+            let before = try ProcessProbe.residentBytes()
+            do {
+                #expect(try await session.text(server.url()) == "ok")
+            } catch let error as URLError {
+                #expect([.badServerResponse, .dataLengthExceedsMaximum, .cannotParseResponse].contains(error.code))
+            }
+            #expect(try ProcessProbe.residentBytes() - before < 256 << 20)
+        }
+    }
+
+    @Test func `A13 interim responses without end do not keep a load beyond its deadline`() async throws {
+        try await withScenario(
+            configure: { $0.timeoutIntervalForResource = 1 }, reply: { _ in [.endlessly("HTTP/1.1 102 Processing\r\n\r\n")] }
+        ) { server, session in
+            await expectFailure(.timedOut, .badServerResponse, .dataLengthExceedsMaximum) {
+                try await session.data(from: server.url())
+            }
+            try await server.waitForClose(0)
+        }
+    }
+
+    @Test func `A14 a stalled trailer times out`() async throws {
+        try await withScenario(
+            configure: { $0.timeoutIntervalForRequest = 0.3 },
+            reply: { _ in [.write(head + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nT: v\r\n"), .stall] }
+        ) { server, session in
+            await expectFailure(.timedOut) { try await session.data(from: server.url()) }
+            try await server.waitForClose(0)
+        }
+    }
+
+    @Test func `A14 trailers without end fail`() async throws {
+        try await withScenario(
+            reply: { _ in
+                [.write(head + "Transfer-Encoding: chunked\r\n\r\n0\r\n"), .endlessly(String(repeating: "Trailer-Field: value\r\n", count: 50))]
+            }
+        ) { server, session in
+            await expectFailure(.timedOut, .badServerResponse, .dataLengthExceedsMaximum, .cannotParseResponse) {
+                try await session.data(from: server.url())
+            }
+            try await server.waitForClose(0)
+        }
+    }
+
+    @Test func `A15 long chunk extensions end in bounded memory`() async throws {
+        let chunk = Array(("1;" + String(repeating: "e", count: 4096) + "\r\nx\r\n").utf8)
+        try await withScenario(
+            reply: { _ in [.write(head + "Transfer-Encoding: chunked\r\n\r\n"), .repeat(chunk, count: 2000), .write("0\r\n\r\n")] }
+        ) { server, session in
+            let before = try ProcessProbe.residentBytes()
+            do {
+                #expect(try await session.text(server.url()).count == 2000)
+            } catch let error as URLError {
+                #expect([.cannotParseResponse, .badServerResponse, .dataLengthExceedsMaximum].contains(error.code))
+            }
+            #expect(try ProcessProbe.residentBytes() - before < 256 << 20)
+        }
+    }
+
+    @Test func `A15 a chunk extension without end fails`() async throws {
+        try await withScenario(
+            reply: { _ in
+                [.write(head + "Transfer-Encoding: chunked\r\n\r\n1;"), .repeat([UInt8](repeating: 101, count: 16_384), count: .max)]
+            }
+        ) { server, session in
+            await expectFailure(.cannotParseResponse, .badServerResponse, .dataLengthExceedsMaximum) {
+                try await session.data(from: server.url())
+            }
+        }
+    }
+
+    @Test(arguments: [
+        [SocketEffect.stall],
+        [.write("HTT"), .stall],
+        [.write(head + "X: y\r\n"), .stall],
+        [.write(head + "Content-Length: 5\r\n\r\nhe"), .stall],
+        [.write(head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhe"), .stall],
+    ])
+    func `A24 a stall times out`(effects: [SocketEffect]) async throws {
+        try await withScenario(
+            configure: { $0.timeoutIntervalForRequest = 0.2 }, reply: { _ in ScriptedReply(effects) }
+        ) { server, session in
+            await expectFailure(.timedOut) { try await session.data(from: server.url()) }
+            try await server.waitForClose(0)
+        }
+    }
+
+    @Test func `A24 each byte puts the request timeout off`() async throws {
+        let drip = (0..<8).flatMap { _ in [SocketEffect.pause(milliseconds: 200), .write("x")] }
+        try await withScenario(
+            configure: { $0.timeoutIntervalForRequest = 1.2 },
+            reply: { _ in ScriptedReply([.write(head + "Content-Length: 8\r\n\r\n")] + drip) }
+        ) { server, session in
+            #expect(try await session.text(server.url()) == "xxxxxxxx")
+        }
+    }
+
+    @Test func `A24 nothing puts the resource timeout off`() async throws {
+        let drip = (0..<500).flatMap { _ in [SocketEffect.pause(milliseconds: 10), .write("x")] }
+        try await withScenario(
+            configure: { $0.timeoutIntervalForResource = 0.3 },
+            reply: { _ in ScriptedReply([.write(head + "Content-Length: 500\r\n\r\n")] + drip) }
+        ) { server, session in
+            await expectFailure(.timedOut) { try await session.data(from: server.url()) }
+            try await server.waitForClose(0)
+        }
+    }
+
+    @Test func `one hostile server does not harm the loads from another`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path) }) { good in
+            try await withScenario(reply: { _ in [.write(head), .endlessly("X: y\r\n")] }) { bad, session in
+                let (badURL, goodURL) = (bad.url(), good)
+                async let failure: URLError? = expectFailure(.dataLengthExceedsMaximum, .badServerResponse) {
+                    try await session.data(from: badURL)
+                }
+                for number in 0..<20 {
+                    #expect(try await session.text(goodURL.url("/\(number)")) == "/\(number)")
+                }
+                _ = await failure
+            }
+        }
+    }
+}

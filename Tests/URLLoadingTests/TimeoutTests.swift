@@ -1,0 +1,127 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+private let head = "HTTP/1.1 200 OK\r\n"
+
+/// The request timeout as an idle timer, the resource timeout as a deadline. Real timers: only the outcome is checked.
+@Suite(.timeLimit(.minutes(1)))
+struct TimeoutTests {
+    @Test func `the request's own timeout wins over a longer one of the configuration`() async throws {
+        try await withScenario(reply: { _ in [.stall] }) { server, session in
+            var request = URLRequest(url: server.url())
+            request.timeoutInterval = 0.2
+            let error = await expectFailure(.timedOut) { try await session.data(for: request) }
+            #expect(error?.failingURL == server.url())
+        }
+    }
+
+    @Test func `the request's own timeout wins over a shorter one, also when it is 60`() async throws {
+        try await withScenario(
+            configure: { $0.timeoutIntervalForRequest = 0.2 }, reply: { _ in ScriptedReply([.pause(milliseconds: 600)] + ScriptedReply.ok("late").effects) }
+        ) { server, session in
+            var request = URLRequest(url: server.url())
+            request.timeoutInterval = 60
+            #expect(try await session.text(request).text == "late")
+        }
+    }
+
+    @Test func `the request's own timeout is inherited by a redirect`() async throws {
+        try await withScenario(reply: { $0.order == 0 ? .redirect(302, to: "/b") : [.stall] }) { server, session in
+            var request = URLRequest(url: server.url())
+            request.timeoutInterval = 0.2
+            await expectFailure(.timedOut) { try await session.data(for: request) }
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `a server that does not take the body times the upload out`() async throws {
+        try await withScenario(
+            configure: { $0.timeoutIntervalForRequest = 0.3 }, early: { _ in [.stopReading, .stall] }, reply: { _ in [] }
+        ) { server, session in
+            await expectFailure(.timedOut) {
+                try await session.upload(for: URLRequest(server.url(), method: "POST"), from: Data(count: 32 << 20))
+            }
+        }
+    }
+
+    @Test func `a server that says nothing in the TLS handshake times the load out`() async throws {
+        try await withScenario(
+            configure: { $0.timeoutIntervalForRequest = 0.3 }, greeting: { _ in [.stall] }, reply: { _ in [] }
+        ) { server, session in
+            let url = try #require(URL(string: "https://127.0.0.1:\(server.port)/"))
+            await expectFailure(.timedOut) { try await session.data(from: url) }
+        }
+    }
+
+    @Test func `the request timeout does not run while the task is suspended`() async throws {
+        let recorder = EventRecorder()
+        try await withScenario(
+            delegate: recorder, configure: { $0.timeoutIntervalForRequest = 0.3 },
+            reply: { _ in [.gate("suspended"), .pause(milliseconds: 800), .reach("late"), .write(head + "Content-Length: 2\r\n\r\nok")] }
+        ) { server, session in
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            try await server.reached("suspended")
+            task.suspend()
+            server.open("suspended")
+            try await server.reached("late")
+            #expect(!recorder.record(of: task).isComplete)
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.error == nil)
+            #expect(record.body == Data("ok".utf8))
+        }
+    }
+
+    @Test func `the resource timeout ends a task that was never idle, with its connection`() async throws {
+        let drip = (0..<400).flatMap { _ in [SocketEffect.pause(milliseconds: 10), .write("x")] }
+        let recorder = EventRecorder()
+        try await withScenario(
+            delegate: recorder, configure: { $0.timeoutIntervalForResource = 0.25 },
+            reply: { _ in ScriptedReply([.write(head + "\r\n")] + drip) }
+        ) { server, session in
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect((record.error as? URLError)?.code == .timedOut)
+            #expect(!record.body.isEmpty)
+            try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
+            try await server.waitForClose(0)
+        }
+    }
+
+    @Test func `a task that waits for a connection times out too`() async throws {
+        try await withScenario(
+            configure: { configuration in
+                configuration.httpMaximumConnectionsPerHost = 1
+                configuration.timeoutIntervalForResource = 0.4
+            },
+            reply: { _ in [.stall] }
+        ) { server, session in
+            let url = server.url()
+            async let first: URLError? = expectFailure(.timedOut) { try await session.data(from: url) }
+            async let second: URLError? = expectFailure(.timedOut) { try await session.data(from: url) }
+            _ = await (first, second)
+            #expect(server.requests.count <= 2)
+        }
+    }
+
+    @Test func `a finished load leaves no timer behind`() async throws {
+        try await withScenario(configure: { $0.timeoutIntervalForRequest = 0.2 }, reply: { $0.order == 0 ? .ok("1") : ScriptedReply([.pause(milliseconds: 100)] + ScriptedReply.ok("2").effects) }) { server, session in
+            #expect(try await session.text(server.url()) == "1")
+            #expect(try await session.text(server.url()) == "2")
+            #expect(try await session.text(server.url()) == "2")
+        }
+    }
+}

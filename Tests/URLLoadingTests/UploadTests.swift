@@ -1,0 +1,216 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Bodies that go up: from data, files and streams.
+@Suite(.timeLimit(.minutes(1)))
+struct UploadTests {
+    private static let content = Data(ScriptedFile.pattern(1_000_000))
+
+    @Test func `data goes up with its length`() async throws {
+        let recorder = EventRecorder()
+        try await withScenario(delegate: recorder, reply: { .ok("\($0.bodyLength)") }) { server, session in
+            let task = session.uploadTask(with: URLRequest(server.url(), method: "POST"), from: Self.content)
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.body == Data("1000000".utf8))
+            #expect(server.requests[0].body == Array(Self.content))
+            #expect(server.requests[0].values(of: "Content-Length") == ["1000000"])
+            let totals = record.events.compactMap { if case .sent(let total, _) = $0 { total } else { nil } }
+            #expect(totals.last == 1_000_000)
+            #expect(totals == totals.sorted())
+            #expect(record.events.contains(.sent(total: 1_000_000, expected: 1_000_000)))
+            #expect(task.countOfBytesSent == 1_000_000)
+            #expect(task.countOfBytesExpectedToSend == 1_000_000)
+            try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
+        }
+    }
+
+    @Test func `a file goes up with its length`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Self.content, to: "body.bin")
+        try await withScenario(reply: { .ok("\($0.bodyLength)") }) { server, session in
+            let (data, _) = try await session.upload(for: URLRequest(server.url(), method: "PUT"), fromFile: file)
+            #expect(data == Data("1000000".utf8))
+            #expect(server.requests[0].body == Array(Self.content))
+            #expect(server.requests[0].values(of: "Content-Length") == ["1000000"])
+        }
+    }
+
+    @Test func `an empty body goes up as one`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write([], to: "empty")
+        try await withScenario(reply: { _ in .ok() }) { server, session in
+            _ = try await session.upload(for: URLRequest(server.url(), method: "POST"), from: Data())
+            _ = try await session.upload(for: URLRequest(server.url(), method: "POST"), fromFile: file)
+            #expect(server.requests.map { $0.values(of: "Content-Length") } == [["0"], ["0"]])
+        }
+    }
+
+    @Test func `a stream goes up in chunks`() async throws {
+        var answers = EventRecorder.Answers()
+        answers.bodyStream = { InputStream(data: Self.content) }
+        let recorder = EventRecorder(answers)
+        try await withScenario(delegate: recorder, reply: { .ok("\($0.bodyLength)") }) { server, session in
+            let task = session.uploadTask(withStreamedRequest: URLRequest(server.url(), method: "POST"))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.error == nil)
+            let request = server.requests[0]
+            #expect(request.body == Array(Self.content))
+            #expect(request.isChunked)
+            #expect(request.header("Content-Length") == nil)
+            #expect(record.letters.hasPrefix("cn"))
+            #expect(record.events.contains { if case .sent(1_000_000, _) = $0 { true } else { false } })
+            try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
+        }
+    }
+
+    @Test func `a request's body stream goes up`() async throws {
+        try await withScenario(reply: { .ok("\($0.bodyLength)") }) { server, session in
+            var request = URLRequest(server.url(), method: "POST")
+            request.httpBodyStream = InputStream(data: Self.content)
+            #expect(try await session.text(request).text == "1000000")
+            #expect(server.requests[0].body == Array(Self.content))
+        }
+    }
+
+    @Test func `a missing file fails and says which`() async throws {
+        try await withScenario(reply: { _ in .ok() }) { server, session in
+            let file = URL(fileURLWithPath: "/nonexistent/body")
+            await expectFailure(.fileDoesNotExist, .cannotOpenFile) {
+                try await session.upload(for: URLRequest(server.url(), method: "POST"), fromFile: file)
+            }
+            #expect(try await session.text(server.url("/after")).isEmpty)
+        }
+    }
+
+    @Test func `a directory is no body`() async throws {
+        let directory = try TemporaryDirectory()
+        try await withScenario(reply: { _ in .ok() }) { server, session in
+            await expectFailure(.fileIsDirectory, .cannotOpenFile, .noPermissionsToReadFile) {
+                try await session.upload(for: URLRequest(server.url(), method: "POST"), fromFile: directory.url)
+            }
+        }
+    }
+
+    @Test func `no stream where one is needed fails the task`() async throws {
+        let recorder = EventRecorder()
+        try await withScenario(delegate: recorder, reply: { _ in .ok() }) { server, session in
+            let task = session.uploadTask(withStreamedRequest: URLRequest(server.url(), method: "POST"))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.error != nil)
+        }
+    }
+
+    @Test func `a large upload asks before it sends, a small one does not`() async throws {
+        try await withScenario(reply: { .ok("\($0.bodyLength)") }) { server, session in
+            let large = Data(count: 8 << 20)
+            #expect(try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: large).0 == Data("8388608".utf8))
+            #expect(try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: Data("x".utf8)).0 == Data("1".utf8))
+            #expect(server.requests[0].header("Expect")?.lowercased() == "100-continue")
+            #expect(server.requests[1].header("Expect") == nil)
+        }
+    }
+
+    @Test func `an upload that is refused by expectation is not sent`() async throws {
+        try await withScenario(
+            early: { $0.header("Expect") == nil ? nil : .status(413, body: "too large").then(.gate("answered"), .close) }, reply: { _ in .ok() }
+        ) { server, session in
+            let (data, response) = try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: Data(count: 8 << 20))
+            #expect((response as? HTTPURLResponse)?.statusCode == 413)
+            #expect(data == Data("too large".utf8))
+            #expect(server.bytesReceived(on: 0) < 1 << 20)
+            server.open("answered")
+        }
+    }
+
+    @Test func `a server that does not know the expectation gets the body after a while`() async throws {
+        try await withScenario(
+            early: { _ in ScriptedReply([.awaitRequestEnd] + ScriptedReply.ok("late").effects) }, reply: { _ in [] }
+        ) { server, session in
+            let (data, _) = try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: Data(count: 4 << 20))
+            #expect(data == Data("late".utf8))
+            #expect(server.requests[0].bodyLength == 4 << 20)
+        }
+    }
+
+    @Test func `417 has the upload sent again without the expectation`() async throws {
+        try await withScenario(
+            early: { $0.header("Expect") == nil ? nil : .status(417) }, reply: { .ok("\($0.bodyLength)") }
+        ) { server, session in
+            let (data, response) = try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: Data(count: 4 << 20))
+            #expect((response as? HTTPURLResponse)?.statusCode == 200)
+            #expect(data == Data("4194304".utf8))
+        }
+    }
+
+    @Test func `an answer that comes before the whole body is the answer`() async throws {
+        try await withScenario(
+            early: { _ in
+                [.write("HTTP/1.1 100 Continue\r\n\r\n"), .awaitBody(1000), .stopReading,
+                    .write(ScriptedReply.head(400, [("Content-Length", "5"), ("Connection", "close")]) + "early"), .stall]
+            },
+            reply: { _ in .ok() }
+        ) { server, session in
+            let (data, response) = try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: Data(count: 16 << 20))
+            #expect((response as? HTTPURLResponse)?.statusCode == 400)
+            #expect(data == Data("early".utf8))
+            try await server.waitForClose(0)
+        }
+    }
+
+    @Test func `an early answer with the rest of the body taken keeps the exchange whole`() async throws {
+        try await withScenario(
+            early: { $0.path == "/early" ? [.awaitBody(1), .write(ScriptedReply.head(200, [("Content-Length", "5")]) + "early"), .awaitRequestEnd] : nil },
+            reply: { _ in .ok("next") }
+        ) { server, session in
+            let (data, _) = try await session.upload(for: URLRequest(server.url("/early"), method: "PUT"), from: Self.content)
+            #expect(data == Data("early".utf8))
+            #expect(try await session.text(server.url()) == "next")
+        }
+    }
+
+    @Test func `an upload's file may grow and shrink without breaking the framing`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Data(count: 4 << 20), to: "body")
+        try await withScenario(
+            early: { _ in [.write("HTTP/1.1 100 Continue\r\n\r\n"), .awaitBody(1), .stopReading, .gate("cut"), .startReading, .awaitRequestEnd,
+                .write(ScriptedReply.head(200, [("Content-Length", "0")]))] },
+            reply: { _ in .ok() }
+        ) { server, session in
+            let done = Delivered<URLError.Code?>()
+            let task = session.uploadTask(with: URLRequest(server.url(), method: "PUT"), fromFile: file) { done(($2 as? URLError)?.code) }
+            task.resume()
+            try await server.reached("cut")
+            let handle = try FileHandle(forWritingTo: file)
+            try handle.truncate(atOffset: 10)
+            try handle.close()
+            server.open("cut")
+            // Either the file had been read whole, or the task fails; never a request that pretends to be complete.
+            let code = try await done.value
+            let request = try await server.request(0)
+            #expect(request.isComplete == (code == nil))
+            if code == nil { #expect(request.bodyLength == 4 << 20) }
+        }
+    }
+
+    @Test func `an upload with a completion handler and no data is an empty one`() async throws {
+        try await withScenario(reply: { .ok("\($0.bodyLength)") }) { server, session in
+            let done = Delivered<Data?>()
+            session.uploadTask(with: URLRequest(server.url(), method: "POST"), from: nil) { data, _, _ in done(data) }.resume()
+            #expect(try await done.value == Data("0".utf8))
+        }
+    }
+}
