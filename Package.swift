@@ -12,6 +12,15 @@ let settings: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// In tests, sockaddr_in and the like come from whichever C module was imported first, which MemberImportVisibility objects to.
+let testSettings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .treatAllWarnings(as: .error),
+]
+
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
@@ -24,7 +33,7 @@ func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: testSettings)
 }
 
 var targets: [Target] = [
@@ -62,7 +71,10 @@ var targets: [Target] = [
     tests("HTTPWireTests", ["HTTPWire"]),
     tests("HTTPRulesTests", ["HTTPRules", "HTTPWire"]),
     tests("TransportMachinesTests", ["TransportMachines", "HTTPWire"]),
-    tests("HTTPTransportTests", ["HTTPTransport", "LoadingTestKit", "LoadingModel", "HTTPWire", nioCore, nioPosix]),
+    tests(
+        "HTTPTransportTests",
+        ["HTTPTransport", "LoadingTestKit", "LoadingModel", "HTTPWire", "HTTPRules", "CZlib", nioCore, nioPosix, nioSSL, x509, crypto]
+    ),
     tests("URLLoadingTests", ["URLLoading", "LoadingTestKit"]),
     tests("ToolTests", ["LoadingTestKit", "urlsession"]),
 ]
@@ -79,6 +91,17 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
     }
     targets += [
         fuzzer("FuzzResponseParser", ["HTTPWire"]),
+        fuzzer(
+            "FuzzResponseParserDifferential",
+            [
+                "HTTPWire", nioCore, .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+            ]
+        ),
+        fuzzer("FuzzLocation", ["HTTPRules", "HTTPWire"]),
+        fuzzer("FuzzContentDisposition", ["HTTPRules", "HTTPWire"]),
+        fuzzer("FuzzDataURL", ["HTTPRules", "HTTPWire"]),
+        fuzzer("FuzzResumeData", ["HTTPRules", "HTTPWire"]),
     ]
 }
 

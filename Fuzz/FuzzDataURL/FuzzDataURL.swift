@@ -13,7 +13,7 @@ import HTTPWire
 
 /// Whatever a `data:` URL holds, its type is one, it decodes to no more than it held, and what is encoded in base64 comes back.
 @_cdecl("LLVMFuzzerTestOneInput")
-public func fuzzDataURL(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
+public func fuzzDataURL(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = UnsafeBufferPointer(start: data, count: size)
     let text = String(decoding: input, as: UTF8.self)
     for url in [text, "data:" + text, "data:;base64," + text] {
@@ -22,7 +22,9 @@ public func fuzzDataURL(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
         let parts = decoded.mimeType.split(separator: "/", omittingEmptySubsequences: false)
         precondition(parts.count == 2 && parts.allSatisfy { ASCII.isToken(String($0)) }, "type \(decoded.mimeType)")
     }
-    guard let round = DataURL("data:;base64," + Data(input).base64EncodedString()) else { preconditionFailure("base64 was refused") }
+    guard let round = DataURL("data:;base64," + Data(input).base64EncodedString()) else {
+        preconditionFailure("base64 was refused")
+    }
     precondition(round.bytes.elementsEqual(input), "base64 came back changed")
     return 0
 }

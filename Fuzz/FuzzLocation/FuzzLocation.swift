@@ -11,9 +11,10 @@ import FoundationEssentials
 import HTTPRules
 import HTTPWire
 
-/// Whatever a server writes into `Location`, the next request goes over HTTP, to the host its URL names, with nothing smuggled into it.
+/// Whatever a server writes into `Location`, the next request goes over HTTP, to the host its URL names, with nothing smuggled
+/// into it.
 @_cdecl("LLVMFuzzerTestOneInput")
-public func fuzzLocation(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
+public func fuzzLocation(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let location = String(decoding: UnsafeBufferPointer(start: data, count: size), as: UTF8.self)
     for base in ["http://u:p@h:8080/a/b?c#d", "https://[::1]"] {
         guard let url = URL(string: base), let origin = Origin(url) else { preconditionFailure("the base is a URL") }

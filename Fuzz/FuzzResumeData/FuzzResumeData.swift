@@ -11,9 +11,10 @@ import FoundationEssentials
 import HTTPRules
 import HTTPWire
 
-/// Whatever is handed in as resume data, it fails or names one file, an HTTP URL and fields that can be sent, and is written again alike.
+/// Whatever is handed in as resume data, it fails or names one file, an HTTP URL and fields that can be sent, and is written
+/// again alike.
 @_cdecl("LLVMFuzzerTestOneInput")
-public func fuzzResumeData(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
+public func fuzzResumeData(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = Data(UnsafeBufferPointer(start: data, count: size))
     // As it is, and with the checksum made right, so that the parser behind it is reached as well.
     for candidate in [input, input + Data(ResumePoint.seal(input).utf8)] {

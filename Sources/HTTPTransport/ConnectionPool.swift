@@ -57,7 +57,16 @@ package final class ConnectionPool {
         nextLease += 1
         let id = LeaseID(nextLease)
         leases[id] = lease
-        perform(machine.handle(.wanted(id, origin(of: route), priority: priority)))
+        let origin = origin(of: route)
+        perform(machine.handle(.wanted(id, origin, priority: priority)))
+        if let connection = lease.connection { return connection }
+        control.isInLine = { [unowned self] in !machine.isDialling(origin) }
+        control.priorityChanged = { [unowned self] in perform(machine.handle(.reprioritised(id, $0))) }
+        defer {
+            control.isInLine = nil
+            control.priorityChanged = nil
+            control.markProgress(.now())
+        }
         while true {
             if let failure = control.failure {
                 leases[id] = nil

@@ -142,6 +142,8 @@ extension Dialer.Dial {
             )
             // Few reads in a row, so that a suspended load stops at once and the loop's other connections get their turn.
             .channelOption(.maxMessagesPerRead, value: 2)
+            // A channel to be secured reads as soon as its TLS handler is there.
+            .channelOption(.autoRead, value: !route.isSecure)
             .channelOption(.writeBufferWaterMark, value: .init(low: 64 * 1024, high: 512 * 1024))
     }
 

@@ -34,8 +34,8 @@ package final class Dialer {
 
     /// Begins to open a connection. To be called on the loop.
     ///
-    /// - Parameter completion: Called on the loop, exactly once unless the dial is cancelled, after this method returned, and within
-    ///   the event that decided it: a handler that it adds to the channel sees every byte.
+    /// - Parameter completion: Called on the loop, exactly once unless the dial is cancelled, after this method returned,
+    ///   and within the event that decided it: a handler that it adds to the channel sees every byte.
     package func dial(_ route: Route, completion: @escaping (Result<DialledChannel, LoadError>) -> Void) -> Dial {
         loop.preconditionInEventLoop()
         let dial = Dial(route, by: self, completion: completion)

@@ -26,6 +26,12 @@ package final class LoadControl {
     /// Told when ``isSuspended`` changes, so that reading from the socket stops at once.
     package var suspensionChanged: (() -> Void)?
 
+    /// Answers whether the load stands in line for a connection that other loads of its session use; set while it waits for one.
+    package var isInLine: (() -> Bool)?
+
+    /// Told when the task's priority changes, while the load stands in line.
+    package var priorityChanged: ((Float) -> Void)?
+
     private var waiter: UnsafeContinuation<Void, Never>?
 
     package init(now: NIODeadline) { lastProgress = now }

@@ -73,7 +73,7 @@ struct FieldSectionReader: Sendable {
             case .blank:
                 offset = line.next
                 received = line.next - start
-                return HeaderBlock(bytes: Self.copy(bytes, start, position), lines: lines)
+                return handOver(Self.copy(bytes, start, position))
             case .invalid(let failure): throw failure
             case .fold, .incomplete:
                 // What is left unread is gathered from here: a fold needs bytes that can be changed.
@@ -105,7 +105,7 @@ struct FieldSectionReader: Sendable {
             guard received <= byteLimit else { throw .headTooLarge }
             guard isComplete else { return nil }
             if try takeGatheredLine(lineLimit) {
-                return HeaderBlock(bytes: pending, lines: lines)
+                return handOver(pending)
             }
         }
         return nil
@@ -143,6 +143,14 @@ struct FieldSectionReader: Sendable {
     }
 
     // MARK: Lines
+
+    /// Makes the block and keeps no part of it, so that its new owner can change it in place.
+    private mutating func handOver(_ bytes: [UInt8]) -> HeaderBlock {
+        let block = HeaderBlock(bytes: bytes, lines: lines)
+        lines = []
+        pending = []
+        return block
+    }
 
     @inline(__always)
     private static func recognise(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> FramingFields {

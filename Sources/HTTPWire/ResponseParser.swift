@@ -138,7 +138,9 @@ package struct ResponseParser: Sendable {
         }
     }
 
-    /// Content of known length went past the parser: counts it as received. More than is missing counts as all.
+    /// Content of known length went past the parser: counts it as received.
+    ///
+    /// More than is missing counts as all.
     package mutating func skip(_ count: Int64) {
         guard case .sized(let missing) = phase, count > 0 else { return }
         bodyBytesReceived += min(count, missing)

@@ -74,7 +74,9 @@ package actor SessionEngine {
         case .cancelProducingResumeData:
             load.wantsResumeData = true
             load.control.abort(.cancelled)
-        case .setPriority(let priority): load.order.priority = priority
+        case .setPriority(let priority):
+            load.order.priority = priority
+            load.control.priorityChanged?(priority)
         case .consumed(let bytes): load.consumed(bytes)
         }
     }

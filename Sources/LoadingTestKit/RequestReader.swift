@@ -49,6 +49,11 @@ struct RequestReader {
             case .broken: return nil
             case .head:
                 while position < buffer.count, buffer[position] == 0x0D || buffer[position] == 0x0A { position += 1 }
+                // A TLS record (RFC 8446, section 5.1) in the place of a request: the script deals with it.
+                if position == 0, buffer.starts(with: [0x16, 0x03]) {
+                    stage = .broken
+                    return nil
+                }
                 guard let end = endOfHead() else { return nil }
                 return readHead(until: end)
             case .sized(0): return finish()

@@ -21,7 +21,7 @@ final class ScriptedConnection: ChannelInboundHandler {
     typealias OutboundOut = ByteBuffer
 
     private enum Waiting {
-        case nothing, write, body(Int), requestEnd, gate, forever
+        case nothing, write, bytes(Int), body(Int), requestEnd, gate, forever
     }
 
     private let script: ServerScript
@@ -37,6 +37,7 @@ final class ScriptedConnection: ChannelInboundHandler {
     /// Whether the request being read was answered when its head came.
     private var isAnswered = false
     private var bodyLength = 0
+    private var bytesReceived = 0
     private var isEnded = true
     private var isClosed = false
     private var context: ChannelHandlerContext?
@@ -65,6 +66,7 @@ final class ScriptedConnection: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let bytes = unwrapInboundIn(data).readableBytesView
+        bytesReceived += bytes.count
         journal.change { journal in
             journal.connections[number].bytesReceived += bytes.count
             let room = ServerJournal.keptBytes - journal.connections[number].received.count
@@ -152,6 +154,9 @@ final class ScriptedConnection: ChannelInboundHandler {
             switch waiting {
             case .nothing: break
             case .write, .gate, .forever: return
+            case .bytes(let count):
+                guard bytesReceived >= count else { return }
+                waiting = .nothing
             case .body(let count):
                 guard bodyLength >= count || isEnded else { return }
                 waiting = .nothing
@@ -175,6 +180,7 @@ final class ScriptedConnection: ChannelInboundHandler {
             guard count > 0 else { return }
             if count > 1 { effects.insert(.repeat(bytes, count: count - 1), at: 0) }
             write(bytes, context: context)
+        case .awaitBytes(let count): waiting = .bytes(count)
         case .awaitBody(let count): waiting = .body(count)
         case .awaitRequestEnd: waiting = .requestEnd
         case .gate(let name): stand(at: name, context: context)

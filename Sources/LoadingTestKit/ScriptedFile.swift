@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 /// A resource in memory that answers GET, HEAD and byte ranges (RFC 9110, section 14) as a good server does, or worse.
-package struct ScriptedFile: Sendable {
+package struct ScriptedFile: Sendable, CustomStringConvertible {
     package var content: [UInt8]
     package var entityTag: String?
     package var lastModified: String?
@@ -25,6 +25,10 @@ package struct ScriptedFile: Sendable {
         self.lastModified = lastModified
         self.servesRanges = servesRanges
         self.headers = headers
+    }
+
+    package var description: String {
+        "\(content.count) bytes, ETag \(entityTag ?? "none"), Last-Modified \(lastModified ?? "none")"
     }
 
     /// Bytes in which every place can be told from the others.

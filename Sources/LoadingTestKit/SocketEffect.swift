@@ -15,6 +15,8 @@ package enum SocketEffect: Sendable {
     case writeSlowly([UInt8])
     /// Writes a chunk many times over, each when the socket took the one before; `Int.max` means until the client goes away.
     case `repeat`([UInt8], count: Int)
+    /// Waits until the connection has brought as many bytes, of whatever kind.
+    case awaitBytes(Int)
     /// Waits until the client has sent as many bytes of the request's body.
     case awaitBody(Int)
     /// Waits until the request has come in full.

@@ -96,6 +96,9 @@ package struct PoolMachine: Sendable {
         self.maximumPerHost = max(1, maximumPerHost)
     }
 
+    /// Whether a connection to the origin is being made. Who waits while none is waits for others to be done.
+    package func isDialling(_ origin: OriginID) -> Bool { !(origins[origin]?.dials.isEmpty ?? true) }
+
     /// True when nothing dials, is leased, idles or waits.
     package var isEmpty: Bool { connections.isEmpty && waiters.isEmpty }
 
@@ -121,11 +124,11 @@ package struct PoolMachine: Sendable {
 extension PoolMachine {
     private mutating func want(_ lease: LeaseID, _ origin: OriginID, _ priority: Float) -> [Action] {
         guard !isShutDown else { return [.refuse(lease, failedDial: nil)] }
-        guard waiters[lease] == nil else { return [] }
-        if let connection = origins[origin, default: Origin()].idle.popLast() {
+        if let place = origins.index(forKey: origin), let connection = origins.values[place].idle.popLast() {
             connections[connection]?.stage = .leased
             return [.grant(lease, connection, reused: true)]
         }
+        guard waiters[lease] == nil else { return [] }
         join(lease, origin, Self.sortable(priority))
         return dialIfNeeded(origin)
     }
@@ -133,7 +136,7 @@ extension PoolMachine {
     private mutating func withdraw(_ lease: LeaseID) -> [Action] {
         guard let waiter = waiters.removeValue(forKey: lease) else { return [] }
         let origin = waiter.origin
-        origins[origin, default: Origin()].line.didStrikeOut(waiters: waiters)
+        origins[origin]?.line.didStrikeOut(waiters: waiters)
         guard let entry = origins[origin], entry.dials.count > entry.line.count, let dial = entry.dials.last else {
             forgetIfEmpty(origin)
             return []
@@ -146,7 +149,7 @@ extension PoolMachine {
         let priority = Self.sortable(priority)
         guard let waiter = waiters[lease], waiter.priority != priority else { return [] }
         waiters.removeValue(forKey: lease)
-        origins[waiter.origin, default: Origin()].line.didStrikeOut(waiters: waiters)
+        origins[waiter.origin]?.line.didStrikeOut(waiters: waiters)
         join(lease, waiter.origin, priority)
         return []
     }
@@ -167,13 +170,13 @@ extension PoolMachine {
 extension PoolMachine {
     private mutating func open(_ connection: ConnectionID) -> [Action] {
         guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
-        origins[entry.origin, default: Origin()].dials.removeAll { $0 == connection }
-        if let lease = origins[entry.origin, default: Origin()].line.popFirst(from: &waiters) {
+        origins[entry.origin]?.dials.removeAll { $0 == connection }
+        if let lease = origins[entry.origin]?.line.popFirst(from: &waiters) {
             connections[connection]?.stage = .leased
             return [.grant(lease, connection, reused: false)]
         }
         connections[connection]?.stage = .idle(until: nil)
-        origins[entry.origin, default: Origin()].idle.append(connection)
+        origins[entry.origin]?.idle.append(connection)
         guard sweepDue == nil else { return [] }
         sweepDue = .max
         return [.startTimer(after: Self.idleLimit)]
@@ -184,9 +187,9 @@ extension PoolMachine {
         guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
         let origin = entry.origin
         var actions: [Action] = []
-        let remainingDials = origins[origin, default: Origin()].dials.count - 1
-        if origins[origin, default: Origin()].line.count > remainingDials,
-            let lease = origins[origin, default: Origin()].line.popFirst(from: &waiters)
+        if let place = origins.index(forKey: origin),
+            origins.values[place].line.count > origins.values[place].dials.count - 1,
+            let lease = origins.values[place].line.popFirst(from: &waiters)
         {
             actions.append(.refuse(lease, failedDial: connection))
         }
@@ -197,17 +200,19 @@ extension PoolMachine {
     private mutating func release(
         _ connection: ConnectionID, reusable: Bool, now: Int64, keepAlive: Int64?
     ) -> [Action] {
-        guard let entry = connections[connection], case .leased = entry.stage else { return [] }
+        guard let slot = connections.index(forKey: connection) else { return [] }
+        let entry = connections.values[slot]
+        guard case .leased = entry.stage, let place = origins.index(forKey: entry.origin) else { return [] }
         let idleTime = min(keepAlive ?? Self.idleLimit, Self.idleLimit)
         guard reusable, !entry.isRetired, !isShutDown, idleTime > 0 else {
             remove(connection)
             return [.close(connection)] + dialIfNeeded(entry.origin)
         }
-        if let lease = origins[entry.origin, default: Origin()].line.popFirst(from: &waiters) {
+        if let lease = origins.values[place].line.popFirst(from: &waiters) {
             return [.grant(lease, connection, reused: true)]
         }
-        connections[connection]?.stage = .idle(until: now + idleTime)
-        origins[entry.origin, default: Origin()].idle.append(connection)
+        connections.values[slot].stage = .idle(until: now + idleTime)
+        origins.values[place].idle.append(connection)
         return startSweep(at: now + idleTime, now: now)
     }
 
@@ -223,8 +228,8 @@ extension PoolMachine {
         let connection = ConnectionID(nextConnection)
         nextConnection += 1
         connections[connection] = Connection(origin: origin, stage: .dialling)
-        origins[origin, default: Origin()].dials.append(connection)
-        origins[origin, default: Origin()].total += 1
+        origins[origin]?.dials.append(connection)
+        origins[origin]?.total += 1
         return [.dial(connection, origin)]
     }
 
@@ -232,11 +237,11 @@ extension PoolMachine {
     private mutating func remove(_ connection: ConnectionID) {
         guard let entry = connections.removeValue(forKey: connection) else { return }
         switch entry.stage {
-        case .dialling: origins[entry.origin, default: Origin()].dials.removeAll { $0 == connection }
-        case .idle: origins[entry.origin, default: Origin()].idle.removeAll { $0 == connection }
+        case .dialling: origins[entry.origin]?.dials.removeAll { $0 == connection }
+        case .idle: origins[entry.origin]?.idle.removeAll { $0 == connection }
         case .leased: break
         }
-        origins[entry.origin, default: Origin()].total -= 1
+        origins[entry.origin]?.total -= 1
         forgetIfEmpty(entry.origin)
     }
 
@@ -299,7 +304,7 @@ extension PoolMachine {
             actions.append(.refuse(lease, failedDial: nil))
         }
         waiters = [:]
-        for origin in origins.keys { origins[origin, default: Origin()].line = WaitingLine() }
+        for origin in origins.keys { origins[origin]?.line = WaitingLine() }
         for connection in connections.keys.sorted(by: { $0.number < $1.number }) {
             guard case .dialling = connections[connection]?.stage else { continue }
             remove(connection)

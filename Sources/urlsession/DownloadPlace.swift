@@ -52,6 +52,10 @@ struct DownloadPlace: Sendable {
             }
             target = name
         }
+        // Temporary files are for their owner alone; the finished one is as any other that the user makes.
+        let mask = umask(0)
+        umask(mask)
+        chmod(location.path, 0o666 & ~mask)
         if rename(location.path, target) == 0 { return target }
         guard errno == EXDEV else {
             throw ToolFailure(23, "cannot write \(target): \(String(cString: strerror(errno)))")

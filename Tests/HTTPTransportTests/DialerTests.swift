@@ -41,14 +41,17 @@ import Testing
     @Test func `when every address refuses, the error names them all`() async throws {
         let port = try await LoopbackListener.closedPort()
         let resolver = ScriptedResolver(
-            v4: .success([try SocketAddress(ipAddress: "127.0.0.1", port: port), try SocketAddress(ipAddress: "127.0.0.2", port: port)]),
+            v4: .success([
+                try SocketAddress(ipAddress: "127.0.0.1", port: port), try SocketAddress(ipAddress: "127.0.0.2", port: port),
+            ]),
             v6: .failure(LoadError(.cannotFindHost, "none"))
         )
         let error = try #require(await dial("host.example", port: port, resolver: resolver).fault)
         #expect(error.kind == .cannotConnectToHost)
         #expect(
             error.message
-                == "connecting to host.example:\(port) at 127.0.0.1:\(port): connection refused, 127.0.0.2:\(port): connection refused"
+                == "connecting to host.example:\(port) at 127.0.0.1:\(port): connection refused, "
+                + "127.0.0.2:\(port): connection refused"
         )
     }
 

@@ -20,7 +20,9 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    @Test func `a file has an unguessable name, belongs to its owner alone, and holds what was written in order (F6)`() async throws {
+    @Test func `a file has an unguessable name, belongs to its owner alone, and holds what was written in order (F6)`()
+        async throws
+    {
         let sink = try await FileSink.create(in: directory.path)
         var expected: [UInt8] = []
         for step in 0..<400 {

@@ -16,7 +16,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct SplicePumpTests {
+@Suite(.serialized, .timeLimit(.minutes(1))) struct SplicePumpTests {
     let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }
@@ -137,6 +137,29 @@ import Testing
         try await pair.close()
     }
 
+    @Test func `a file that takes nothing from a pipe is written the ordinary way`() async throws {
+        let pair = try await ConnectedPair()
+        let name = try directory.write(Array("before ".utf8), to: "name")
+        // Linux splices into no file that is opened for appending.
+        let sink = FileSink(path: name.path, descriptor: open(name.path, O_WRONLY | O_APPEND | O_CLOEXEC), written: 7)
+        let body = Self.bytes(3_000_000)
+        let run = try await PumpRun(pair.client, sink, Int64(body.count))
+        pair.server.write(body)
+        guard case .finished(let moved) = try await run.end else { throw Unexpected() }
+        #expect(moved == Int64(body.count))
+        #expect(try await sink.finish() == Int64(body.count) + 7)
+        #expect(try Data(contentsOf: name) == Data(Array("before ".utf8) + body))
+        try await pair.close()
+    }
+
+    @Test func `a closed channel has no pump`() async throws {
+        let pair = try await ConnectedPair()
+        let sink = try await FileSink.create(in: directory.path)
+        try await pair.client.channel.close()
+        await #expect(throws: Unexpected.self) { try await PumpRun(pair.client, sink, 10).end }
+        await sink.abort()
+    }
+
     private static func bytes(_ count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { room, filled in
             for index in 0..<count { room[index] = UInt8(truncatingIfNeeded: index &* 2_654_435_761 >> 13) }
@@ -183,7 +206,7 @@ private struct ConnectedPair {
     let server: Server
 
     init() async throws {
-        let listener = try Listener()
+        let listener = try PlainListener()
         let collector = Collector()
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelOption(.autoRead, value: false)
@@ -246,7 +269,7 @@ private final class Collector: ChannelInboundHandler, @unchecked Sendable {
     }
 }
 
-private struct Listener {
+private struct PlainListener {
     private let descriptor: CInt
     let port: Int
 

@@ -49,4 +49,20 @@ import Testing
         for token in ["keep-alive", "upgrade", "CLOSE"] { #expect(block.hasToken(token, in: "connection")) }
         for token in ["keep", "alive", "clos", ""] { #expect(!block.hasToken(token, in: "connection")) }
     }
+
+    @Test func `values that are not UTF-8 are ISO 8859-1`() {
+        let block = HeaderBlock(
+            bytes: [0x61, 0xE9, 0x62, 0xC3, 0xA9],
+            lines: [
+                HeaderBlock.Line(nameStart: 0, nameLength: 1, valueStart: 1, valueLength: 2),
+                HeaderBlock.Line(nameStart: 2, nameLength: 1, valueStart: 3, valueLength: 2),
+            ]
+        )
+        #expect(block.fields.map(\.value) == ["éb", "é"])
+    }
+
+    @Test func `blocks with other names or more fields differ`() {
+        #expect(HeaderBlock([("a", "1")]) != HeaderBlock([("b", "1")]))
+        #expect(HeaderBlock([("a", "1")]) != HeaderBlock([("a", "1"), ("a", "1")]))
+    }
 }

@@ -271,6 +271,28 @@ import Testing
         }
     }
 
+    @Test func `content that went past the parser counts as received`() throws {
+        var parser = ResponseParser()
+        parser.begin(.other)
+        parser.skip(1)
+        try Array("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab".utf8).withUnsafeBytes { bytes in
+            var offset = 0
+            while try parser.next(bytes, &offset) != nil {}
+        }
+        parser.skip(3)
+        parser.skip(0)
+        parser.skip(-1)
+        #expect(parser.bodyBytesReceived == 5)
+        parser.skip(9)
+        #expect(parser.bodyBytesReceived == 9)
+        let end = try parser.finish()
+        guard case .end(nil) = end else {
+            Issue.record("no end: \(String(describing: end))")
+            return
+        }
+        #expect(parser.isIdle)
+    }
+
     @Test func `one parser reads one response after another`() throws {
         var parser = ResponseParser()
         let bytes = Array("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;x\r\na\r\n0\r\nt: u\r\n\r\n".utf8)

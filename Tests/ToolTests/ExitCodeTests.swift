@@ -93,8 +93,9 @@ struct ExitCodeTests {
     }
 
     @Test func `https where http is spoken is a failed handshake`() async throws {
-        try await withScriptedServer(reply: { _ in .ok() }) { server in
-            let result = try await Tool.run(["get", "--max-time", "20", "https://127.0.0.1:\(server.port)/"])
+        let greeting: [SocketEffect] = [.write("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"), .close]
+        try await withScriptedServer(greeting: { _ in greeting }, reply: { _ in .ok() }) { server in
+            let result = try await Tool.run(["get", "https://127.0.0.1:\(server.port)/"])
             #expect(result.code == 35, "\(result.errors)")
         }
     }

@@ -41,15 +41,19 @@ struct GetTests {
         let file = try folder.write(Array("from a file".utf8), to: "body.txt")
         try await withScriptedServer(reply: { .ok("\($0.method) \($0.bodyText)") }) { server in
             let address = server.url("/a").absoluteString
-            #expect(try await Tool.run(["get", "-d", "plain", address]).text == "POST plain")
-            #expect(try await Tool.run(["get", "-d", "@body.txt", address], in: folder).text == "POST from a file")
-            #expect(try await Tool.run(["get", "-d", "-", address], input: file).text == "POST from a file")
+            let plain = try await Tool.run(["get", "-d", "plain", address])
+            #expect(plain.text == "POST plain")
+            let fromFile = try await Tool.run(["get", "-d", "@body.txt", address], in: folder)
+            #expect(fromFile.text == "POST from a file")
+            let fromInput = try await Tool.run(["get", "-d", "-", address], input: file)
+            #expect(fromInput.text == "POST from a file")
         }
     }
 
     @Test func `json is posted with its media type`() async throws {
         try await withScriptedServer(reply: { _ in .json("{}") }) { server in
-            #expect(try await Tool.run(["get", "--json", #"{"a":1}"#, server.url("/a").absoluteString]).code == 0)
+            let result = try await Tool.run(["get", "--json", #"{"a":1}"#, server.url("/a").absoluteString])
+            #expect(result.code == 0)
             let request = try #require(server.requests.first)
             #expect(request.method == "POST")
             #expect(request.header("Content-Type") == "application/json")
@@ -90,8 +94,10 @@ struct GetTests {
     @Test func `redirects are followed unless they are not wanted`() async throws {
         try await withScriptedServer(reply: { $0.path == "/old" ? .redirect(302, to: "/new") : .ok("new place") }) { server in
             let address = server.url("/old").absoluteString
-            #expect(try await Tool.run(["get", address]).text == "new place")
-            #expect(try await Tool.run(["get", "--no-location", address]).text == "moved")
+            let followed = try await Tool.run(["get", address])
+            #expect(followed.text == "new place")
+            let stayed = try await Tool.run(["get", "--no-location", address])
+            #expect(stayed.text == "moved")
         }
     }
 

@@ -37,7 +37,7 @@ final class Tool: Sendable {
     /// Beside the test bundle, where the build puts both.
     private static func path() throws -> String {
         let bundle = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        for start in [bundle, CommandLine.arguments[0]] {
+        for start in [bundle] + CommandLine.arguments {
             let path = URL(fileURLWithPath: start).deletingLastPathComponent().appendingPathComponent("urlsession").path
             if FileManager.default.isExecutableFile(atPath: path) { return path }
         }
@@ -76,11 +76,13 @@ final class Tool: Sendable {
     private static func gather(
         _ pipe: Pipe, _ take: @escaping @Sendable (Data) -> Void, atEnd: @escaping @Sendable () -> Void
     ) {
-        pipe.fileHandleForReading.readabilityHandler = { handle in
-            let data = handle.availableData
-            guard data.isEmpty else { return take(data) }
-            handle.readabilityHandler = nil
-            atEnd()
+        let handle = pipe.fileHandleForReading
+        Thread.detachNewThread {
+            while true {
+                let data = handle.availableData
+                guard !data.isEmpty else { return atEnd() }
+                take(data)
+            }
         }
     }
 

@@ -86,6 +86,21 @@ private let otherOrigin = OriginID(2)
         #expect(pool.handle(.opened(ConnectionID(1))) == [.grant(LeaseID(3), ConnectionID(1), reused: false)])
     }
 
+    @Test func `a dial that is reported closed has failed`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        _ = pool.want(1)
+        #expect(pool.handle(.closed(ConnectionID(0))) == [.refuse(LeaseID(1), failedDial: ConnectionID(0))])
+    }
+
+    @Test func `wanting twice is wanting once`() {
+        var pool = PoolMachine(maximumPerHost: 2)
+        _ = pool.want(1)
+        #expect(pool.want(1) == [])
+        #expect(pool.handle(.reprioritised(LeaseID(1), 0.5)) == [])
+        #expect(pool.handle(.reprioritised(LeaseID(2), 0.5)) == [])
+        #expect(pool.handle(.withdrawn(LeaseID(1))) == [.cancelDial(ConnectionID(0))])
+    }
+
     @Test func `a lease served by a released connection leaves its dial running for the next`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1)

@@ -19,7 +19,7 @@ struct DownloadTests {
 
     @Test func `a delegate hears of progress and gets the file`() async throws {
         let recorder = EventRecorder()
-        try await withScenario(delegate: recorder, reply: { _ in .ok(Self.content) }) { server, session in
+        try await withScenario(delegate: recorder, reply: { _ in .ok(Self.content) }) { (server, session) async throws in
             let task = session.downloadTask(with: server.url("/file.bin"))
             task.resume()
             let record = try await recorder.completion(of: task)
@@ -38,7 +38,7 @@ struct DownloadTests {
 
     @Test func `the file is gone when the delegate has returned`() async throws {
         let recorder = EventRecorder()
-        try await withScenario(delegate: recorder, reply: { _ in .ok("x") }) { server, session in
+        try await withScenario(delegate: recorder, reply: { _ in .ok("x") }) { (server, session) async throws in
             let task = session.downloadTask(with: server.url())
             task.resume()
             let location = try #require(try await recorder.completion(of: task).fileLocation)
@@ -48,7 +48,7 @@ struct DownloadTests {
 
     @Test func `F6 the file is the owner's only, and its name cannot be guessed`() async throws {
         let recorder = EventRecorder()
-        try await withScenario(delegate: recorder, reply: { _ in .ok("x") }) { server, session in
+        try await withScenario(delegate: recorder, reply: { _ in .ok("x") }) { (server, session) async throws in
             var names: Set<String> = []
             for _ in 0..<3 {
                 let task = session.downloadTask(with: server.url("/guess-me"))
@@ -65,7 +65,7 @@ struct DownloadTests {
     @Test func `a completion handler gets the file and may move it`() async throws {
         let directory = try TemporaryDirectory()
         let target = directory.file("moved")
-        try await withScenario(reply: { _ in .ok(Self.content) }) { server, session in
+        try await withScenario(reply: { _ in .ok(Self.content) }) { (server, session) async throws in
             let done = Delivered<String?>()
             session.downloadTask(with: server.url()) { location, response, error in
                 do {
@@ -75,13 +75,14 @@ struct DownloadTests {
                     done("\(error)")
                 }
             }.resume()
-            #expect(try await done.value == nil)
+            let found = try await done.value
+            #expect(found == nil)
             #expect(try Data(contentsOf: target) == Data(Self.content))
         }
     }
 
     @Test func `an async download returns the file`() async throws {
-        try await withScenario(reply: { _ in .chunked(["one", "two"]) }) { server, session in
+        try await withScenario(reply: { _ in .chunked(["one", "two"]) }) { (server, session) async throws in
             let (file, response) = try await session.download(from: server.url())
             #expect(try String(contentsOf: file, encoding: .utf8) == "onetwo")
             #expect((response as? HTTPURLResponse)?.statusCode == 200)
@@ -90,7 +91,7 @@ struct DownloadTests {
     }
 
     @Test func `an empty download is an empty file`() async throws {
-        try await withScenario(reply: { _ in .ok() }) { server, session in
+        try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             let (file, _) = try await session.download(from: server.url())
             #expect(try Data(contentsOf: file).isEmpty)
             try FileManager.default.removeItem(at: file)
@@ -98,7 +99,7 @@ struct DownloadTests {
     }
 
     @Test func `a status that is no success is downloaded too`() async throws {
-        try await withScenario(reply: { _ in .status(404, body: "none") }) { server, session in
+        try await withScenario(reply: { _ in .status(404, body: "none") }) { (server, session) async throws in
             let (file, response) = try await session.download(from: server.url())
             #expect((response as? HTTPURLResponse)?.statusCode == 404)
             #expect(try String(contentsOf: file, encoding: .utf8) == "none")
@@ -110,7 +111,7 @@ struct DownloadTests {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, reply: { ScriptedFile(Self.content, entityTag: nil).reply(to: $0, cutAfter: 1000) }
-        ) { server, session in
+        ) { (server, session) async throws in
             let task = session.downloadTask(with: server.url())
             task.resume()
             let record = try await recorder.completion(of: task)
@@ -122,7 +123,7 @@ struct DownloadTests {
 
     @Test func `a data task becomes a download when the delegate says so`() async throws {
         let finished = BecomingDelegate()
-        try await withScenario(delegate: finished, reply: { _ in .ok(Self.content) }) { server, session in
+        try await withScenario(delegate: finished, reply: { _ in .ok(Self.content) }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
             task.resume()
             let (file, events) = try await finished.done.value

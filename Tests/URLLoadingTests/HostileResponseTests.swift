@@ -81,7 +81,7 @@ struct HostileResponseTests {
 
     @Test(arguments: rows) func `a malformed response fails the load, and the connection is not used again`(row: Row) async throws {
         let isBad = "/bad"
-        try await withScenario(reply: { $0.path == isBad ? ScriptedReply(row.effects) : .ok("good") }) { server, session in
+        try await withScenario(reply: { $0.path == isBad ? ScriptedReply(row.effects) : .ok("good") }) { (server, session) async throws in
             let error = await expectFailure(row.codes[0], row.codes[row.codes.count - 1], in: row.name) {
                 try await session.data(from: server.url(isBad))
             }
@@ -104,7 +104,7 @@ struct HostileResponseTests {
         ("HTTP/1.1 200 OK\r\nName:\r\nContent-Length: 2\r\n\r\nok", ""),
     ])
     func `A20 what can be understood is`(text: String, value: String) async throws {
-        try await withScenario(reply: { _ in .raw(text) }) { server, session in
+        try await withScenario(reply: { _ in .raw(text) }) { (server, session) async throws in
             let (body, response) = try await session.text(URLRequest(server.url()))
             #expect(body == "ok")
             #expect(response.statusCode == 200)
@@ -116,7 +116,7 @@ struct HostileResponseTests {
     @Test func `A20 a Latin-1 value is preserved`() async throws {
         let bytes = Array("HTTP/1.1 200 Caf".utf8) + [0xE9] + Array("\r\nName: na".utf8) + [0xEF]
             + Array("ve\r\nContent-Length: 2\r\n\r\nok".utf8)
-        try await withScenario(reply: { _ in [.write(bytes)] }) { server, session in
+        try await withScenario(reply: { _ in [.write(bytes)] }) { (server, session) async throws in
             let (body, response) = try await session.text(URLRequest(server.url()))
             #expect(body == "ok")
             #expect(response.value(forHTTPHeaderField: "name") == "na\u{EF}ve")
@@ -127,7 +127,7 @@ struct HostileResponseTests {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, reply: { _ in [.write(head + "Content-Length: 10\r\n\r\n12345"), .gate("read"), .close] }
-        ) { server, session in
+        ) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
             task.resume()
             try await recorder.wait(for: task) { $0.body.count == 5 }
@@ -141,7 +141,7 @@ struct HostileResponseTests {
 
     @Test func `A9 with both framings the chunks win and the connection is closed after`() async throws {
         let both = head + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
-        try await withScenario(reply: { $0.order == 0 ? .raw(both) : .ok("2") }) { server, session in
+        try await withScenario(reply: { $0.order == 0 ? .raw(both) : .ok("2") }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "hello")
             #expect(try await session.text(server.url()) == "2")
             #expect(server.connectionCount == 2)
@@ -151,7 +151,7 @@ struct HostileResponseTests {
     @Test func `A16 a second response that nobody asked for is never delivered`() async throws {
         try await withScenario(
             reply: { $0.order == 0 ? .raw(head + "Content-Length: 3\r\n\r\none" + head + "Content-Length: 4\r\n\r\nevil") : .ok("two") }
-        ) { server, session in
+        ) { (server, session) async throws in
             #expect(try await session.text(server.url("/1")) == "one")
             #expect(try await session.text(server.url("/2")) == "two")
             #expect(try await session.text(server.url("/3")) == "two")
@@ -165,7 +165,7 @@ struct HostileResponseTests {
         ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"),
     ])
     func `A17 a body where none may be is dropped with its connection`(method: String, text: String) async throws {
-        try await withScenario(reply: { $0.order == 0 ? .raw(text) : .ok("next") }) { server, session in
+        try await withScenario(reply: { $0.order == 0 ? .raw(text) : .ok("next") }) { (server, session) async throws in
             #expect(try await session.text(URLRequest(server.url(), method: method)).text.isEmpty)
             #expect(try await session.text(server.url()) == "next")
             try await server.waitForClose(0)
@@ -174,7 +174,7 @@ struct HostileResponseTests {
     }
 
     @Test func `A22 a GET on a connection that the server drops is sent again once`() async throws {
-        try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok("\($0.connection)") }) { server, session in
+        try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok("\($0.connection)") }) { (server, session) async throws in
             #expect(try await session.text(server.url("/1")) == "0")
             #expect(try await session.text(server.url("/2")) == "1")
             #expect(server.requests.map(\.path) == ["/1", "/2", "/2"])
@@ -182,7 +182,7 @@ struct HostileResponseTests {
     }
 
     @Test func `A22 a GET is not sent for ever`() async throws {
-        try await withScenario(reply: { $0.order == 0 ? .ok() : [.close] }) { server, session in
+        try await withScenario(reply: { $0.order == 0 ? .ok() : [.close] }) { (server, session) async throws in
             _ = try await session.data(from: server.url())
             await expectFailure(.networkConnectionLost) { try await session.data(from: server.url()) }
             #expect(server.requests.count <= 3)
@@ -190,7 +190,7 @@ struct HostileResponseTests {
     }
 
     @Test func `A22 a POST on a connection that the server drops is not sent again`() async throws {
-        try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok() }) { server, session in
+        try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok() }) { (server, session) async throws in
             _ = try await session.data(from: server.url("/1"))
             let post = URLRequest(server.url("/2"), method: "POST", body: Data("x".utf8))
             await expectFailure(.networkConnectionLost) { try await session.data(for: post) }
@@ -200,7 +200,7 @@ struct HostileResponseTests {
 
     @Test func `A23 a response byte by byte is a response`() async throws {
         let text = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + head + "X: y\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: v\r\n\r\n"
-        try await withScenario(reply: { _ in [.writeSlowly(text)] }) { server, session in
+        try await withScenario(reply: { _ in [.writeSlowly(text)] }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "abc")
             #expect(try await session.text(server.url()) == "abc")
             #expect(server.connectionCount == 1)

@@ -21,7 +21,7 @@ struct HostileStreamTests {
         let hundred = Array(String(repeating: "HTTP/1.1 100 Continue\r\n\r\n", count: 100).utf8)
         try await withScenario(
             reply: { _ in [.repeat(hundred, count: 1000), .write(head + "Content-Length: 2\r\n\r\nok")] }
-        ) { server, session in
+        ) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
             do {
                 #expect(try await session.text(server.url()) == "ok")
@@ -35,7 +35,7 @@ struct HostileStreamTests {
     @Test func `A13 interim responses without end do not keep a load beyond its deadline`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForResource = 1 }, reply: { _ in [.endlessly("HTTP/1.1 102 Processing\r\n\r\n")] }
-        ) { server, session in
+        ) { (server, session) async throws in
             await expectFailure(.timedOut, .badServerResponse, .dataLengthExceedsMaximum) {
                 try await session.data(from: server.url())
             }
@@ -47,7 +47,7 @@ struct HostileStreamTests {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 0.3 },
             reply: { _ in [.write(head + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nT: v\r\n"), .stall] }
-        ) { server, session in
+        ) { (server, session) async throws in
             await expectFailure(.timedOut) { try await session.data(from: server.url()) }
             try await server.waitForClose(0)
         }
@@ -58,7 +58,7 @@ struct HostileStreamTests {
             reply: { _ in
                 [.write(head + "Transfer-Encoding: chunked\r\n\r\n0\r\n"), .endlessly(String(repeating: "Trailer-Field: value\r\n", count: 50))]
             }
-        ) { server, session in
+        ) { (server, session) async throws in
             await expectFailure(.timedOut, .badServerResponse, .dataLengthExceedsMaximum, .cannotParseResponse) {
                 try await session.data(from: server.url())
             }
@@ -70,7 +70,7 @@ struct HostileStreamTests {
         let chunk = Array(("1;" + String(repeating: "e", count: 4096) + "\r\nx\r\n").utf8)
         try await withScenario(
             reply: { _ in [.write(head + "Transfer-Encoding: chunked\r\n\r\n"), .repeat(chunk, count: 2000), .write("0\r\n\r\n")] }
-        ) { server, session in
+        ) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
             do {
                 #expect(try await session.text(server.url()).count == 2000)
@@ -86,7 +86,7 @@ struct HostileStreamTests {
             reply: { _ in
                 [.write(head + "Transfer-Encoding: chunked\r\n\r\n1;"), .repeat([UInt8](repeating: 101, count: 16_384), count: .max)]
             }
-        ) { server, session in
+        ) { (server, session) async throws in
             await expectFailure(.cannotParseResponse, .badServerResponse, .dataLengthExceedsMaximum) {
                 try await session.data(from: server.url())
             }
@@ -103,7 +103,7 @@ struct HostileStreamTests {
     func `A24 a stall times out`(effects: [SocketEffect]) async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 0.2 }, reply: { _ in ScriptedReply(effects) }
-        ) { server, session in
+        ) { (server, session) async throws in
             await expectFailure(.timedOut) { try await session.data(from: server.url()) }
             try await server.waitForClose(0)
         }
@@ -114,7 +114,7 @@ struct HostileStreamTests {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 1.2 },
             reply: { _ in ScriptedReply([.write(head + "Content-Length: 8\r\n\r\n")] + drip) }
-        ) { server, session in
+        ) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "xxxxxxxx")
         }
     }
@@ -124,15 +124,15 @@ struct HostileStreamTests {
         try await withScenario(
             configure: { $0.timeoutIntervalForResource = 0.3 },
             reply: { _ in ScriptedReply([.write(head + "Content-Length: 500\r\n\r\n")] + drip) }
-        ) { server, session in
+        ) { (server, session) async throws in
             await expectFailure(.timedOut) { try await session.data(from: server.url()) }
             try await server.waitForClose(0)
         }
     }
 
     @Test func `one hostile server does not harm the loads from another`() async throws {
-        try await withScriptedServer(reply: { .ok($0.path) }) { good in
-            try await withScenario(reply: { _ in [.write(head), .endlessly("X: y\r\n")] }) { bad, session in
+        try await withScriptedServer(reply: { .ok($0.path) }) { (good) async throws in
+            try await withScenario(reply: { _ in [.write(head), .endlessly("X: y\r\n")] }) { (bad, session) async throws in
                 let (badURL, goodURL) = (bad.url(), good)
                 async let failure: URLError? = expectFailure(.dataLengthExceedsMaximum, .badServerResponse) {
                     try await session.data(from: badURL)

@@ -50,7 +50,7 @@ struct RedirectTests {
                 if request.method == "HEAD" || row.status == 304 { return .raw(ScriptedReply.head(row.status, [("Location", "/b")])) }
                 return .redirect(row.status, to: "/b")
             }
-        ) { server, session in
+        ) { (server, session) async throws in
             let request = URLRequest(
                 server.url("/a"), method: row.method, headers: sendsBody ? ["Content-Type": "text/x-test"] : [:],
                 body: sendsBody ? Data("payload".utf8) : nil
@@ -74,7 +74,7 @@ struct RedirectTests {
     func `a Location is resolved against the URL at hand`(location: String, target: String?) async throws {
         try await withScenario(
             reply: { $0.order == 0 ? .redirect(302, to: location) : .ok("end") }
-        ) { server, session in
+        ) { (server, session) async throws in
             #expect(try await session.text(server.url("/dir/a?x=1")) == "end")
             let found = try await server.request(1).target
             if let target { #expect(found == target) }
@@ -92,14 +92,14 @@ struct RedirectTests {
                 default: .ok("end")
                 }
             }
-        ) { server, session in
+        ) { (server, session) async throws in
             #expect(try await session.text(server.url("/0")) == "end")
             #expect(server.requests.map(\.target) == ["/0", "/1", "/"])
         }
     }
 
     @Test func `a redirect without Location is the response`() async throws {
-        try await withScenario(reply: { _ in .status(302, body: "where?") }) { server, session in
+        try await withScenario(reply: { _ in .status(302, body: "where?") }) { (server, session) async throws in
             let (text, response) = try await session.text(URLRequest(server.url()))
             #expect(text == "where?")
             #expect(response.statusCode == 302)
@@ -109,7 +109,7 @@ struct RedirectTests {
     @Test func `sixteen redirects are followed`() async throws {
         try await withScenario(
             reply: { $0.order < 16 ? .redirect(302, to: "/\($0.order + 1)") : .ok("end") }
-        ) { server, session in
+        ) { (server, session) async throws in
             #expect(try await session.text(server.url("/0")) == "end")
             #expect(server.connectionCount == 1)
         }
@@ -119,7 +119,7 @@ struct RedirectTests {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, reply: { $0.order == 0 ? .redirect(302, to: "/b") : .ok("end") }
-        ) { server, session in
+        ) { (server, session) async throws in
             let task = session.dataTask(with: server.url("/a"))
             task.resume()
             let record = try await recorder.completion(of: task)
@@ -138,7 +138,7 @@ struct RedirectTests {
         let recorder = EventRecorder(answers)
         try await withScenario(
             delegate: recorder, reply: { _ in .redirect(302, to: "/b", body: "the old place") }
-        ) { server, session in
+        ) { (server, session) async throws in
             let task = session.dataTask(with: server.url("/a"))
             task.resume()
             let record = try await recorder.completion(of: task)
@@ -161,7 +161,7 @@ struct RedirectTests {
         let recorder = EventRecorder(answers)
         try await withScenario(
             delegate: recorder, reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }
-        ) { server, session in
+        ) { (server, session) async throws in
             let task = session.dataTask(with: server.url("/a"))
             task.resume()
             try await recorder.completion(of: task)
@@ -174,7 +174,7 @@ struct RedirectTests {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }
-        ) { server, session in
+        ) { (server, session) async throws in
             let done = Delivered<Data?>()
             let task = session.dataTask(with: server.url("/a")) { data, _, _ in done(data) }
             task.resume()
@@ -196,7 +196,7 @@ struct RedirectTests {
         let recorder = EventRecorder(answers)
         try await withScenario(
             delegate: recorder, configure: { $0.timeoutIntervalForRequest = 0.3 }, reply: { _ in .redirect(302, to: "/b") }
-        ) { server, session in
+        ) { (server, session) async throws in
             let task = session.dataTask(with: server.url("/a"))
             task.resume()
             let record = try await recorder.completion(of: task)
@@ -209,7 +209,7 @@ struct RedirectTests {
     @Test func `headers of the first request go along within an origin`() async throws {
         try await withScenario(
             reply: { $0.order == 0 ? .redirect(302, to: "/b") : .ok() }
-        ) { server, session in
+        ) { (server, session) async throws in
             _ = try await session.data(for: URLRequest(server.url("/a"), headers: ["X-Mine": "1", "Accept": "text/x"]))
             #expect(server.requests[1].header("X-Mine") == "1")
             #expect(server.requests[1].header("Accept") == "text/x")

@@ -39,7 +39,7 @@ func withScenario(
 ) async throws {
     try await withScriptedServer(
         identity: identity, sendBuffer: sendBuffer, greeting: greeting, early: early, reply: reply
-    ) { server in
+    ) { (server) async throws in
         try await withSession(delegate: delegate, configure) { session in try await test(server, session) }
     }
 }

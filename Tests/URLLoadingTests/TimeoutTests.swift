@@ -18,7 +18,7 @@ private let head = "HTTP/1.1 200 OK\r\n"
 @Suite(.timeLimit(.minutes(1)))
 struct TimeoutTests {
     @Test func `the request's own timeout wins over a longer one of the configuration`() async throws {
-        try await withScenario(reply: { _ in [.stall] }) { server, session in
+        try await withScenario(reply: { _ in [.stall] }) { (server, session) async throws in
             var request = URLRequest(url: server.url())
             request.timeoutInterval = 0.2
             let error = await expectFailure(.timedOut) { try await session.data(for: request) }
@@ -29,7 +29,7 @@ struct TimeoutTests {
     @Test func `the request's own timeout wins over a shorter one, also when it is 60`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 0.2 }, reply: { _ in ScriptedReply([.pause(milliseconds: 600)] + ScriptedReply.ok("late").effects) }
-        ) { server, session in
+        ) { (server, session) async throws in
             var request = URLRequest(url: server.url())
             request.timeoutInterval = 60
             #expect(try await session.text(request).text == "late")
@@ -37,7 +37,7 @@ struct TimeoutTests {
     }
 
     @Test func `the request's own timeout is inherited by a redirect`() async throws {
-        try await withScenario(reply: { $0.order == 0 ? .redirect(302, to: "/b") : [.stall] }) { server, session in
+        try await withScenario(reply: { $0.order == 0 ? .redirect(302, to: "/b") : [.stall] }) { (server, session) async throws in
             var request = URLRequest(url: server.url())
             request.timeoutInterval = 0.2
             await expectFailure(.timedOut) { try await session.data(for: request) }
@@ -48,7 +48,7 @@ struct TimeoutTests {
     @Test func `a server that does not take the body times the upload out`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 0.3 }, early: { _ in [.stopReading, .stall] }, reply: { _ in [] }
-        ) { server, session in
+        ) { (server, session) async throws in
             await expectFailure(.timedOut) {
                 try await session.upload(for: URLRequest(server.url(), method: "POST"), from: Data(count: 32 << 20))
             }
@@ -58,7 +58,7 @@ struct TimeoutTests {
     @Test func `a server that says nothing in the TLS handshake times the load out`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 0.3 }, greeting: { _ in [.stall] }, reply: { _ in [] }
-        ) { server, session in
+        ) { (server, session) async throws in
             let url = try #require(URL(string: "https://127.0.0.1:\(server.port)/"))
             await expectFailure(.timedOut) { try await session.data(from: url) }
         }
@@ -69,7 +69,7 @@ struct TimeoutTests {
         try await withScenario(
             delegate: recorder, configure: { $0.timeoutIntervalForRequest = 0.3 },
             reply: { _ in [.gate("suspended"), .pause(milliseconds: 800), .reach("late"), .write(head + "Content-Length: 2\r\n\r\nok")] }
-        ) { server, session in
+        ) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
             task.resume()
             try await server.reached("suspended")
@@ -90,7 +90,7 @@ struct TimeoutTests {
         try await withScenario(
             delegate: recorder, configure: { $0.timeoutIntervalForResource = 0.25 },
             reply: { _ in ScriptedReply([.write(head + "\r\n")] + drip) }
-        ) { server, session in
+        ) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
             task.resume()
             let record = try await recorder.completion(of: task)
@@ -108,7 +108,7 @@ struct TimeoutTests {
                 configuration.timeoutIntervalForResource = 0.4
             },
             reply: { _ in [.stall] }
-        ) { server, session in
+        ) { (server, session) async throws in
             let url = server.url()
             async let first: URLError? = expectFailure(.timedOut) { try await session.data(from: url) }
             async let second: URLError? = expectFailure(.timedOut) { try await session.data(from: url) }
@@ -118,7 +118,7 @@ struct TimeoutTests {
     }
 
     @Test func `a finished load leaves no timer behind`() async throws {
-        try await withScenario(configure: { $0.timeoutIntervalForRequest = 0.2 }, reply: { $0.order == 0 ? .ok("1") : ScriptedReply([.pause(milliseconds: 100)] + ScriptedReply.ok("2").effects) }) { server, session in
+        try await withScenario(configure: { $0.timeoutIntervalForRequest = 0.2 }, reply: { $0.order == 0 ? .ok("1") : ScriptedReply([.pause(milliseconds: 100)] + ScriptedReply.ok("2").effects) }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "1")
             #expect(try await session.text(server.url()) == "2")
             #expect(try await session.text(server.url()) == "2")

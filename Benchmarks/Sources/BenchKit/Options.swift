@@ -10,19 +10,20 @@
 import Glibc
 
 /// What the driver asked this process to do: `CASE URL [key=value ...]`.
-public struct Options: Sendable {
-    public var name = ""
-    public var url = ""
-    public var count = 10_000
-    public var warmUp = 0
-    public var inFlight = 64
-    public var connections = 64
-    public var size = 0
-    public var file = ""
+package struct Options: Sendable {
+    package var name = ""
+    package var url = ""
+    package var count = 10_000
+    package var warmUp = 0
+    package var inFlight = 64
+    package var connections = 64
+    package var size = 0
+    package var file = ""
 
-    public init(_ arguments: [String]) throws {
+    package init(_ arguments: [String]) throws {
         guard arguments.count >= 3 else {
-            throw BenchFailure("usage: \(arguments.first ?? "bench") CASE URL [count= warmup= inflight= connections= size= file=]")
+            throw BenchFailure(
+                "usage: \(arguments.first ?? "bench") CASE URL [count= warmup= inflight= connections= size= file=]")
         }
         name = arguments[1]
         url = arguments[2]
@@ -42,6 +43,6 @@ public struct Options: Sendable {
     }
 }
 
-public func environment(_ name: String) -> String? {
+package func environment(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }
 }

@@ -7,8 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// One HTTP client, as the benchmarks use it. What a client cannot do throws `Unsupported`.
-public protocol Peer: Sendable {
+/// One HTTP client, as the benchmarks use it.
+///
+/// What a client cannot do throws `Unsupported`.
+package protocol Peer: Sendable {
     /// Loads the whole body into memory, as the client's async call does, and returns its length.
     func get(_ url: String) async throws -> Int
     /// Loads the body into a file, in the client's own way.
@@ -20,11 +22,11 @@ public protocol Peer: Sendable {
     func upload(_ path: String, to url: String) async throws
 }
 
-public struct Unsupported: Error {
-    public init() {}
+package struct Unsupported: Error {
+    package init() {}
 }
 
-public struct BenchFailure: Error {
-    public let message: String
-    public init(_ message: String) { self.message = message }
+package struct BenchFailure: Error {
+    package let message: String
+    package init(_ message: String) { self.message = message }
 }

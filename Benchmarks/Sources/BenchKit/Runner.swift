@@ -11,7 +11,7 @@ import Glibc
 import Synchronization
 
 /// Runs the case named on the command line with a peer and prints one line of JSON.
-public func runBenchmark<P: Peer>(_ make: @Sendable (Options) throws -> P) async {
+package func runBenchmark<P: Peer>(_ make: @Sendable (Options) throws -> P) async {
     do {
         Usage.raiseDescriptorLimit()
         let options = try Options(CommandLine.arguments)

@@ -10,9 +10,9 @@
 import Glibc
 
 /// What this process has used so far.
-public enum Usage {
+package enum Usage {
     /// User and system time of all threads, in seconds.
-    public static var cpu: Double {
+    package static var cpu: Double {
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
         func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
@@ -20,15 +20,15 @@ public enum Usage {
     }
 
     /// Seconds of the monotonic clock.
-    public static var now: Double {
+    package static var now: Double {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
     /// Resident memory in KiB, now (`VmRSS`) or at its highest (`VmHWM`).
-    public static var resident: Int { status("VmRSS:") }
-    public static var peakResident: Int { status("VmHWM:") }
+    package static var resident: Int { status("VmRSS:") }
+    package static var peakResident: Int { status("VmHWM:") }
 
     private static func status(_ key: String) -> Int {
         guard let file = fopen("/proc/self/status", "r") else { return 0 }
@@ -42,7 +42,7 @@ public enum Usage {
     }
 
     /// Lets the process open as many sockets as it may.
-    public static func raiseDescriptorLimit() {
+    package static func raiseDescriptorLimit() {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         limit.rlim_cur = limit.rlim_max

@@ -73,7 +73,11 @@ private final class ByteCounter: NSObject, URLSessionDataDelegate, Sendable {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        if let error { continuation.resume(throwing: error) } else { continuation.resume(returning: total.load(ordering: .relaxed)) }
+        if let error {
+            continuation.resume(throwing: error)
+        } else {
+            continuation.resume(returning: total.load(ordering: .relaxed))
+        }
     }
 }
 

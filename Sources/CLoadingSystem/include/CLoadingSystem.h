@@ -70,8 +70,8 @@ int cls_set_low_water(int socket_fd, int count);
 
 int cls_event(void);
 int cls_event_signal(int event_fd);
-// Waits for the socket (skipped when negative) or the event, which it clears: bit 0 the socket is readable or over, bit 1 the event
-// was signalled, 0 the time is over.
+// Waits for the socket (skipped when negative) or the event, which it clears: bit 0 the socket is readable or over, bit 1 the
+// event was signalled, 0 the time is over.
 int cls_wait(int socket_fd, int event_fd, int milliseconds);
 
 #endif

@@ -9,7 +9,8 @@
 
 import HTTPWire
 
-/// Reads `WWW-Authenticate` and `Proxy-Authenticate`: the ways in which a server lets a client say who it is (RFC 9110, section 11.3).
+/// Reads `WWW-Authenticate` and `Proxy-Authenticate`: the ways in which a server lets a client say who it is (RFC 9110, section
+/// 11.3).
 package enum AuthenticateHeader {
     package struct Parameter: Hashable, Sendable {
         /// In lower case.
@@ -45,7 +46,9 @@ package enum AuthenticateHeader {
         package func isScheme(_ name: String) -> Bool { scheme.lowercased() == name.lowercased() }
     }
 
-    /// Every challenge of the given field lines, in order. What is no challenge is passed over, up to the next comma.
+    /// Every challenge of the given field lines, in order.
+    ///
+    /// What is no challenge is passed over, up to the next comma.
     package static func challenges(in lines: [String]) -> [Challenge] {
         lines.flatMap { line in
             var reader = ChallengeReader(Array(line.utf8)[...])

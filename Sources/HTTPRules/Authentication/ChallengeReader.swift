@@ -9,7 +9,9 @@
 
 import HTTPWire
 
-/// Takes one field line apart for ``AuthenticateHeader``. Commas separate challenges and parameters alike, so it has to look ahead.
+/// Takes one field line apart for ``AuthenticateHeader``.
+///
+/// Commas separate challenges and parameters alike, so it has to look ahead.
 struct ChallengeReader {
     private var rest: ArraySlice<UInt8>
 
@@ -28,7 +30,9 @@ struct ChallengeReader {
     }
 
     private mutating func takeChallenge() -> AuthenticateHeader.Challenge? {
-        guard let scheme = takeToken(), rest.first.map({ ASCII.isWhitespace($0) || $0 == UInt8(ascii: ",") }) ?? true else { return nil }
+        guard let scheme = takeToken(), rest.first.map({ ASCII.isWhitespace($0) || $0 == UInt8(ascii: ",") }) ?? true else {
+            return nil
+        }
         skipSpaces()
         if let token68 = takeToken68() { return .init(scheme: scheme, token68: token68) }
         return .init(scheme: scheme, parameters: takeParameters())

@@ -64,8 +64,8 @@ package struct LocationReference: Sendable, Hashable {
     /// The URL that is meant, or nil where there is none.
     ///
     /// A fragment is inherited where the reference has none (RFC 9110, section 10.2.2). Bytes that may not stand in a URL are
-    /// percent-encoded, except in the authority: there `URL` knows about international names, and what is left is refused, because
-    /// browsers take a backslash for a slash and find another host.
+    /// percent-encoded, except in the authority: there `URL` knows about international names, and what is left is refused,
+    /// because browsers take a backslash for a slash and find another host.
     package func resolved(against base: URL) -> URL? {
         guard !(authority ?? []).contains(where: { $0 <= 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else { return nil }
         let base = LocationReference(bytes: Array(base.absoluteString.utf8)[...])

@@ -21,8 +21,10 @@ package import HTTPWire
 /// | 303 | followed; always GET, even after HEAD (differs from RFC 9110, section 15.4.4, which lets HEAD stay HEAD) |
 /// | 305, 306, 307, 308 | followed; method and body stay |
 package enum RedirectPolicy {
-    /// How many redirects are followed before the load fails. Apple documents 16 ("currently") and was measured to follow 20 (macOS 11),
-    /// as many as Chrome and Firefox do; the higher number breaks no program that worked with the lower.
+    /// How many redirects are followed before the load fails.
+    ///
+    /// Apple documents 16 ("currently") and was measured to follow 20 (macOS 11), as many as Chrome and Firefox do; the higher
+    /// number breaks no program that worked with the lower.
     package static let limit = 20
 
     /// The request a redirect asks for; the app may change or refuse it.
@@ -62,11 +64,15 @@ package enum RedirectPolicy {
         case fail(Reason)
     }
 
+    /// Decides on one response.
+    ///
     /// - Parameters:
+    ///   - status: The status of the response.
     ///   - location: The value of the response's `Location`.
     ///   - method: The method of the request that was answered.
     ///   - url: The URL of the request that was answered.
     ///   - redirectsSoFar: How many redirects this load has followed.
+    /// - Returns: What comes next.
     package static func decide(
         status: Int,
         location: String?,
@@ -107,8 +113,8 @@ package enum RedirectPolicy {
 
     /// The fields of the request before, without those that may not reach the next (RFC 9110, section 15.4).
     ///
-    /// Hand in what the request before was given, not what the app first set: a field dropped on the way from A to B stays dropped when
-    /// B leads back to A.
+    /// Hand in what the request before was given, not what the app first set: a field dropped on the way from A to B stays
+    /// dropped when B leads back to A.
     package static func strippedHeaders(_ headers: HeaderBlock, proposal: Proposal) -> HeaderBlock {
         var kept = headers
         // It was meant for the proxy of that request, never for an origin.

@@ -13,7 +13,9 @@ import HTTPWire
 ///
 /// What comes out is the server's wish, not a name to write to: see ``SuggestedFilename``.
 package enum ContentDisposition {
-    /// The name, or nil where the field gives none. `filename*` is preferred to `filename` wherever it stands (RFC 6266, section 4.3).
+    /// The name, or nil where the field gives none.
+    ///
+    /// `filename*` is preferred to `filename` wherever it stands (RFC 6266, section 4.3).
     package static func filename(_ header: String) -> String? {
         let bytes = Array(header.utf8)[...]
         let end = bytes.firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
@@ -26,8 +28,9 @@ package enum ContentDisposition {
         return continued(parameters)
     }
 
-    /// `charset'language'%XX…` (RFC 8187, section 3.2). Nil where it is malformed or of a charset other than UTF-8 and ISO 8859-1:
-    /// "recipients should ignore the parameter".
+    /// `charset'language'%XX…` (RFC 8187, section 3.2).
+    ///
+    /// Nil where it is malformed or of a charset other than UTF-8 and ISO 8859-1: "recipients should ignore the parameter".
     private static func decoded(_ value: String) -> String? {
         let parts = value.utf8.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let octets = PercentEncoding.strictBytes(parts[2]) else { return nil }
@@ -43,7 +46,9 @@ package enum ContentDisposition {
         }
     }
 
-    /// `filename*0`, `filename*1*` and so on, put together (RFC 2231, sections 3 and 4.1). HTTP does without them; mail gateways do not.
+    /// `filename*0`, `filename*1*` and so on, put together (RFC 2231, sections 3 and 4.1).
+    ///
+    /// HTTP does without them; mail gateways do not.
     private static func continued(_ parameters: FieldParameters) -> String? {
         var octets: [UInt8] = []
         var charset: String?

@@ -17,6 +17,7 @@ package enum DefaultHeaders {
     ///   - processName: Names the program in `User-Agent`.
     ///   - version: The program's, where it is known.
     ///   - languages: The user's, the dearest first, as `en-US`.
+    /// - Returns: Names and values.
     package static func fields(processName: String, version: String?, languages: [String]) -> [(name: String, value: String)] {
         var fields = [
             (name: "Accept", value: "*/*"),
@@ -29,6 +30,7 @@ package enum DefaultHeaders {
     }
 
     /// `<process name>/<version> URLLoading/1 (Linux)`, in the shape of Apple's `<bundle name>/<version> CFNetwork/… Darwin/…`.
+    ///
     /// Characters that may not stand in a product (RFC 9110, section 10.1.5) are percent-encoded, as Apple's are.
     package static func userAgent(processName: String, version: String?) -> String {
         "\(product(processName, "unknown"))/\(product(version ?? "", "1")) URLLoading/1 (Linux)"
@@ -43,8 +45,10 @@ package enum DefaultHeaders {
         return String(decoding: encoded, as: UTF8.self)
     }
 
-    /// `en-US,en;q=0.9,de;q=0.8`: each language a tenth less dear than the one before, as Apple writes it; ten at most, because there are
-    /// no more tenths (RFC 9110, section 12.5.4). Nil where no language is known.
+    /// `en-US,en;q=0.9,de;q=0.8`: each language a tenth less dear than the one before, as Apple writes it; ten at most, because
+    /// there are no more tenths (RFC 9110, section 12.5.4).
+    ///
+    /// Nil where no language is known.
     package static func acceptLanguage(_ languages: [String]) -> String? {
         var ranges: [String] = []
         for language in languages where ranges.count < 10 {
@@ -58,7 +62,8 @@ package enum DefaultHeaders {
     /// `language-range` of RFC 4647, section 2.1, without the asterisk.
     private static func isRange(_ text: String) -> Bool {
         text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false).allSatisfy { subtag in
-            (1...8).contains(subtag.count) && subtag.allSatisfy { ASCII.isTokenCharacter($0) && $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "z") }
+            (1...8).contains(subtag.count)
+                && subtag.allSatisfy { ASCII.isTokenCharacter($0) && $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "z") }
         }
     }
 }

@@ -9,8 +9,8 @@
 
 import HTTPWire
 
-/// Reads the `; name=value` that follow a media type or a disposition (RFC 9110, section 5.6.6), forgiving what servers get wrong:
-/// spaces around the equals sign, unquoted values that are no tokens, a missing last quote, empty parameters.
+/// Reads the `; name=value` that follow a media type or a disposition (RFC 9110, section 5.6.6), forgiving what servers get
+/// wrong: spaces around the equals sign, unquoted values that are no tokens, a missing last quote, empty parameters.
 struct FieldParameters {
     /// In order; names in lower case, values unquoted.
     private(set) var parameters: [(name: String, value: String)] = []
@@ -25,11 +25,14 @@ struct FieldParameters {
             rest = rest[(end + 1)...]
             let value = Self.takeValue(&rest)
             guard !name.isEmpty, name.allSatisfy(ASCII.isTokenCharacter) else { continue }
-            parameters.append((String(decoding: name.map(ASCII.lowercased), as: UTF8.self), String(decoding: value, as: UTF8.self)))
+            parameters.append(
+                (String(decoding: name.map(ASCII.lowercased), as: UTF8.self), String(decoding: value, as: UTF8.self)))
         }
     }
 
-    /// The value of a parameter. The first of several counts, as in browsers; RFC 6266, section 4.1, calls such a field invalid.
+    /// The value of a parameter.
+    ///
+    /// The first of several counts, as in browsers; RFC 6266, section 4.1, calls such a field invalid.
     func first(_ name: String) -> String? {
         parameters.first { $0.name == name }?.value
     }

@@ -19,11 +19,14 @@ package enum HTTPDate {
 
     /// Reads the three forms: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
     ///
-    /// Nil for what is none of them, by the order of its parts; which separators stand between them is not checked, nor is the day of the
-    /// week, because servers get both wrong and mean the same time.
+    /// Nil for what is none of them, by the order of its parts; which separators stand between them is not checked, nor is the
+    /// day of the week, because servers get both wrong and mean the same time.
     ///
-    /// - Parameter now: Decides the century of two digits: more than 50 years ahead is past. Without it, 70 and later are of the last
-    ///   century, as RFC 6265, section 5.1.1, has it.
+    /// - Parameters:
+    ///   - text: The value of the field.
+    ///   - now: Decides the century of two digits: more than 50 years ahead is past. Without it, 70 and later are of the last century,
+    ///     as RFC 6265, section 5.1.1, has it.
+    /// - Returns: The seconds since 1970.
     package static func parse(_ text: String, now: Double? = nil) -> Double? {
         let parts = text.utf8.split(whereSeparator: { $0 == 0x20 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "-") })
         let fields = parts.map { Array($0) }
@@ -39,7 +42,9 @@ package enum HTTPDate {
         return seconds(year, month, day, time)
     }
 
-    /// Writes `IMF-fixdate`, the only form that may be sent. Fractions are dropped; years outside 1 to 9999 are drawn to these bounds.
+    /// Writes `IMF-fixdate`, the only form that may be sent.
+    ///
+    /// Fractions are dropped; years outside 1 to 9999 are drawn to these bounds.
     package static func format(_ date: Double) -> String {
         let bounded = min(max(date.isNaN ? 0 : date, -62_135_596_800), 253_402_300_799)
         let total = Int(bounded.rounded(.down))

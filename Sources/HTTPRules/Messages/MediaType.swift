@@ -18,7 +18,9 @@ package struct MediaType: Hashable, Sendable {
     /// What separates the parts of a multipart body (RFC 2046, section 5.1.1).
     package let boundary: String?
 
-    /// Nil for a value without a type. Of several types in one line the first counts.
+    /// Nil for a value without a type.
+    ///
+    /// Of several types in one line the first counts.
     package init?(_ field: String) {
         let bytes = Array(field.utf8)[...]
         let end = bytes.firstIndex { $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: ",") } ?? bytes.endIndex
@@ -36,7 +38,9 @@ package struct MediaType: Hashable, Sendable {
         extensions[mimeType.lowercased()]
     }
 
-    /// The type of files with an extension, or nil for one that is not known. Of several types, the first in the alphabet.
+    /// The type of files with an extension, or nil for one that is not known.
+    ///
+    /// Of several types, the first in the alphabet.
     package static func mimeType(forPathExtension pathExtension: String) -> String? { types[pathExtension.lowercased()] }
 
     private static let types: [String: String] = {

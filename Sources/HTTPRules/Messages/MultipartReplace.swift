@@ -9,11 +9,11 @@
 
 package import HTTPWire
 
-/// Splits a `multipart/x-mixed-replace` body into its parts while it arrives (RFC 2046, section 5.1.1), for the servers that push one
-/// picture after the other through one response.
+/// Splits a `multipart/x-mixed-replace` body into its parts while it arrives (RFC 2046, section 5.1.1), for the servers that push
+/// one picture after the other through one response.
 ///
-/// Fed with bytes, cut anywhere. It holds back no more than what could be a delimiter, or one part's header section; it ends with the
-/// close delimiter, or when told that the body ended.
+/// Fed with bytes, cut anywhere. It holds back no more than what could be a delimiter, or one part's header section; it ends with
+/// the close delimiter, or when told that the body ended.
 package struct MultipartReplace: Sendable {
     package enum Event: Hashable, Sendable {
         case part(HeaderBlock)
@@ -70,7 +70,9 @@ package struct MultipartReplace: Sendable {
         return events
     }
 
-    /// To be told that the body ended. A part without its delimiter ends here, and keeps what it has.
+    /// To be told that the body ended.
+    ///
+    /// A part without its delimiter ends here, and keeps what it has.
     package mutating func finish() -> [Event] {
         defer {
             state = .epilogue
@@ -118,8 +120,9 @@ package struct MultipartReplace: Sendable {
         return true
     }
 
-    /// Cameras declare `boundary=--name` and then separate by `--name`, without the dashes that belong before it. False where more bytes
-    /// are needed to tell.
+    /// Cameras declare `boundary=--name` and then separate by `--name`, without the dashes that belong before it.
+    ///
+    /// False where more bytes are needed to tell.
     private mutating func adoptsBareDelimiter(at position: Int) -> Bool {
         let bare = delimiter.dropFirst(2)
         let rest = pending[position...]
@@ -226,7 +229,9 @@ package struct MultipartReplace: Sendable {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
             let name = line[..<colon]
             let value = ASCII.trimmed(line[(colon + 1)...])
-            guard !name.isEmpty, name.allSatisfy(ASCII.isTokenCharacter), !value.contains(0), !value.contains(0x0D) else { continue }
+            guard !name.isEmpty, name.allSatisfy(ASCII.isTokenCharacter), !value.contains(0), !value.contains(0x0D) else {
+                continue
+            }
             name.withUnsafeBytes { name in value.withUnsafeBytes { block.append(name: name, value: $0) } }
         }
         return block

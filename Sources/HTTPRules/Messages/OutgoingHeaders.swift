@@ -11,28 +11,35 @@ package import HTTPWire
 
 /// Composes the fields of a request: what the app set, what the session adds, and what only we may say.
 ///
-/// Made once for a session, because every request goes through it. Fields that frame the message or govern the connection are ours: were
-/// the app's own sent beside them, the server could read another message than we wrote (request smuggling).
+/// Made once for a session, because every request goes through it. Fields that frame the message or govern the connection are
+/// ours: were the app's own sent beside them, the server could read another message than we wrote (request smuggling).
 package struct OutgoingHeaders: Sendable {
     /// The session's fields, as they are appended.
     private let defaults: HeaderBlock
     private let names: [String]
 
-    /// - Parameter additional: `httpAdditionalHeaders`, then the standard fields of ``DefaultHeaders``. The first of a name counts.
+    /// Takes `httpAdditionalHeaders`, then the standard fields of ``DefaultHeaders``; the first of a name counts.
     package init(additional: [(name: String, value: String)]) {
         var defaults = HeaderBlock()
         for field in additional where !defaults.contains(field.name) {
-            guard ASCII.isToken(field.name), ASCII.isFieldValue(field.value), !Self.isReserved(Array(field.name.utf8)[...]) else { continue }
+            guard ASCII.isToken(field.name), ASCII.isFieldValue(field.value), !Self.isReserved(field.name) else {
+                continue
+            }
             defaults.append(field.name, field.value)
         }
         self.defaults = defaults
         names = defaults.fields.map(\.name)
     }
 
+    /// Composes the fields of one request.
+    ///
     /// - Parameters:
     ///   - headers: The app's fields. Reserved ones are left out, and those that `extra` names.
+    ///   - target: Where the request goes.
+    ///   - method: The method of the request.
     ///   - bodyLength: Nil without a body, -1 where its length is not known, so that it is sent in chunks.
     ///   - extra: The engine's fields for this one message, `Range`, `Cookie` or `Expect`. They win over all others.
+    /// - Returns: The fields as they go on the wire.
     package func compose(
         request headers: HeaderBlock,
         target: RequestTarget,
@@ -52,7 +59,14 @@ package struct OutgoingHeaders: Sendable {
         if headers.isEmpty, extra.isEmpty {
             block.append(contentsOf: defaults)
         } else {
-            for (index, name) in names.enumerated() where !block.contains(name) { block.append(name, defaults.value(at: index)) }
+            defaults.bytes.withUnsafeBytes { bytes in
+                for (line, name) in zip(defaults.lines, names) where !block.contains(name) {
+                    block.append(
+                        name: UnsafeRawBufferPointer(rebasing: bytes[line.name]),
+                        value: UnsafeRawBufferPointer(rebasing: bytes[line.value])
+                    )
+                }
+            }
         }
         appendFraming(bodyLength, method, to: &block)
         return block
@@ -62,16 +76,18 @@ package struct OutgoingHeaders: Sendable {
         guard !headers.isEmpty else { return }
         headers.bytes.withUnsafeBytes { bytes in
             for line in headers.lines {
-                let name = headers.bytes[line.name]
-                if Self.isReserved(name) || hidden.contains(where: { Self.equal(name, $0.0) }) { continue }
+                let name = UnsafeRawBufferPointer(rebasing: bytes[line.name])
                 // RFC 9110, section 10.1.1: no expectation without content.
-                if !hasBody, Self.equal(name, "Expect") { continue }
-                block.append(name: UnsafeRawBufferPointer(rebasing: bytes[line.name]), value: UnsafeRawBufferPointer(rebasing: bytes[line.value]))
+                if Self.isReserved(name) || !hasBody && Self.equal(name, "Expect") { continue }
+                if hidden.contains(where: { Self.equal(name, $0.0) }) { continue }
+                block.append(name: name, value: UnsafeRawBufferPointer(rebasing: bytes[line.value]))
             }
         }
     }
 
-    /// How the body is framed (RFC 9112, section 6). A request that could have a body says that it has none (RFC 9110, section 8.6).
+    /// How the body is framed (RFC 9112, section 6).
+    ///
+    /// A request that could have a body says that it has none (RFC 9110, section 8.6).
     private func appendFraming(_ bodyLength: Int64?, _ method: String, to block: inout HeaderBlock) {
         switch bodyLength ?? 0 {
         case 0:
@@ -88,9 +104,12 @@ package struct OutgoingHeaders: Sendable {
     }
 
     /// Whether a field is ours to set.
-    package static func isReserved(_ name: String) -> Bool { isReserved(Array(name.utf8)[...]) }
+    package static func isReserved(_ name: String) -> Bool {
+        var name = name
+        return name.withUTF8 { isReserved(UnsafeRawBufferPointer($0)) }
+    }
 
-    private static func isReserved(_ name: ArraySlice<UInt8>) -> Bool {
+    private static func isReserved(_ name: UnsafeRawBufferPointer) -> Bool {
         // By length first, because every field of every request is asked about.
         switch name.count {
         case 2: equal(name, "TE")
@@ -104,8 +123,7 @@ package struct OutgoingHeaders: Sendable {
         }
     }
 
-    private static func equal(_ name: ArraySlice<UInt8>, _ other: String) -> Bool {
-        let other = other.utf8
-        return name.count == other.count && zip(name, other).allSatisfy { ASCII.lowercased($0) == ASCII.lowercased($1) }
+    private static func equal(_ name: UnsafeRawBufferPointer, _ other: String) -> Bool {
+        name.count == other.utf8.count && zip(name, other.utf8).allSatisfy { ASCII.lowercased($0) == ASCII.lowercased($1) }
     }
 }

@@ -9,7 +9,9 @@
 
 /// Turns octets into `%XX` and back (RFC 3986, section 2.1).
 enum PercentEncoding {
-    /// The octets behind a text. A percent sign that begins no escape stands for itself.
+    /// The octets behind a text.
+    ///
+    /// A percent sign that begins no escape stands for itself.
     static func bytes(_ text: some Collection<UInt8>) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(text.count)

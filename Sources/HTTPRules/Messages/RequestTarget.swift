@@ -12,8 +12,8 @@ import HTTPWire
 
 /// Says what of a URL goes on the wire, and where to: read in one pass over its bytes, because every request needs it.
 ///
-/// What is refused here never reaches a socket, and what is accepted reaches it byte for byte: percent-encoded octets stay encoded,
-/// so that the URL the app sees and the request the server sees name the same host and the same path.
+/// What is refused here never reaches a socket, and what is accepted reaches it byte for byte: percent-encoded octets stay
+/// encoded, so that the URL the app sees and the request the server sees name the same host and the same path.
 package struct RequestTarget: Sendable, Hashable {
     /// Why a URL cannot be asked for over HTTP.
     package enum Malformed: Error, Hashable, Sendable {
@@ -32,7 +32,8 @@ package struct RequestTarget: Sendable, Hashable {
     package let origin: Origin
     /// Path and query in origin-form (RFC 9112, section 3.2.1): never empty, no fragment.
     package let path: String
-    /// The value of `Host` (RFC 9110, section 7.2): the default port is omitted, IPv6 stands in brackets, without its zone (RFC 6874).
+    /// The value of `Host` (RFC 9110, section 7.2): the default port is omitted, IPv6 stands in brackets, without its zone (RFC
+    /// 6874).
     package let hostHeader: String
     /// The user of the URL's userinfo, percent-decoded; nil where there is none.
     package let user: String?

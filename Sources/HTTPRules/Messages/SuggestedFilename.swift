@@ -11,13 +11,14 @@ package import FoundationEssentials
 
 /// Makes a name to save a response under, out of what the server and the URL say: Apple's `URLResponse.suggestedFilename`.
 ///
-/// Whatever comes in, one path component comes out: no slash, no backslash, no control or direction character, not `.` or `..`, not
-/// hidden, at most 255 bytes of UTF-8. Slashes become underscores, as Apple's do.
+/// Whatever comes in, one path component comes out: no slash, no backslash, no control or direction character, not `.` or `..`,
+/// not hidden, at most 255 bytes of UTF-8. Slashes become underscores, as Apple's do.
 package enum SuggestedFilename {
     private static let lengthLimit = 255
 
-    /// Tries the `Content-Disposition`, the URL's last path component and its host, in this order; else "unknown". A name without an
-    /// extension gets that of the media type.
+    /// Tries the `Content-Disposition`, the URL's last path component and its host, in this order; else "unknown".
+    ///
+    /// A name without an extension gets that of the media type.
     package static func make(contentDisposition: String?, url: URL?, mimeType: String?) -> String {
         let fileExtension = mimeType.flatMap(MediaType.fileExtension(for:))
         if let name = contentDisposition.flatMap(ContentDisposition.filename).flatMap(component) {

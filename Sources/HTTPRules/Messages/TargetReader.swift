@@ -48,7 +48,9 @@ struct TargetReader {
         return RequestTarget(origin: host.origin, path: path, hostHeader: host.field, user: user, password: password)
     }
 
-    /// Whether a byte may stand in a URL at all. Foundation lets none of the others through, text from elsewhere might.
+    /// Whether a byte may stand in a URL at all.
+    ///
+    /// Foundation lets none of the others through, text from elsewhere might.
     private static func isAllowed(_ byte: UInt8) -> Bool {
         byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\\")
     }
@@ -100,7 +102,9 @@ struct TargetReader {
         return (Origin(scheme: isSecure ? "https" : "http", host: host, port: port), field)
     }
 
-    /// The bytes of a name or an IPv4 address. Percent-encoding is refused: what it stands for is not what would be looked up.
+    /// The bytes of a name or an IPv4 address.
+    ///
+    /// Percent-encoding is refused: what it stands for is not what would be looked up.
     private func registeredName(_ range: Range<Int>) throws(Malformed) -> Range<Int> {
         var end = range.lowerBound
         while end < range.upperBound, bytes[end] != UInt8(ascii: ":") {
@@ -131,7 +135,8 @@ struct TargetReader {
         while index < inside.upperBound, bytes[index] != UInt8(ascii: "%") {
             switch bytes[index] {
             case UInt8(ascii: ":"): colons += 1
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"),
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
+                UInt8(ascii: "A")...UInt8(ascii: "F"),
                 UInt8(ascii: "."):
                 break
             default: throw .badHost

@@ -38,8 +38,9 @@ package struct ByteRange: Hashable, Sendable {
         case unsatisfied(total: Int64)
     }
 
-    /// Reads a `Content-Range`. Nil for another unit and for an invalid one, which "the recipient MUST NOT attempt to recombine"
-    /// (section 14.4).
+    /// Reads a `Content-Range`.
+    ///
+    /// Nil for another unit and for an invalid one, which "the recipient MUST NOT attempt to recombine" (section 14.4).
     package static func content(_ field: String) -> Content? {
         let bytes = ASCII.trimmed(Array(field.utf8)[...])
         guard let space = bytes.firstIndex(where: ASCII.isWhitespace),

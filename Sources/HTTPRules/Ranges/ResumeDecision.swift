@@ -9,8 +9,8 @@
 
 package import HTTPWire
 
-/// Decides what the answer to a resumed download means, so that bytes of two versions never end up in one file (RFC 9110, sections
-/// 13.1.5 and 15.3.7).
+/// Decides what the answer to a resumed download means, so that bytes of two versions never end up in one file (RFC 9110,
+/// sections 13.1.5 and 15.3.7).
 package enum ResumeDecision: Hashable, Sendable {
     /// The body continues the file at this offset; the file has so many bytes in all, where that is known.
     case append(offset: Int64, total: Int64?)
@@ -57,7 +57,9 @@ package enum ResumeDecision: Hashable, Sendable {
         return .alreadyComplete
     }
 
-    /// "Different validators: do not combine" (section 15.3.7.3). One must be there and agree; another that is there may not disagree.
+    /// "Different validators: do not combine" (section 15.3.7.3).
+    ///
+    /// One must be there and agree; another that is there may not disagree.
     private static func isSameVersion(_ headers: HeaderBlock, _ point: ResumePoint) -> Bool {
         var agrees = false
         if let old = point.entityTag, let new = headers.first("ETag") {
@@ -76,8 +78,8 @@ package enum ResumeDecision: Hashable, Sendable {
         headers.all("Content-Encoding").contains { !$0.isEmpty && $0.lowercased() != "identity" }
     }
 
-    /// Whether a download with this response can be resumed when it is interrupted: GET, all or the rest of a file, a strong validator,
-    /// no content coding, and no word against ranges.
+    /// Whether a download with this response can be resumed when it is interrupted: GET, all or the rest of a file, a strong
+    /// validator, no content coding, and no word against ranges.
     package static func mayResume(method: String, status: Int, headers: HeaderBlock) -> Bool {
         method == "GET" && (status == 200 || status == 206) && !isCoded(headers) && !headers.hasToken("none", in: "Accept-Ranges")
             && ResumePoint.strongValidator(
@@ -87,8 +89,9 @@ package enum ResumeDecision: Hashable, Sendable {
             ) != nil
     }
 
-    /// What to ask with; nothing where there is nothing to continue or no way to be sure that it is the same file. No content coding is
-    /// asked for, because its ranges would be those of the coded bytes.
+    /// What to ask with; nothing where there is nothing to continue or no way to be sure that it is the same file.
+    ///
+    /// No content coding is asked for, because its ranges would be those of the coded bytes.
     package static func requestFields(for point: ResumePoint) -> [(String, String)] {
         guard point.receivedByteCount > 0, let validator = point.strongValidator else { return [] }
         return [

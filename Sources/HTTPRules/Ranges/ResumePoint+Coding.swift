@@ -12,8 +12,9 @@ import HTTPWire
 
 /// Resume data: an XML property list with the keys Apple's has, followed by a comment with the checksum of all before it.
 ///
-/// The checksum is looked at before anything is parsed. It finds accidents; it proves nothing about who wrote the data, which is why
-/// every value is judged as well. The request's fields may hold credentials, as Apple's resume data does: keep it as you would those.
+/// The checksum is looked at before anything is parsed. It finds accidents; it proves nothing about who wrote the data, which is
+/// why every value is judged as well. The request's fields may hold credentials, as Apple's resume data does: keep it as you
+/// would those.
 extension ResumePoint {
     /// No honest resume data comes near it.
     package static let sizeLimit = 1 << 20
@@ -82,7 +83,9 @@ extension ResumePoint {
         return data.count <= Self.sizeLimit ? data : nil
     }
 
-    /// The point as resume data. Empty where it cannot be told, so that resuming fails rather than goes wrong.
+    /// The point as resume data.
+    ///
+    /// Empty where it cannot be told, so that resuming fails rather than goes wrong.
     package func encoded() -> Data {
         encodedIfPossible() ?? Data()
     }
@@ -92,7 +95,8 @@ extension ResumePoint {
         let content = try Self.content(of: data)
         guard content.version == Self.version else { throw .unknownVersion }
         let request = content.originalRequest
-        guard let url = URL(string: content.downloadURL), let originalURL = URL(string: request.url), request.fields.count % 2 == 0
+        guard let url = URL(string: content.downloadURL), let originalURL = URL(string: request.url),
+            request.fields.count % 2 == 0
         else { throw .badValue }
         var headers = HeaderBlock()
         for index in stride(from: 0, to: request.fields.count, by: 2) {

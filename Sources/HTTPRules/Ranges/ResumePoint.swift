@@ -12,8 +12,8 @@ package import HTTPWire
 
 /// Remembers how far a download came and what it was of, so that it can go on later, perhaps in another process.
 ///
-/// The temporary file is remembered by its name alone. Whoever resumes looks for that name in our own directory of temporary files and
-/// nowhere else, so that forged data cannot make us read or overwrite anything.
+/// The temporary file is remembered by its name alone. Whoever resumes looks for that name in our own directory of temporary
+/// files and nowhere else, so that forged data cannot make us read or overwrite anything.
 package struct ResumePoint: Hashable, Sendable {
     /// The data given to resume from is not of our making, or was damaged.
     package enum Malformed: Error, Hashable, Sendable {
@@ -68,8 +68,10 @@ package struct ResumePoint: Hashable, Sendable {
         self.temporaryFileName = temporaryFileName
     }
 
-    /// The validator that proves two responses to be of the same version (RFC 9110, section 13.1.5): a strong entity tag, or, where there
-    /// is no tag at all, a modification date at least a second before the server's clock (section 8.8.2.2). Nil where there is none.
+    /// The validator that proves two responses to be of the same version (RFC 9110, section 13.1.5): a strong entity tag, or,
+    /// where there is no tag at all, a modification date at least a second before the server's clock (section 8.8.2.2).
+    ///
+    /// Nil where there is none.
     package var strongValidator: String? {
         Self.strongValidator(entityTag: entityTag, lastModified: lastModified, serverDate: serverDate)
     }
@@ -79,7 +81,8 @@ package struct ResumePoint: Hashable, Sendable {
             guard let tag = EntityTag(entityTag), !tag.isWeak else { return nil }
             return tag.text
         }
-        guard let lastModified, let serverDate, let modified = HTTPDate.parse(lastModified), let date = HTTPDate.parse(serverDate),
+        guard let lastModified, let serverDate, let modified = HTTPDate.parse(lastModified),
+            let date = HTTPDate.parse(serverDate),
             date - modified >= 1
         else { return nil }
         return lastModified
@@ -99,7 +102,8 @@ package struct ResumePoint: Hashable, Sendable {
         guard let first = name.utf8.first, first != UInt8(ascii: "."), name.utf8.count <= 255 else { return false }
         return name.utf8.allSatisfy { byte in
             switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"),
                 UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
                 true
             default: false

@@ -21,8 +21,8 @@ package import NIOCore
 /// try decoder.finish()
 /// ```
 ///
-/// Lenient as browsers and curl are: "deflate" is accepted with and without zlib's wrapping, gzip members may follow each other, an
-/// empty body is fine, and what follows the end of a coding is ignored. Confined to the session's event loop.
+/// Lenient as browsers and curl are: "deflate" is accepted with and without zlib's wrapping, gzip members may follow each other,
+/// an empty body is fine, and what follows the end of a coding is ignored. Confined to the session's event loop.
 package final class ContentDecoder {
     /// How far a body may expand: beyond `floor` decoded bytes, at most `ratio` times what was received.
     package struct Limit: Sendable, Hashable {
@@ -52,9 +52,9 @@ package final class ContentDecoder {
     package private(set) var codedBytes: Int64 = 0
     package private(set) var decodedBytes: Int64 = 0
 
-    /// - Parameter encodings: The values of the `Content-Encoding` fields; each may list several codings, in the order in which they
-    ///   were applied.
-    /// - Returns: nil where there is nothing to undo, or something that we cannot: the body is then delivered as it is.
+    /// Takes the values of the `Content-Encoding` fields; each may list several codings, in the order in which they were applied.
+    ///
+    /// Answers nil where there is nothing to undo, or something that we cannot: the body is then delivered as it is.
     package init?(encodings: [String], limit: Limit? = nil) throws(DecodingFailure) {
         var codings: [InflateStage.Coding] = []
         var count = 0
@@ -96,11 +96,16 @@ package final class ContentDecoder {
         }
     }
 
-    /// Says that the body is over. Call it once ``next()`` has answered nil.
+    /// Says that the body is over.
+    ///
+    /// Call it once ``next()`` has answered nil.
     package func finish() throws(DecodingFailure) {
         if let failure { throw failure }
-        // A coding inside one that carried nothing is an empty body, as is one that received nothing itself.
-        guard stages.allSatisfy(\.mayEndHere) else { throw .truncated }
+        for stage in stages.reversed() {
+            // What is around a coding that is over is of no interest, as what follows it.
+            if stage.isOver { return }
+            guard stage.mayEndHere else { throw .truncated }
+        }
     }
 
     private func pull(from index: Int) throws(DecodingFailure) -> ByteBuffer? {

@@ -159,8 +159,14 @@ package final class Exchange {
         control.wake()
     }
 
+    /// Stops or resumes the traffic of a task that was suspended or resumed.
+    package func suspensionChanged() {
+        updateReading()
+        connection?.suspensionChanged()
+    }
+
     /// Sets whether the socket is to be read, with the distance between the two marks as hysteresis.
-    package func updateReading() {
+    func updateReading() {
         guard !isBypassed else { return }
         let wants: Bool
         if control.isSuspended {

@@ -105,6 +105,9 @@ package final class HTTP1Connection: ChannelInboundHandler {
         end(exchange, reusable: false)
     }
 
+    /// The app suspended or resumed the task: what is being sent stops and goes on as well.
+    func suspensionChanged() { pump?.writabilityChanged() }
+
     func setReading(_ reads: Bool) {
         guard reads != isReading, let context else { return }
         isReading = reads
@@ -268,13 +271,10 @@ package final class HTTP1Connection: ChannelInboundHandler {
         if head.status == 100 { pump?.receivedContinue() }
     }
 
-    /// Ends the exchange once both directions are done.
+    /// Ends the exchange once the whole answer is here. Should the request still be on its way, the server does without the rest of it
+    /// (RFC 9112, section 9.5): nothing more can come back, so the connection is closed.
     private func finishIfComplete() {
         guard let exchange, parser.isIdle else { return }
-        if !requestIsComplete {
-            // The whole answer is here while the request is still being sent. An answer that refuses stops the sending; any other waits for it.
-            guard let pump, pump.isStopped else { return }
-        }
         end(exchange, reusable: requestIsComplete && parser.mayReuseConnection && !isClosing)
     }
 

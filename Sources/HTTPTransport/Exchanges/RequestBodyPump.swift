@@ -86,7 +86,7 @@ final class RequestBodyPump {
     }
 
     func writabilityChanged() {
-        guard case .sending = state, context.channel.isWritable else { return }
+        guard maySend else { return }
         sendMore()
         context.flush()
     }
@@ -100,6 +100,12 @@ final class RequestBodyPump {
 
     // MARK: Sending
 
+    /// The peer takes more, and the task is not suspended.
+    private var maySend: Bool {
+        guard case .sending = state else { return false }
+        return context.channel.isWritable && !exchange.control.isSuspended
+    }
+
     private func sendMore() {
         switch body {
         case .none: finish()
@@ -110,7 +116,7 @@ final class RequestBodyPump {
     }
 
     private func sendData(_ data: Data) {
-        while case .sending = state, !isAtEnd, context.channel.isWritable {
+        while maySend, !isAtEnd {
             let start = data.startIndex + Int(taken)
             let end = min(start + Self.pieceSize, data.endIndex)
             write(data[start..<end])
@@ -119,7 +125,7 @@ final class RequestBodyPump {
     }
 
     private func sendFile(_ source: FileSource) {
-        while case .sending = state, !isAtEnd, !isFetching, context.channel.isWritable, writesInFlight < 2 {
+        while maySend, !isAtEnd, !isFetching, writesInFlight < 2 {
             let remaining = source.length - taken
             guard remaining > 0 else { return finish() }
             if source.usesSendfile {
@@ -155,7 +161,7 @@ final class RequestBodyPump {
     }
 
     private func fetch(from stream: any BodyStream, length: Int64?) {
-        guard case .sending = state, !isAtEnd, !isFetching, context.channel.isWritable else { return }
+        guard maySend, !isAtEnd, !isFetching else { return }
         isFetching = true
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         stream.read(upTo: Self.pieceSize / 4) { result in

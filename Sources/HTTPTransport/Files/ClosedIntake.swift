@@ -11,8 +11,9 @@ import NIOCore
 
 /// Keeps NIO from taking bytes out of a socket that is lent to a ``SplicePump``.
 ///
-/// Without automatic reading NIO still reads everything once it learns that the peer has closed its side. With this in place it asks the
-/// socket for no bytes, is told that it got none, takes that for the end, and closes the channel; the bytes stay where they are.
+/// Without automatic reading NIO still reads everything once it learns that the peer has closed its side. With this in place it
+/// asks the socket for no bytes, is told that it got none, takes that for the end, and closes the channel; the bytes stay where
+/// they are.
 struct ClosedIntake: RecvByteBufferAllocator {
     func buffer(allocator: ByteBufferAllocator) -> ByteBuffer { ByteBuffer() }
     mutating func record(actualReadBytes: Int) -> Bool { false }
@@ -27,7 +28,7 @@ struct ClosedIntake: RecvByteBufferAllocator {
         }
     }
 
-    /// On the channel's event loop. Answers nil where the channel is closed already.
+    /// Stops the intake of a channel, on its event loop; answers nil where the channel is closed already.
     static func close(on channel: any Channel) -> Reopening? {
         guard let options = channel.syncOptions, let allocator = try? options.getOption(.recvAllocator) else { return nil }
         try? options.setOption(.recvAllocator, value: ClosedIntake())

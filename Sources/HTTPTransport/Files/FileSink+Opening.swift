@@ -20,8 +20,8 @@ extension FileSink {
 
     /// Makes a fresh file that nobody could have planted, readable by its owner only, with a name that nobody can guess.
     ///
-    /// - Parameter expectedLength: What the server announced, where it did: blocks are reserved for it, so that a full disk is found out
-    ///   before the download.
+    /// Blocks are reserved for the length that the server announced, where it did, so that a full disk is found out before the
+    /// download.
     package static func create(in directory: String, expectedLength: Int64? = nil) async throws(LoadError) -> FileSink {
         try await FileWork.run { () throws(LoadError) in try createNow(in: directory, expectedLength: expectedLength) }
     }

@@ -15,9 +15,9 @@ import Synchronization
 /// The temporary file that a download is written to.
 ///
 /// Writing never occupies the event loop: bytes are gathered and written on one of ``FileWork``'s threads, in order, at least
-/// ``batchSize`` at a time, with at most about ``outstandingLimit`` waiting. One caller uses it, one call at a time; it ends with exactly
-/// one of ``finish()``, ``keep()`` and ``abort()``. A file whose writing failed is deleted at once, and so is one whose sink is dropped
-/// without an end.
+/// ``batchSize`` at a time, with at most about ``outstandingLimit`` waiting. One caller uses it, one call at a time; it ends with
+/// exactly one of ``finish()``, ``keep()`` and ``abort()``. A file whose writing failed is deleted at once, and so is one whose
+/// sink is dropped without an end.
 package final class FileSink: Sendable {
     /// Bytes accepted but not yet written beyond which the caller waits.
     package static let outstandingLimit = 2 << 20
@@ -116,7 +116,7 @@ package final class FileSink: Sendable {
         try await close()
     }
 
-    /// Drops what is outstanding, closes the file and deletes it. Does nothing after another end.
+    /// Drops what is outstanding, closes the file and deletes it; does nothing after another end.
     package func abort() async {
         fail(.cancelled)
         _ = try? await wait(untilOutstanding: 0)

@@ -67,14 +67,18 @@ package final class FileSource: Sendable {
         return LoadError(kind, "opening \(path): \(error)", cause: error)
     }
 
-    /// Whether its parts go out by sendfile(2), in clear, or through memory, for TLS. The connection sets it before it starts.
+    /// Whether its parts go out by sendfile(2), in clear, or through memory, for TLS.
+    ///
+    /// The connection sets it before it starts.
     package var usesSendfile: Bool {
         get { clear.load(ordering: .relaxed) }
         set { clear.store(newValue, ordering: .relaxed) }
     }
 
-    /// A part of the file for the kernel to send. NIO would try for ever to send what the file no longer has, so that is found out here.
-    /// Keep the source until the write is done.
+    /// A part of the file for the kernel to send.
+    ///
+    /// NIO would try for ever to send what the file no longer has, so that is found
+    /// out here. Keep the source until the write is done.
     package func region(offset: Int64, count: Int) throws(LoadError) -> FileRegion {
         var facts = cls_file_facts()
         guard cls_file_facts(descriptor, &facts) == 0, facts.size >= offset + Int64(count) else { throw shrank(at: facts.size) }

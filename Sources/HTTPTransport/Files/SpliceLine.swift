@@ -12,7 +12,9 @@ import LoadingModel
 import NIOCore
 import Synchronization
 
-/// The way from a socket through a pipe into a file, one piece at a time. Where the kernel cannot splice, it copies.
+/// The way from a socket through a pipe into a file, one piece at a time.
+///
+/// Where the kernel cannot splice, it copies.
 ///
 /// Made on the event loop, then used and closed by the pump's thread alone.
 final class SpliceLine: Sendable {

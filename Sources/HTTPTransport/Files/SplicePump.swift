@@ -15,10 +15,10 @@ import Synchronization
 
 /// Moves a body in clear from its socket into a file without the bytes ever entering the process (splice(2)).
 ///
-/// It runs on a thread of its own and borrows the socket from NIO: meanwhile the channel reads nothing. Should the peer close its side,
-/// NIO closes the channel without taking the bytes that are still in the socket, which the pump reads to the end from a descriptor of its
-/// own. So ``End`` alone says how the body ended; the channel becoming inactive before that says nothing, except that the connection
-/// cannot be used again.
+/// It runs on a thread of its own and borrows the socket from NIO: meanwhile the channel reads nothing. Should the peer close its
+/// side, NIO closes the channel without taking the bytes that are still in the socket, which the pump reads to the end from a
+/// descriptor of its own. So ``End`` alone says how the body ended; the channel becoming inactive before that says nothing,
+/// except that the connection cannot be used again.
 package final class SplicePump: Sendable {
     /// How it ended, and the bytes that are in the file.
     package enum End: Sendable {
@@ -65,12 +65,11 @@ package final class SplicePump: Sendable {
 
     /// Starts moving exactly `count` bytes; nil when the ordinary way must be taken instead.
     ///
-    /// Call it on the channel's event loop but not from within `channelRead`, with automatic reading off and no read pending, and with
-    /// the sink flushed. Until `ended` is called, write nothing to the sink and do not end it.
+    /// Call it on the channel's event loop but not from within `channelRead`, with automatic reading off and no read pending, and
+    /// with the sink flushed. Until `ended` is called, write nothing to the sink and do not end it.
     ///
-    /// - Parameters:
-    ///   - progress: Told on the loop how many bytes are in the file, every 8 MiB or 50 ms while there is news.
-    ///   - ended: Told once, on the loop.
+    /// `progress` is told on the loop how many bytes are in the file, every 8 MiB or 50 ms while there is news; `ended` is told
+    /// once, on the loop.
     package static func start(
         on channel: any Channel,
         into sink: FileSink,
@@ -116,7 +115,7 @@ package final class SplicePump: Sendable {
     /// Ends the pump soon; `ended` says when.
     package func cancel() { wish(.cancel) }
 
-    /// Bytes in the file so far. From any thread.
+    /// Bytes in the file so far, from any thread.
     package var bytesMoved: Int64 { moved.load(ordering: .relaxed) }
 
     private func wish(_ new: Wish) {

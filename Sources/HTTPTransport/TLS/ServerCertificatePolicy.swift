@@ -11,7 +11,9 @@ import X509
 
 /// What a server's certificate and its issuers must be like, beyond RFC 5280 and the name: as Apple's systems demand it.
 struct ServerCertificatePolicy: VerifierPolicy {
-    let verifyingCriticalExtensions: [ASN1ObjectIdentifier] = [.X509ExtensionID.extendedKeyUsage]
+    let verifyingCriticalExtensions: [ASN1ObjectIdentifier] = [
+        .X509ExtensionID.basicConstraints, .X509ExtensionID.keyUsage, .X509ExtensionID.extendedKeyUsage,
+    ]
 
     mutating func chainMeetsPolicyRequirements(chain: UnverifiedCertificateChain) -> PolicyEvaluationResult {
         let leaf = chain.leaf
@@ -23,6 +25,7 @@ struct ServerCertificatePolicy: VerifierPolicy {
         guard let names = try? leaf.extensions.subjectAlternativeNames, !names.isEmpty else {
             return .failsToMeetPolicy(reason: "it names its host only in the common name, not as a subject alternative name")
         }
+        if names.contains(.dnsName("*")) { return .failsToMeetPolicy(reason: "it claims every host (*)") }
         for certificate in chain.dropLast(isItsOwnRoot ? 0 : 1) {
             if let fault = Self.fault(of: certificate, isRoot: isItsOwnRoot) { return .failsToMeetPolicy(reason: fault) }
         }

@@ -21,7 +21,8 @@ enum TLSFailure {
         _ error: any Error, hello: ServerHelloReader?, policy: TLSPolicy
     ) -> (LoadError.Kind, String) {
         if hello?.isNotTLS == true {
-            return (.secureConnectionFailed, "the server does not speak TLS on this port (perhaps the URL should begin with http:)")
+            let reason = "the server does not speak TLS on this port (perhaps the URL should begin with http:)"
+            return (.secureConnectionFailed, reason)
         }
         if let error = error as? IOError {
             return (.secureConnectionFailed, "the connection broke in the TLS handshake: \(error.description)")
@@ -32,7 +33,8 @@ enum TLSFailure {
             return (.clientCertificateRequired, "the server demands a client certificate")
         }
         if text.contains("PROTOCOL_VERSION") || text.contains("UNSUPPORTED_PROTOCOL") || text.contains("WRONG_SSL_VERSION") {
-            let range = versionName(policy.minimumVersion) + (policy.maximumVersion.map { " to \(versionName($0))" } ?? " or newer")
+            let upperBound = policy.maximumVersion.map { " to \(versionName($0))" } ?? " or newer"
+            let range = versionName(policy.minimumVersion) + upperBound
             return (.secureConnectionFailed, "the server does not offer \(range), which the session's configuration demands")
         }
         if text.contains("HANDSHAKE_FAILURE") || text.contains("NO_SHARED_CIPHER") || text.contains("NO_CIPHERS") {

@@ -58,8 +58,11 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             cipherSuite: hello.cipherSuite,
             applicationProtocol: applicationProtocol
         )
+        let completion = completion
+        self.completion = nil
+        security = nil
         context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
-        finish(.success(agreement))
+        completion?(.success(agreement))
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -72,19 +75,21 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
-    private func fail(_ error: any Error) {
-        if let distrust {
-            finish(.failure(LoadError(distrust.kind, distrust.message, cause: error)))
-        } else {
-            finish(.failure(TLSFailure.error(error, host: host, hello: hello, policy: policy)))
-        }
+    /// The pipeline is torn down: the channel was closed before it came to anything.
+    func handlerRemoved(context: ChannelHandlerContext) {
+        fail(ChannelError.eof)
     }
 
-    private func finish(_ result: Result<TLSSession.Agreement, LoadError>) {
+    /// Says that the handshake came to nothing, unless its outcome was told already.
+    func fail(_ error: any Error) {
         guard let completion else { return }
         self.completion = nil
         security = nil
-        completion(result)
+        if let distrust {
+            completion(.failure(LoadError(distrust.kind, distrust.message, cause: error)))
+        } else {
+            completion(.failure(TLSFailure.error(error, host: host, hello: hello, policy: policy)))
+        }
     }
 
     private static func number(_ version: TLSVersion) -> UInt16 {

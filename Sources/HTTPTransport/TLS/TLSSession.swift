@@ -32,7 +32,8 @@ package final class TLSSession: Sendable {
         TrustRoots.prepare(policy.trustRoots)
     }
 
-    /// Does the client's handshake on a channel that is connected. To be called on its loop.
+    /// Does the client's handshake on a channel that is connected, and that does not read yet (`autoRead` off): the handshake may
+    /// have to wait for the TLS context, and what the server sends in the meantime must not be lost. To be called on its loop.
     ///
     /// - Parameter completion: Called on the loop, once, within the event that decided it. After a failure the channel is closed.
     package func secure(
@@ -53,12 +54,18 @@ package final class TLSSession: Sendable {
         _ channel: any Channel, _ host: String, _ context: Result<NIOSSLContext, LoadError>,
         _ completion: @escaping (Result<Agreement, LoadError>) -> Void
     ) {
+        guard case .success(let context) = context else {
+            channel.close(promise: nil)
+            if case .failure(let error) = context { completion(.failure(error)) }
+            return
+        }
+        let handshake = TLSHandshake(host: host, policy: policy, completion: completion)
         do {
-            let handshake = TLSHandshake(host: host, policy: policy, completion: completion)
+            guard channel.isActive else { throw ChannelError.eof }
             // SNI is for names only (RFC 6066, section 3).
             let name = HostName.isAddress(host) ? nil : host.hasSuffix(".") ? String(host.dropLast()) : host
             let security = try NIOSSLClientHandler(
-                context: try context.get(),
+                context: context,
                 serverHostname: name,
                 customVerificationCallback: { [loop = channel.eventLoop] chain, promise in
                     handshake.verify(chain, on: loop, verdict: promise)
@@ -70,12 +77,10 @@ package final class TLSSession: Sendable {
             try pipeline.addHandler(handshake)
             try pipeline.addHandler(security, position: .first)
             try pipeline.addHandler(handshake.hello, position: .first)
-        } catch let error as LoadError {
-            channel.close(promise: nil)
-            completion(.failure(error))
+            try channel.syncOptions?.setOption(.autoRead, value: true)
         } catch {
             channel.close(promise: nil)
-            completion(.failure(TLSFailure.error(error, host: host, hello: nil, policy: policy)))
+            handshake.fail(error)
         }
     }
 }

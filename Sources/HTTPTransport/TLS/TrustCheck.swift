@@ -23,12 +23,10 @@ package enum TrustCheck {
         guard certificates.count == chain.count, let leaf = certificates.first else {
             return TrustFailure(kind: .serverCertificateUntrusted, message: "the certificate of \(host) is malformed")
         }
-        let store = TrustRoots.store(of: roots)
-        let isAddress = HostName.isAddress(host)
-        let name = HostName.unbracketed(host)
-        var verifier = Verifier(rootCertificates: store) {
+        if TrustRoots.isNamed(leaf, in: roots) { return await failure(ofNamed: leaf, host) }
+        var verifier = Verifier(rootCertificates: TrustRoots.store(of: roots)) {
             RFC5280Policy()
-            ServerIdentityPolicy(serverHostname: isAddress ? nil : name, serverIP: isAddress ? name : nil)
+            identityPolicy(host)
             ServerCertificatePolicy()
         }
         let issuers = CertificateStore(certificates.dropFirst())
@@ -41,6 +39,29 @@ package enum TrustCheck {
         return explainUnanchored(certificates, leaf, host)
     }
 
+    /// The server's own certificate was named as trusted: only its name, its dates and its use are left to check.
+    ///
+    /// `RFC5280Policy` would take it for a root, and refuse it unless it were that of an authority, which a server's should
+    /// not be.
+    private static func failure(ofNamed leaf: Certificate, _ host: String) async -> TrustFailure? {
+        if let failure = dateFailure(of: leaf, "the certificate of \(host)", now: Date()) { return failure }
+        var verifier = Verifier(rootCertificates: CertificateStore([leaf])) {
+            identityPolicy(host)
+            ServerCertificatePolicy()
+        }
+        guard case .couldNotValidate(let rejected) = await verifier.validate(leaf: leaf, intermediates: CertificateStore())
+        else { return nil }
+        let reason = rejected.first.map { "\($0.policyFailureReason)" }
+        return untrusted(host, reason ?? "it has critical extensions that are not understood")
+    }
+
+    private static func identityPolicy(_ host: String) -> ServerIdentityPolicy {
+        let name = HostName.unbracketed(host)
+        return HostName.isAddress(host)
+            ? ServerIdentityPolicy(serverHostname: nil, serverIP: name)
+            : ServerIdentityPolicy(serverHostname: name, serverIP: nil)
+    }
+
     /// The chain leads to a trusted root, but something in it is not as it should be.
     private static func explain(
         _ chain: UnverifiedCertificateChain, _ reason: String, _ leaf: Certificate, _ host: String
@@ -48,22 +69,25 @@ package enum TrustCheck {
         let now = Date()
         for certificate in chain {
             let subject = certificate == leaf ? "the certificate of \(host)" : "the certificate of \(host)'s issuer"
-            if certificate.notValidAfter < now {
-                return TrustFailure(
-                    kind: .serverCertificateHasBadDate,
-                    message: "\(subject) expired on \(certificate.notValidAfter.formatted(.iso8601))"
-                )
-            }
-            if certificate.notValidBefore > now {
-                return TrustFailure(
-                    kind: .serverCertificateNotYetValid,
-                    message: "\(subject) is not valid before \(certificate.notValidBefore.formatted(.iso8601)); is the clock right?"
-                )
-            }
+            if let failure = dateFailure(of: certificate, subject, now: now) { return failure }
         }
-        return TrustFailure(
-            kind: .serverCertificateUntrusted, message: "the certificate of \(host) is not to be trusted: \(reason)"
-        )
+        return untrusted(host, reason)
+    }
+
+    private static func untrusted(_ host: String, _ reason: String) -> TrustFailure {
+        TrustFailure(kind: .serverCertificateUntrusted, message: "the certificate of \(host) is not to be trusted: \(reason)")
+    }
+
+    private static func dateFailure(of certificate: Certificate, _ subject: String, now: Date) -> TrustFailure? {
+        if certificate.notValidAfter < now {
+            let message = "\(subject) expired on \(certificate.notValidAfter.formatted(.iso8601))"
+            return TrustFailure(kind: .serverCertificateHasBadDate, message: message)
+        }
+        if certificate.notValidBefore > now {
+            let message = "\(subject) is not valid before \(certificate.notValidBefore.formatted(.iso8601)); is the clock right?"
+            return TrustFailure(kind: .serverCertificateNotYetValid, message: message)
+        }
+        return nil
     }
 
     /// No chain leads to a trusted root.
@@ -88,7 +112,8 @@ package enum TrustCheck {
         }
         return TrustFailure(
             kind: .serverCertificateHasUnknownRoot,
-            message: "the certificate of \(host) leads to \(end.issuer), which is not a trusted root; SSL_CERT_FILE names a file of roots"
+            message: "the certificate of \(host) leads to \(end.issuer), which is not a trusted root; "
+                + "SSL_CERT_FILE names a file of roots"
         )
     }
 }

@@ -16,19 +16,26 @@ package enum TrustRoots {
     private static let maximumCount = 64
     private static let stores = Mutex<[[Data]: CertificateStore]>([:])
 
-    /// The system's, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead, as with OpenSSL and curl. Read once.
-    static let system: CertificateStore = {
-        let environment = ProcessInfo.processInfo.environment
-        let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
+    private static let environment = ProcessInfo.processInfo.environment
+    private static let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
+    /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Read once.
+    private static let named: [Certificate] = {
         let directories = environment["SSL_CERT_DIR"]?.split(separator: ":").map(String.init) ?? []
-        if file == nil && directories.isEmpty { return CertificateStore.systemTrustRoots }
-        let named = certificates(inFiles: file.map { [$0] } ?? [], directories: directories)
-        return file == nil ? CertificateStore.systemTrustRoots.appending(contentsOf: named) : CertificateStore(named)
+        return certificates(inFiles: file.map { [$0] } ?? [], directories: directories)
     }()
+
+    /// The system's; `SSL_CERT_FILE` replaces them, as with OpenSSL and curl, and `SSL_CERT_DIR` adds to them.
+    private static let system: CertificateStore =
+        file == nil ? CertificateStore.systemTrustRoots.appending(contentsOf: named) : CertificateStore(named)
+
+    /// Whether a server's own certificate was named as trusted: by the session, or else in the environment.
+    static func isNamed(_ leaf: Certificate, in roots: [Data]) -> Bool {
+        roots.isEmpty ? named.contains(leaf) : roots.contains { (try? Certificate(derEncoded: Array($0))) == leaf }
+    }
 
     /// Begins to read the system's roots, where they will be needed.
     static func prepare(_ roots: [Data]) {
-        if roots.isEmpty { _ = CertificateStore.systemTrustRoots }
+        if roots.isEmpty && file == nil { _ = CertificateStore.systemTrustRoots }
     }
 
     static func store(of roots: [Data]) -> CertificateStore {

@@ -11,7 +11,8 @@ import FoundationEssentials
 import NIOCore
 import Synchronization
 
-/// Remembers for a while which chains were found good for which host, and has a chain that many connections show at once checked once.
+/// Remembers for a while which chains were found good for which host, and has a chain that many connections show at once
+/// checked once.
 enum TrustVerdicts {
     private struct Key: Hashable {
         var chain: SHA256Digest

@@ -41,7 +41,7 @@ struct NetworkStage: LoadStage {
         }
         transaction.exchange = exchange
         exchange.reportsProgress = load.wants(.sentBytes) || load.wants(.informational)
-        load.control.suspensionChanged = { [weak exchange] in exchange?.updateReading() }
+        load.control.suspensionChanged = { [weak exchange] in exchange?.suspensionChanged() }
         do {
             let head = try await head(of: exchange, sending: message.body, url: url, in: load)
             let response = try response(url: url, head: head, exchange: exchange, method: message.head.method, in: load)

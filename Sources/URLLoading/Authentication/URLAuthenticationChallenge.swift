@@ -44,7 +44,9 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
     }
 
     /// Makes a challenge like another one, for another sender.
-    public convenience init(authenticationChallenge challenge: URLAuthenticationChallenge, sender: any URLAuthenticationChallengeSender) {
+    public convenience init(
+        authenticationChallenge challenge: URLAuthenticationChallenge, sender: any URLAuthenticationChallengeSender
+    ) {
         self.init(
             protectionSpace: challenge.protectionSpace, proposedCredential: challenge.proposedCredential,
             previousFailureCount: challenge.previousFailureCount, failureResponse: challenge.failureResponse,

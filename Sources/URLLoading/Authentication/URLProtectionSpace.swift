@@ -112,7 +112,8 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
 
     /// The class and the parts.
     open override var description: String {
-        "<\(type(of: self))> { Host: \(spaceHost), Port: \(spacePort), \(isProxySpace ? "Proxy type" : "Protocol"): \(kind ?? "nil"), "
+        "<\(type(of: self))> { Host: \(spaceHost), Port: \(spacePort), "
+            + "\(isProxySpace ? "Proxy type" : "Protocol"): \(kind ?? "nil"), "
             + "Realm: \(spaceRealm ?? "nil"), Authentication method: \(method) }"
     }
 

@@ -12,12 +12,10 @@
 /// Apple's system does the same, and leaves other names as the server wrote them (asserted by tests that were run on Apple's
 /// platforms).
 enum FieldSpelling {
-    static func canonical(_ name: String) -> String {
-        if known.contains(name) { return name }
-        return spellings[name.lowercased()] ?? name
-    }
+    /// The spelling for a name in lower case, or nil where it is not well known.
+    static func canonical(_ lowercasedName: String) -> String? { spellings[lowercasedName] }
 
-    private static let known: Set<String> = [
+    private static let known = [
         "Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Accept-Ranges", "Age", "Allow", "Authorization",
         "Cache-Control", "Connection", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length",
         "Content-Location", "Content-MD5", "Content-Range", "Content-Security-Policy", "Content-Type", "Cookie", "Date", "ETag",

@@ -17,10 +17,15 @@ import Synchronization
 /// Sendable because it never changes once made, but for the dictionary of ``allHeaderFields``, which is built at the first use
 /// under a mutex.
 open class HTTPURLResponse: URLResponse, @unchecked Sendable {
+    /// The value of ``allHeaderFields``. Sendable because it holds strings alone.
+    private struct FieldDictionary: @unchecked Sendable {
+        let fields: [AnyHashable: Any]
+    }
+
     /// The response's own field lines, as the server sent them.
     package let headers: HeaderBlock
     private let status: Int
-    private let dictionary = Mutex<[String: String]?>(nil)
+    private let dictionary = Mutex<FieldDictionary?>(nil)
 
     /// Makes a response.
     ///
@@ -77,7 +82,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? HTTPURLResponse, super.isEqual(object) else { return false }
         return other === self
-            || other.status == status && (other.headers == headers || other.fieldDictionary == fieldDictionary)
+            || other.status == status && (other.headers == headers || other.spelledFields() == spelledFields())
     }
 
     /// The hash of the URL and the status code.
@@ -90,7 +95,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
     /// The URL, the status code and the names of the header fields.
     open override var description: String {
-        let names = fieldDictionary.keys.sorted().joined(separator: ", ")
+        let names = spelledFields().keys.sorted().joined(separator: ", ")
         return "<\(type(of: self))> { URL: \(url?.absoluteString ?? "nil") } { Status Code: \(statusCode), Headers: \(names) }"
     }
 
@@ -103,7 +108,15 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     /// keep the server's spelling. Repeated fields are joined by ", ", under the spelling that came first.
     ///
     /// The dictionary is built at the first use; ``value(forHTTPHeaderField:)`` does without it.
-    open var allHeaderFields: [AnyHashable: Any] { fieldDictionary }
+    open var allHeaderFields: [AnyHashable: Any] {
+        let built = dictionary.withLock { dictionary in
+            if let dictionary { return dictionary }
+            let built = FieldDictionary(fields: spelledFields())
+            dictionary = built
+            return built
+        }
+        return built.fields
+    }
 
     /// The value of a header field, its name compared without regard to case; nil where it is absent. The values of a repeated
     /// field are joined by ", ".
@@ -119,19 +132,21 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
     override var contentDisposition: String? { headers.first("Content-Disposition") }
 
-    private var fieldDictionary: [String: String] {
-        dictionary.withLock { dictionary in
-            if let dictionary { return dictionary }
-            var fields: [String: String] = [:]
-            fields.reserveCapacity(headers.count)
-            for index in 0..<headers.count {
-                let name = headers.name(at: index)
-                guard headers.index(of: name) == index else { continue }
-                fields[FieldSpelling.canonical(name)] = headers.joined(name)
+    private func spelledFields() -> [String: String] {
+        var fields: [String: String] = [:]
+        fields.reserveCapacity(headers.count)
+        var spellings: [String: String] = [:]
+        for (name, value) in headers.fields {
+            let key = name.lowercased()
+            if let spelling = spellings[key] {
+                fields[spelling]?.append(", \(value)")
+            } else {
+                let spelling = FieldSpelling.canonical(key) ?? name
+                spellings[key] = spelling
+                fields[spelling] = value
             }
-            dictionary = fields
-            return fields
         }
+        return fields
     }
 
     private static func length(_ headers: HeaderBlock) -> Int64 {

@@ -89,9 +89,15 @@ final class RequestStorage: @unchecked Sendable {
         get {
             guard hasHeaderFields else { return nil }
             var fields: [String: String] = [:]
-            for index in 0..<load.headers.count {
-                let name = load.headers.name(at: index)
-                if load.headers.index(of: name) == index { fields[name] = value(for: name) }
+            var spellings: [String: String] = [:]
+            for (name, value) in load.headers.fields {
+                let key = name.lowercased()
+                if let spelling = spellings[key] {
+                    fields[spelling]?.append(",\(value)")
+                } else {
+                    spellings[key] = name
+                    fields[name] = value
+                }
             }
             return fields
         }

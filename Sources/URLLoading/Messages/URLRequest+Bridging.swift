@@ -21,7 +21,7 @@ extension URLRequest: _ObjectiveCBridgeable {
     /// The request as an object; what `as NSURLRequest` calls.
     public func _bridgeToObjectiveC() -> NSURLRequest { NSURLRequest(self) }
 
-    /// The value of an object; what `as! URLRequest` calls.
+    /// The value of an object; what a forced cast calls.
     public static func _forceBridgeFromObjectiveC(_ source: NSURLRequest, result: inout URLRequest?) {
         result = source.request
     }

@@ -150,8 +150,8 @@ public struct URLRequest: Sendable {
         set { unique().options.set(.refusesConstrained, !newValue) }
     }
 
-    /// Whether the load may use an ultra-constrained network, such as a satellite's. Default true. Linux does not tell such networks
-    /// apart.
+    /// Whether the load may use an ultra-constrained network, such as a satellite's. Default true. Linux does not tell such
+    /// networks apart.
     public var allowsUltraConstrainedNetworkAccess: Bool {
         get { !storage.options.contains(.refusesUltraConstrained) }
         set { unique().options.set(.refusesUltraConstrained, !newValue) }

@@ -137,7 +137,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
     open var textEncodingName: String? { givenEncoding }
 
     /// A valid name for a file that holds the body: from Content-Disposition (RFC 6266), or else the URL's last path component, or
-    /// else "Unknown", with an extension that fits the MIME type.
+    /// else the host, or else "Unknown", with an extension that fits the MIME type.
     open var suggestedFilename: String? {
         archivedFilename ?? SuggestedFilename.make(contentDisposition: contentDisposition, url: url, mimeType: mimeType)
     }

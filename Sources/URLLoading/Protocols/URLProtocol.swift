@@ -57,9 +57,9 @@ open class URLProtocol: NSObject, @unchecked Sendable {
 
     /// How the loading system makes an instance of whatever subclass; calls ``init(request:cachedResponse:client:)``.
     ///
-    /// Not in Apple's API: Swift can make an instance of a class it knows only at run time through a required initialiser alone, and
-    /// making the designated one required would break every subclass that overrides it. A subclass inherits this one as long as it
-    /// overrides the designated initialiser or has none of its own.
+    /// Not in Apple's API: Swift can make an instance of a class it knows only at run time through a required initialiser alone,
+    /// and making the designated one required would break every subclass that overrides it. A subclass inherits this one as long
+    /// as it overrides the designated initialiser or has none of its own.
     public required convenience init(for load: Load) {
         self.init(request: load.request, cachedResponse: load.cachedResponse, client: load.client)
         loadedTask.withLock { $0 = load.task }

@@ -20,18 +20,12 @@ internal import Synchronization
 /// Results for handlers and callers pass through the same mailbox, behind the messages that come before them; the data of an
 /// `AsyncBytes` does not, as no delegate hears of it.
 final class DelegateBridge: LoadClient {
-    enum Item: Sendable {
-        case event(TaskEvent)
-        case question(TaskQuestion, reply: @Sendable (TaskAnswer) -> Void)
-        /// From an app's `URLProtocol`.
-        case challenge(URLAuthenticationChallenge, reply: @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void)
-    }
-
     private struct State {
-        var mail: [Item] = []
-        var isScheduled = false
+        var mailbox = DelegateMailbox()
         /// Changes when a data task becomes a download.
         var task: URLSessionTask
+        /// Set while the body of a `multipart/x-mixed-replace` response comes.
+        var parts: MultipartParts?
     }
 
     let calls: DelegateCalls
@@ -73,14 +67,11 @@ final class DelegateBridge: LoadClient {
         }
     }
 
-    func post(_ item: Item) {
-        let mustSchedule = state.withLock { state in
-            if !state.mail.mergeLast(with: item) { state.mail.append(item) }
-            defer { state.isScheduled = true }
-            return !state.isScheduled
-        }
-        if mustSchedule { queue.addOperation { self.empty() } }
+    func post(_ item: DelegateMailbox.Item) {
+        if state.withLock({ $0.mailbox.post(item) }) { schedule() }
     }
+
+    private func schedule() { queue.addOperation { self.empty() } }
 
     /// The task, if its body goes to an iterator.
     private func directReader() -> URLSessionTask? {
@@ -92,38 +83,71 @@ final class DelegateBridge: LoadClient {
 
     /// Delivers what is in the mailbox; what comes meanwhile waits for another operation, so that no task keeps the queue for itself.
     private func empty() {
-        let (mail, task) = state.withLock { state in
-            defer { state.mail = [] }
-            return (state.mail, state.task)
-        }
-        var current = task
-        for item in mail { current = deliver(item, to: current) }
-        let hasMore = state.withLock { state in
-            state.task = current
-            state.isScheduled = !state.mail.isEmpty
-            return state.isScheduled
-        }
-        if hasMore { queue.addOperation { self.empty() } }
-    }
-
-    /// Delivers one item and returns the task that further items are for.
-    private func deliver(_ item: Item, to task: URLSessionTask) -> URLSessionTask {
-        switch item {
-        case .event(.becameDownload):
-            guard let dataTask = task as? URLSessionDataTask, let download = dataTask.succeedAsDownload() else { return task }
-            calls.session.registry.replace(task.identity, by: download)
-            calls.became(dataTask, download)
-            return download
-        case .event(let event):
-            deliver(event, to: task)
-        case .question(let question, let reply):
-            deliver(question, to: task, reply: reply)
-        case .challenge(let challenge, let reply):
-            calls.challenge(task, challenge) { answer in
-                reply(answer?.0 ?? .performDefaultHandling, answer?.1)
+        var mail = state.withLock { $0.mailbox.take() }
+        while let item = mail.popFirst() {
+            let task = state.withLock { $0.task }
+            switch deliver(item, to: task) {
+            case .done: break
+            case .instead(let items): mail = items + mail
+            case .held(let response):
+                state.withLock { $0.mailbox.hold(mail) }
+                return ask(about: response, for: task)
             }
         }
-        return task
+        if state.withLock({ $0.mailbox.finishDelivery() }) { schedule() }
+    }
+
+    private enum Delivered {
+        case done
+        case instead(ArraySlice<DelegateMailbox.Item>)
+        /// Everything else waits until the delegate said what becomes of a part.
+        case held(LoadResponse)
+    }
+
+    private func deliver(_ item: DelegateMailbox.Item, to task: URLSessionTask) -> Delivered {
+        switch item {
+        case .event(.becameDownload): becomeDownload(task)
+        case .event(.data(let data)):
+            if let items = state.withLock({ $0.parts?.items(for: data) }) { return .instead(items[...]) }
+            deliver(.data(data), to: task)
+        case .event(.finished(let outcome)):
+            let rest = state.withLock { state in
+                defer { state.parts = nil }
+                return state.parts?.lastItems() ?? []
+            }
+            if !rest.isEmpty { return .instead(rest[...] + [item]) }
+            end(task, outcome)
+        case .event(let event): deliver(event, to: task)
+        case .question(.response(let response), let reply) where task.isForDelegate:
+            if let parts = MultipartParts(response) {
+                state.withLock { $0.parts = parts }
+                reply(.disposition(.allow))
+            } else {
+                deliver(.response(response), to: task, reply: reply)
+            }
+        case .question(let question, let reply): deliver(question, to: task, reply: reply)
+        case .challenge(let challenge, let reply):
+            calls.challenge(task, challenge) { answer in reply(answer?.0 ?? .performDefaultHandling, answer?.1) }
+        case .part(let response): return .held(response)
+        case .partData(let data): deliver(.data(data), to: task)
+        case .credit(let count): task.consumed(count)
+        }
+        return .done
+    }
+
+    /// Asks about one part of a body. The load cannot become anything else in its middle: all but `.allow` cancel it.
+    private func ask(about part: LoadResponse, for task: URLSessionTask) {
+        deliver(.response(part), to: task) { answer in
+            if case .disposition(.allow) = answer {} else { task.cancel() }
+            if self.state.withLock({ $0.mailbox.release() }) { self.schedule() }
+        }
+    }
+
+    private func becomeDownload(_ task: URLSessionTask) {
+        guard let dataTask = task as? URLSessionDataTask, let download = dataTask.succeedAsDownload() else { return }
+        state.withLock { $0.task = download }
+        calls.session.registry.replace(task.identity, by: download)
+        calls.became(dataTask, download)
     }
 
     private func deliver(_ event: TaskEvent, to task: URLSessionTask) {
@@ -142,7 +166,7 @@ final class DelegateBridge: LoadClient {
             calls.sent(task, bytes: bytes, total: total, expected: expected)
         case .data(let data):
             if let dataTask = task as? URLSessionDataTask, task.isForDelegate { calls.received(dataTask, data) }
-            task.consumed(data.count)
+            if state.withLock({ $0.parts == nil }) { task.consumed(data.count) }
         case .wrote(let bytes, let total, let expected):
             guard let download = task as? URLSessionDownloadTask, task.isForDelegate else { return }
             calls.wrote(download, bytes: bytes, total: total, expected: expected)
@@ -181,20 +205,5 @@ final class DelegateBridge: LoadClient {
             timelines: outcome.timelines, interval: DateInterval(start: start, end: max(start, Date())),
             redirectCount: outcome.redirectCount, template: template
         )
-    }
-}
-
-extension [DelegateBridge.Item] {
-    /// Adds a count to the last item if that is a count of the same kind which was not delivered yet.
-    fileprivate mutating func mergeLast(with item: DelegateBridge.Item) -> Bool {
-        switch (last, item) {
-        case (.event(.sent(let earlier, _, _)), .event(.sent(let bytes, let total, let expected))):
-            self[count - 1] = .event(.sent(bytes: earlier + bytes, total: total, expected: expected))
-        case (.event(.wrote(let earlier, _, _)), .event(.wrote(let bytes, let total, let expected))):
-            self[count - 1] = .event(.wrote(bytes: earlier + bytes, total: total, expected: expected))
-        default:
-            return false
-        }
-        return true
     }
 }

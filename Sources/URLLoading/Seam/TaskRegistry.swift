@@ -79,6 +79,9 @@ final class TaskRegistry: Sendable {
         return all.sorted { $0.0 < $1.0 }.map(\.1).filter { $0.state != .completed }
     }
 
+    /// Whether no more tasks are taken.
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
     /// Takes no more tasks, and calls back once the last is gone: at once if there is none. Later calls have no effect.
     func close(whenEmpty: @escaping @Sendable () -> Void) {
         let farewell = state.withLock { state in

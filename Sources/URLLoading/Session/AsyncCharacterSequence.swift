@@ -46,7 +46,9 @@ public struct AsyncCharacterSequence<Base: AsyncSequence>: AsyncSequence where B
 
         /// The next character, or nil at the end.
         @inlinable
-        public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> Character? { try await next(isolation: #isolation) }
+        public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> Character? {
+            try await next(isolation: #isolation)
+        }
 
         /// The next character, or nil at the end.
         @inlinable

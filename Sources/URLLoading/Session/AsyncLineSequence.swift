@@ -42,7 +42,9 @@ public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.E
 
         /// The next line, or nil at the end.
         @inlinable
-        public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> String? { try await next(isolation: #isolation) }
+        public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> String? {
+            try await next(isolation: #isolation)
+        }
 
         /// The next line, or nil at the end.
         @inlinable

@@ -42,7 +42,9 @@ public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence whe
 
         /// The next scalar, or nil at the end.
         @inlinable
-        public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> UnicodeScalar? { try await next(isolation: #isolation) }
+        public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> UnicodeScalar? {
+            try await next(isolation: #isolation)
+        }
 
         /// The next scalar, or nil at the end.
         @inlinable

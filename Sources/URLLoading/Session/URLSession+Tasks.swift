@@ -8,7 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 internal import Foundation
+internal import HTTPRules
 internal import LoadingModel
+internal import Synchronization
 
 /// How tasks come to be: numbered, registered, and announced to the delegate before the making call returns.
 extension URLSession {
@@ -55,9 +57,18 @@ extension URLSession {
 
     func downloadTask(_ request: URLRequest?, _ resumeData: Data?, _ audience: TaskAudience) -> URLSessionDownloadTask {
         URLSessionDownloadTask(
-            session: self, identifier: registry.nextIdentifier(), request: request,
+            session: self, identifier: registry.nextIdentifier(), request: request ?? resumeData.flatMap(Self.request),
             delivery: .download(resuming: resumeData), audience: audience
         )
+    }
+
+    /// The request that resume data stems from, or nil if it is none.
+    private static func request(resuming data: Data) -> URLRequest? {
+        guard let point = try? ResumePoint(decoding: data) else { return nil }
+        var request = LoadRequest(url: point.originalURL)
+        request.method = point.method
+        request.headers = point.headers
+        return URLRequest(loadRequest: request, template: nil)
     }
 
     /// Makes a task known: to the session, and to a delegate, on this thread (`didCreateTask`).
@@ -72,7 +83,7 @@ extension URLSession {
         let roster = roster
         guard delegate != nil || roster != nil else { return }
         task.delegate = delegate
-        DelegateCalls(session: self, own: delegate.map { DelegateRoster($0) }, shared: roster).created(task)
+        DelegateCalls(session: self, own: task.mutex.withLock { $0.ownDelegate }, shared: roster).created(task)
     }
 }
 

@@ -105,7 +105,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         super.init()
     }
 
-    deinit { service.invalidate() }
+    deinit { if !registry.isClosed { service.invalidate() } }
 
     private static func snapshot(of configuration: URLSessionConfiguration) -> URLSessionConfiguration {
         configuration.copy() as? URLSessionConfiguration ?? configuration

@@ -167,8 +167,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.usesClassicLoadingMode = newValue } }
     }
 
-    /// Whether requests may be sent in a TLS handshake's early data. Default false. Early data needs HTTP/3 in Apple's system, which
-    /// is not spoken here, so that none is ever sent.
+    /// Whether requests may be sent in a TLS handshake's early data. Default false. Early data needs HTTP/3 in Apple's system,
+    /// which is not spoken here, so that none is ever sent.
     open var enablesEarlyData: Bool {
         get { get { $0.enablesEarlyData } }
         set { set { $0.enablesEarlyData = newValue } }

@@ -19,6 +19,7 @@ struct TaskSettlement: Sendable {
     var result: Result<TaskOutcome.Body, any Error>
     var resumeData: Data?
     var resumeDataHandlers: [@Sendable (Data?) -> Void]
+    var showsProgress: Bool
 
     var error: (any Error)? {
         if case .failure(let error) = result { error } else { nil }
@@ -46,11 +47,13 @@ extension URLSessionTask {
                 audience: state.audience,
                 response: state.visibleResponse(),
                 result: .success(.none),
-                resumeDataHandlers: state.resumeDataHandlers
+                resumeDataHandlers: state.resumeDataHandlers,
+                showsProgress: state.progress != nil
             )
             switch outcome.result {
             case .success(let body) where !wasGivenUp:
                 if case .collected(let data) = body, state.receivedCount == 0 { state.receivedCount = Int64(data.count) }
+                state.sentCount = max(state.sentCount, outcome.timelines.last?.requestBodyBytesBeforeEncoding ?? 0)
                 settlement.result = .success(body)
             case .success(let body):
                 if case .file(let path) = body { try? FileManager.default.removeItem(atPath: path) }
@@ -69,7 +72,7 @@ extension URLSessionTask {
             state.audience = .delegate
             return settlement
         }
-        if settlement != nil { updateProgress() }
+        if settlement?.showsProgress == true { updateProgress() }
         return settlement
     }
 

@@ -43,12 +43,18 @@ import Testing
             (["NTLM abc"], [Challenge(scheme: "NTLM", token68: "abc")]),
             // Empty list members (section 5.6.1.2) and what servers get wrong.
             ([", ,Basic realm=a,, charset=\"UTF-8\" ,"], [Self.challenge("Basic", [("realm", "a"), ("charset", "UTF-8")])]),
-            (["Basic realm=\"open"], [Self.challenge("Basic", [("realm", "open")])]), (["Basic realm=\"a\\"], [Self.challenge("Basic", [("realm", "a\\")])]),
+            (["Basic realm=\"open"], [Self.challenge("Basic", [("realm", "open")])]),
+            (["Basic realm=\"a\\"], [Self.challenge("Basic", [("realm", "a\\")])]),
             (["Basic realm=\"a\" junk \"x,y\", nonce=b"], [Self.challenge("Basic", [("realm", "a"), ("nonce", "b")])]),
-            (["Basic realm="], [Challenge(scheme: "Basic", token68: "realm=")]), (["Basic realm= , x=\"\""], [
-                Challenge(scheme: "Basic", token68: "realm="),
-            ]),
-            (["\"quoted, comma\", Basic realm=a"], [Self.challenge("Basic", [("realm", "a")])]), (["Ba=sic, x"], [Self.challenge("x")]),
+            (["Basic realm="], [Challenge(scheme: "Basic", token68: "realm=")]),
+            (
+                ["Basic realm= , x=\"\""],
+                [
+                    Challenge(scheme: "Basic", token68: "realm=")
+                ]
+            ),
+            (["\"quoted, comma\", Basic realm=a"], [Self.challenge("Basic", [("realm", "a")])]),
+            (["Ba=sic, x"], [Self.challenge("x")]),
             ([""], []), ([], []), ([" , "], []), (["==="], []), (["Basic\trealm=a"], [Self.challenge("Basic", [("realm", "a")])]),
         ]
         for (lines, expected) in rows { #expect(AuthenticateHeader.challenges(in: lines) == expected, "\(lines)") }

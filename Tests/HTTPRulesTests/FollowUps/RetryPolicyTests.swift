@@ -11,7 +11,9 @@ import HTTPRules
 import Testing
 
 @Suite struct RetryPolicyTests {
-    private func mayRetry(_ method: String = "GET", reused: Bool = true, received: Bool = false, replayable: Bool = true, attempts: Int = 1) -> Bool {
+    private func mayRetry(
+        _ method: String = "GET", reused: Bool = true, received: Bool = false, replayable: Bool = true, attempts: Int = 1
+    ) -> Bool {
         RetryPolicy.mayRetry(
             method: method,
             connectionWasReused: reused,

@@ -29,15 +29,19 @@ import Testing
             ("attachment; filename=\"a \\\"b\\\" \\\\c\"", "a \"b\" \\c"), ("attachment; filename=\"50%25.txt\"", "50%25.txt"),
             ("attachment; filename=\";.ext\"", ";.ext"), ("attachment; filename=\"a", "a"),
             // Not valid, but what servers send.
-            ("attachment; filename=foo bar.html ; x=y", "foo bar.html"), ("attachment; filename=foo[1](2).html", "foo[1](2).html"),
+            ("attachment; filename=foo bar.html ; x=y", "foo bar.html"),
+            ("attachment; filename=foo[1](2).html", "foo[1](2).html"),
             ("attachment; filename =\"a\"", "a"), ("attachment;;filename=a;;", "a"), ("attachment; filename=\"ä.txt\"", "ä.txt"),
             ("attachment; aa=bb\\; filename=\"wrong.ext\"; filename=\"fname.ext\"; cc=dd", "fname.ext"),
             ("attachment; filename=\"first\"; filename=\"second\"", "first"), ("attachment; filename=\"a\"b; x=1", "a"),
             ("attachment; filename=genome.jpeg; modification-date=\"Wed, 12 Feb 1997 16:29:51 -0500\";", "genome.jpeg"),
             // RFC 2231, sections 3 and 4.1.
-            ("attachment; filename*0=\"foo.\"; filename*1=html", "foo.html"), ("attachment; filename*0*=UTF-8''a%20b; filename*1=c; filename*2*=%20d", "a bc d"),
-            ("attachment; filename*1=b; filename*0=a", "ab"), ("attachment; filename*1=b", nil), ("attachment; filename*0*=a", nil),
-            ("attachment; filename*0*=UTF-8''%zz", nil), ("attachment; filename*0*=KOI8-R''x", nil), ("attachment; filename*0=a; filename=b", "b"),
+            ("attachment; filename*0=\"foo.\"; filename*1=html", "foo.html"),
+            ("attachment; filename*0*=UTF-8''a%20b; filename*1=c; filename*2*=%20d", "a bc d"),
+            ("attachment; filename*1=b; filename*0=a", "ab"), ("attachment; filename*1=b", nil),
+            ("attachment; filename*0*=a", nil),
+            ("attachment; filename*0*=UTF-8''%zz", nil), ("attachment; filename*0*=KOI8-R''x", nil),
+            ("attachment; filename*0=a; filename=b", "b"),
             // Nothing there.
             ("attachment", nil), ("inline", nil), ("", nil), ("attachment; filename=", nil), ("attachment; filename=\"\"", nil),
             ("attachment; filename", nil), ("filename=foo.html", nil), ("; filename=a", nil), ("attach ment; filename=a", nil),

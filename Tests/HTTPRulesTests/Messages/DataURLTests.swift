@@ -21,20 +21,28 @@ import Testing
             ("data:base64,SGk=", "text/plain", "us-ascii", "SGk="),
             // WHATWG Fetch, section 6: case, spaces, percent-encoded and unpadded base64, fragments, types that are none.
             ("DATA:Text/HTML ; BASE64,SGk=", "text/html", nil, "Hi"), ("data:a/b;base64,S%47k%3D", "a/b", nil, "Hi"),
-            ("data:a/b;base64, S G\tk =", "a/b", nil, "Hi"), ("data:,a#b", "text/plain", "us-ascii", "a"), ("data:,a,b;c", "text/plain", "us-ascii", "a,b;c"),
-            ("data:nonsense,x", "text/plain", "us-ascii", "x"), ("data:a/b/c,x", "text/plain", "us-ascii", "x"), ("data:a/,x", "text/plain", "us-ascii", "x"),
-            ("data:,", "text/plain", "us-ascii", ""), ("data:;base64,", "text/plain", "us-ascii", ""), ("data:a/b;base64,++//", "a/b", nil, "\u{FB}\u{EF}\u{FF}"),
+            ("data:a/b;base64, S G\tk =", "a/b", nil, "Hi"), ("data:,a#b", "text/plain", "us-ascii", "a"),
+            ("data:,a,b;c", "text/plain", "us-ascii", "a,b;c"),
+            ("data:nonsense,x", "text/plain", "us-ascii", "x"), ("data:a/b/c,x", "text/plain", "us-ascii", "x"),
+            ("data:a/,x", "text/plain", "us-ascii", "x"),
+            ("data:,", "text/plain", "us-ascii", ""), ("data:;base64,", "text/plain", "us-ascii", ""),
+            ("data:a/b;base64,++//", "a/b", nil, "\u{FB}\u{EF}\u{FF}"),
         ]
         for (url, type, charset, text) in rows {
             let data = try #require(DataURL(url), "\(url)")
             #expect(data.mimeType == type && data.charset == charset, "\(url)")
-            #expect(data.bytes == (text.unicodeScalars.allSatisfy(\.isASCII) ? Array(text.utf8) : text.unicodeScalars.map { UInt8($0.value) }), "\(url)")
+            #expect(
+                data.bytes
+                    == (text.unicodeScalars.allSatisfy(\.isASCII)
+                        ? Array(text.utf8) : text.unicodeScalars.map { UInt8($0.value) }),
+                "\(url)")
         }
     }
 
     @Test func `what is no data URL or cannot be decoded is nil`() {
         for url in [
-            "", "data:", "data:text/plain", "http://h/,", "dat:,x", "data:;base64,A", "data:;base64,AAAAA", "data:;base64,A=", "data:;base64,AA=A",
+            "", "data:", "data:text/plain", "http://h/,", "dat:,x", "data:;base64,A", "data:;base64,AAAAA", "data:;base64,A=",
+            "data:;base64,AA=A",
             "data:;base64,AA-_", "data:;base64,=", "data:;base64,AAAA=", "data:;base64,A===", "data:;base64,ä",
         ] {
             #expect(DataURL(url) == nil, "\(url)")

@@ -15,7 +15,8 @@ import Testing
         let fields = DefaultHeaders.fields(processName: "demo", version: nil, languages: ["en_US"])
         #expect(
             fields.map { "\($0.name): \($0.value)" } == [
-                "Accept: */*", "Accept-Encoding: gzip, deflate", "User-Agent: demo/1 URLLoading/1 (Linux)", "Accept-Language: en-US",
+                "Accept: */*", "Accept-Encoding: gzip, deflate", "User-Agent: demo/1 URLLoading/1 (Linux)",
+                "Accept-Language: en-US",
             ]
         )
         #expect(DefaultHeaders.fields(processName: "demo", version: "2", languages: []).count == 3)
@@ -23,7 +24,9 @@ import Testing
 
     @Test func `the program's name becomes a product`() {
         // RFC 9110, section 10.1.5: a product is a token.
-        #expect(DefaultHeaders.userAgent(processName: "My App/x\r\n", version: "1.2 (3)") == "My%20App%2Fx%0D%0A/1.2%20%283%29 URLLoading/1 (Linux)")
+        #expect(
+            DefaultHeaders.userAgent(processName: "My App/x\r\n", version: "1.2 (3)")
+                == "My%20App%2Fx%0D%0A/1.2%20%283%29 URLLoading/1 (Linux)")
         #expect(DefaultHeaders.userAgent(processName: "", version: "") == "unknown/1 URLLoading/1 (Linux)")
     }
 

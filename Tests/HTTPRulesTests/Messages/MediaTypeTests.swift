@@ -23,10 +23,12 @@ import Testing
             // Apple lowers both, as its tests on HTTPURLResponse assert.
             ("text/HTML; charset=ISO-8859-4", "text/html", "iso-8859-4", nil), ("text/plain", "text/plain", nil, nil),
             ("multipart/x-mixed-replace; boundary=\"a;b\"", "multipart/x-mixed-replace", nil, "a;b"),
-            ("multipart/mixed;boundary=--X", "multipart/mixed", nil, "--X"), (" text/plain ; ; =x; charset = a\\b ", "text/plain", "ab", nil),
+            ("multipart/mixed;boundary=--X", "multipart/mixed", nil, "--X"),
+            (" text/plain ; ; =x; charset = a\\b ", "text/plain", "ab", nil),
             ("text/plain; charset=", "text/plain", nil, nil), ("text/plain; charset=\"", "text/plain", nil, nil),
             ("text/plain; charset=a; charset=b", "text/plain", "a", nil), ("text/html, text/plain", "text/html", nil, nil),
-            ("garbage", "garbage", nil, nil), ("text/plain; charset", "text/plain", nil, nil), ("a/b; x y=1; charset=c", "a/b", "c", nil),
+            ("garbage", "garbage", nil, nil), ("text/plain; charset", "text/plain", nil, nil),
+            ("a/b; x y=1; charset=c", "a/b", "c", nil),
             ("a/b; boundary=\"q\\\"x\" junk; charset=u", "a/b", "u", "q\"x"), ("a/b; boundary=", "a/b", nil, nil),
         ]
         for (field, type, charset, boundary) in rows {
@@ -45,8 +47,12 @@ import Testing
     }
 
     @Test func `common extensions have a type`() {
-        let rows = [("html", "text/html"), ("HTM", "text/html"), ("jpg", "image/jpeg"), ("gz", "application/gzip"), ("txt", "text/plain")]
-        for (pathExtension, type) in rows { #expect(MediaType.mimeType(forPathExtension: pathExtension) == type, "\(pathExtension)") }
+        let rows = [
+            ("html", "text/html"), ("HTM", "text/html"), ("jpg", "image/jpeg"), ("gz", "application/gzip"), ("txt", "text/plain"),
+        ]
+        for (pathExtension, type) in rows {
+            #expect(MediaType.mimeType(forPathExtension: pathExtension) == type, "\(pathExtension)")
+        }
         #expect(MediaType.mimeType(forPathExtension: "nonsense") == nil)
     }
 }

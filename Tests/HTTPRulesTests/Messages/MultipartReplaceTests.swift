@@ -21,7 +21,11 @@ import Testing
             case .partEnd: result.append("end")
             case .data(let bytes):
                 let text = String(decoding: bytes, as: UTF8.self)
-                if let last = result.last, last.hasPrefix("data ") { result[result.count - 1] = last + text } else { result.append("data " + text) }
+                if let last = result.last, last.hasPrefix("data ") {
+                    result[result.count - 1] = last + text
+                } else {
+                    result.append("data " + text)
+                }
             }
         }
         return result
@@ -41,7 +45,10 @@ import Testing
     @Test func `parts are found wherever the bytes are cut`() throws {
         // RFC 2046, section 5.1.1.
         let rows: [(String, [String])] = [
-            ("--b\r\nA: 1\r\n\r\none\r\n--b\r\nA: 2\r\n\r\ntwo\r\n--b--\r\n", ["part A: 1", "data one", "end", "part A: 2", "data two", "end"]),
+            (
+                "--b\r\nA: 1\r\n\r\none\r\n--b\r\nA: 2\r\n\r\ntwo\r\n--b--\r\n",
+                ["part A: 1", "data one", "end", "part A: 2", "data two", "end"]
+            ),
             // "... any preamble or epilogue": ignored.
             ("pre\n-- b\n--b \t\r\n\r\none\r\n--b--after\r\n--b\r\n\r\nx", ["part ", "data one", "end"]),
             // "The boundary delimiter MUST occur at the beginning of a line"; a longer line is none.
@@ -49,10 +56,14 @@ import Testing
             ("--b\r\n\r\na\r\n\r\n--b\r\n\r\n\r\n--b--", ["part ", "data a\r\n", "end", "part ", "end"]),
             // No body at all, and one that ends with the response.
             ("--b\r\nA: 1\r\n\r\n--b\r\nA: 2\r\n\r\n", ["part A: 1", "end", "part A: 2", "end"]),
-            ("--b\r\n\r\nrest\r\n--b", ["part ", "data rest", "end"]), ("--b\r\n\r\nrest\r\n--", ["part ", "data rest\r\n--", "end"]),
+            ("--b\r\n\r\nrest\r\n--b", ["part ", "data rest", "end"]),
+            ("--b\r\n\r\nrest\r\n--", ["part ", "data rest\r\n--", "end"]),
             ("--b\r\n\r\n--b", ["part ", "end"]), ("--b\r\nA: 1\r\n", []), ("", []), ("--b--", []), ("nothing", []), ("--b-", []),
             // Folded, broken and bare fields.
-            ("--b\r\n lead: x\r\nA: 1\r\n\t2\r\nbroken\r\n: v\r\nb c: d\r\nN: \0\r\nB:\r\n\r\n--b--", ["part A: 1 2\nB: ", "end"]),
+            (
+                "--b\r\n lead: x\r\nA: 1\r\n\t2\r\nbroken\r\n: v\r\nb c: d\r\nN: \0\r\nB:\r\n\r\n--b--",
+                ["part A: 1 2\nB: ", "end"]
+            ),
             ("--b\r\n\r\nx\r\n--b\rz\r\n--b--", ["part ", "data x\r\n--b\rz", "end"]),
         ]
         for (text, expected) in rows {
@@ -63,7 +74,10 @@ import Testing
     }
 
     @Test func `cameras that declare the dashes with the boundary are understood`() throws {
-        #expect(try split("--b\r\n\r\none\r\n--b\r\n\r\ntwo\r\n--b--\r\n", boundary: "--b") == ["part ", "data one", "end", "part ", "data two", "end"])
+        #expect(
+            try split("--b\r\n\r\none\r\n--b\r\n\r\ntwo\r\n--b--\r\n", boundary: "--b") == [
+                "part ", "data one", "end", "part ", "data two", "end",
+            ])
         #expect(try split("----b\r\n\r\none\r\n----b--\r\n", boundary: "--b") == ["part ", "data one", "end"])
         #expect(try split("--b \r\n\r\none\r\n--b--\r\n", boundary: "--b", by: 1) == ["part ", "data one", "end"])
         #expect(try split("--bc\r\n\r\none\r\n--bc--\r\n", boundary: "--bc", by: 1) == ["part ", "data one", "end"])
@@ -101,7 +115,9 @@ import Testing
             var random = SeededBytes(seed: seed)
             let text = "--b\r\n" + random.text(of: pieces, upTo: 16)
             let whole = try split(text)
-            for count in 1...4 { #expect(try split(text, by: count) == whole, "seed \(seed) by \(count): \(text.debugDescription)") }
+            for count in 1...4 {
+                #expect(try split(text, by: count) == whole, "seed \(seed) by \(count): \(text.debugDescription)")
+            }
         }
     }
 }

@@ -14,7 +14,8 @@ import Testing
 
 @Suite struct OutgoingHeadersTests {
     private static let session = OutgoingHeaders(additional: [
-        (name: "X-Session", value: "1"), (name: "Accept", value: "*/*"), (name: "User-Agent", value: "me"), (name: "user-agent", value: "other"),
+        (name: "X-Session", value: "1"), (name: "Accept", value: "*/*"), (name: "User-Agent", value: "me"),
+        (name: "user-agent", value: "other"),
         (name: "Host", value: "evil"), (name: "bad name", value: "x"), (name: "X-Bad", value: "a\r\nb"),
     ])
 
@@ -50,17 +51,22 @@ import Testing
 
     @Test func `the engine's fields win over all`() throws {
         #expect(
-            try compose([("Range", "bytes=0-"), ("Cookie", "mine")], extra: [("range", "bytes=5-"), ("Accept", "x/y"), ("Connection", "close")]) == [
-                "Host: h:81", "range: bytes=5-", "Accept: x/y", "Connection: close", "Cookie: mine", "X-Session: 1", "User-Agent: me",
-            ]
+            try compose(
+                [("Range", "bytes=0-"), ("Cookie", "mine")],
+                extra: [("range", "bytes=5-"), ("Accept", "x/y"), ("Connection", "close")]) == [
+                    "Host: h:81", "range: bytes=5-", "Accept: x/y", "Connection: close", "Cookie: mine", "X-Session: 1",
+                    "User-Agent: me",
+                ]
         )
     }
 
     @Test func `fields that frame the message or govern the connection are ours`() throws {
         // hostile-inputs.md, S4; behaviour.md, section 2.
         let forged: [(name: String, value: String)] = [
-            ("Host", "evil"), ("HOST", "evil"), ("Content-Length", "0"), ("transfer-encoding", "chunked"), ("Connection", "close"), ("Keep-Alive", "x"),
-            ("Upgrade", "h2c"), ("TE", "trailers"), ("Trailer", "x"), ("Proxy-Connection", "x"), ("HTTP2-Settings", "x"), ("Authorization", "Basic x"),
+            ("Host", "evil"), ("HOST", "evil"), ("Content-Length", "0"), ("transfer-encoding", "chunked"),
+            ("Connection", "close"), ("Keep-Alive", "x"),
+            ("Upgrade", "h2c"), ("TE", "trailers"), ("Trailer", "x"), ("Proxy-Connection", "x"), ("HTTP2-Settings", "x"),
+            ("Authorization", "Basic x"),
         ]
         #expect(
             try compose(forged, method: "PUT", body: 3) == [
@@ -68,18 +74,25 @@ import Testing
             ]
         )
         for field in forged.dropLast() { #expect(OutgoingHeaders.isReserved(field.name), "\(field.name)") }
-        for name in ["", "XX", "Hosts", "Post", "Accept", "Upgraded", "Authorization", "X-Long-Name-Of-17"] { #expect(!OutgoingHeaders.isReserved(name)) }
+        for name in ["", "XX", "Hosts", "Post", "Accept", "Upgraded", "Authorization", "X-Long-Name-Of-17"] {
+            #expect(!OutgoingHeaders.isReserved(name))
+        }
     }
 
     @Test func `the body's length is told as it is known`() throws {
         // RFC 9110, section 8.6; RFC 9112, section 6.1.
         let rows: [(String, Int64?, String?)] = [
-            ("GET", nil, nil), ("HEAD", nil, nil), ("DELETE", nil, nil), ("POST", nil, "Content-Length: 0"), ("PUT", nil, "Content-Length: 0"),
-            ("PATCH", nil, "Content-Length: 0"), ("GET", 0, nil), ("PUT", 0, "Content-Length: 0"), ("PUT", 9, "Content-Length: 9"),
-            ("DELETE", 9, "Content-Length: 9"), ("PUT", -1, "Transfer-Encoding: chunked"), ("PUT", .max, "Content-Length: 9223372036854775807"),
+            ("GET", nil, nil), ("HEAD", nil, nil), ("DELETE", nil, nil), ("POST", nil, "Content-Length: 0"),
+            ("PUT", nil, "Content-Length: 0"),
+            ("PATCH", nil, "Content-Length: 0"), ("GET", 0, nil), ("PUT", 0, "Content-Length: 0"),
+            ("PUT", 9, "Content-Length: 9"),
+            ("DELETE", 9, "Content-Length: 9"), ("PUT", -1, "Transfer-Encoding: chunked"),
+            ("PUT", .max, "Content-Length: 9223372036854775807"),
         ]
         for (method, length, expected) in rows {
-            let framing = try compose(method: method, body: length).filter { $0.hasPrefix("Content-") || $0.hasPrefix("Transfer") }
+            let framing = try compose(method: method, body: length).filter {
+                $0.hasPrefix("Content-") || $0.hasPrefix("Transfer")
+            }
             #expect(framing == (expected.map { [$0] } ?? []), "\(method) \(length ?? -2)")
         }
     }

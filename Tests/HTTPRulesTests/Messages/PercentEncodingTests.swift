@@ -13,7 +13,10 @@ import Testing
 @Suite struct PercentEncodingTests {
     @Test func `a percent sign that begins no escape stands for itself`() throws {
         // RFC 3986, section 2.1, seen through data URLs, which are all octets.
-        let rows = [("%41", "A"), ("%4a%4A", "JJ"), ("%", "%"), ("%4", "%4"), ("%zz", "%zz"), ("%4g", "%4g"), ("a%%41", "a%A"), ("%2", "%2")]
+        let rows = [
+            ("%41", "A"), ("%4a%4A", "JJ"), ("%", "%"), ("%4", "%4"), ("%zz", "%zz"), ("%4g", "%4g"), ("a%%41", "a%A"),
+            ("%2", "%2"),
+        ]
         for (text, expected) in rows {
             #expect(try #require(DataURL("data:,\(text)")).bytes == Array(expected.utf8), "\(text)")
         }

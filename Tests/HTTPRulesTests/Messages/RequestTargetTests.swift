@@ -24,9 +24,12 @@ import Testing
     }
 
     private static let rows = [
-        Row(url: "http://example.com/a/b?q=1", scheme: "http", host: "example.com", port: 80, path: "/a/b?q=1", field: "example.com"),
+        Row(
+            url: "http://example.com/a/b?q=1", scheme: "http", host: "example.com", port: 80, path: "/a/b?q=1",
+            field: "example.com"),
         // RFC 9110, section 4.2.3: scheme and host are case-insensitive, the path is not.
-        Row(url: "HTTPS://Example.COM/Path", scheme: "https", host: "example.com", port: 443, path: "/Path", field: "example.com"),
+        Row(
+            url: "HTTPS://Example.COM/Path", scheme: "https", host: "example.com", port: 443, path: "/Path", field: "example.com"),
         // RFC 9112, section 3.2.1: "If the target URI's path component is empty, the client MUST send "/"".
         Row(url: "http://h", scheme: "http", host: "h", port: 80, path: "/", field: "h"),
         Row(url: "http://h?q", scheme: "http", host: "h", port: 80, path: "/?q", field: "h"),
@@ -41,12 +44,16 @@ import Testing
         // IPv6.
         Row(url: "http://[::1]:8080/x", scheme: "http", host: "::1", port: 8080, path: "/x", field: "[::1]:8080"),
         Row(url: "https://[2001:DB8::A]/", scheme: "https", host: "2001:db8::a", port: 443, path: "/", field: "[2001:db8::a]"),
-        Row(url: "http://[::ffff:1.2.3.4]/", scheme: "http", host: "::ffff:1.2.3.4", port: 80, path: "/", field: "[::ffff:1.2.3.4]"),
+        Row(
+            url: "http://[::ffff:1.2.3.4]/", scheme: "http", host: "::ffff:1.2.3.4", port: 80, path: "/",
+            field: "[::ffff:1.2.3.4]"),
         // RFC 6874, section 4: the zone identifier is stripped from what is sent.
         Row(url: "http://[fe80::1%25eth0]:81/", scheme: "http", host: "fe80::1%eth0", port: 81, path: "/", field: "[fe80::1]:81"),
         // Userinfo.
         Row(url: "http://u@h/", scheme: "http", host: "h", port: 80, path: "/", field: "h", user: "u"),
-        Row(url: "http://u%40x:p%3A%2F@h/", scheme: "http", host: "h", port: 80, path: "/", field: "h", user: "u@x", password: "p:/"),
+        Row(
+            url: "http://u%40x:p%3A%2F@h/", scheme: "http", host: "h", port: 80, path: "/", field: "h", user: "u@x",
+            password: "p:/"),
         Row(url: "http://u:p:q@h:1/", scheme: "http", host: "h", port: 1, path: "/", field: "h:1", user: "u", password: "p:q"),
         Row(url: "http://:p@h/", scheme: "http", host: "h", port: 80, path: "/", field: "h", user: "", password: "p"),
         Row(url: "http://:@h/", scheme: "http", host: "h", port: 80, path: "/", field: "h"),
@@ -58,7 +65,9 @@ import Testing
         Row(url: "http://h/%0d%0aX:%20y", scheme: "http", host: "h", port: 80, path: "/%0d%0aX:%20y", field: "h"),
         Row(url: "http://h/%2e%2e/%2F?%23", scheme: "http", host: "h", port: 80, path: "/%2e%2e/%2F?%23", field: "h"),
         Row(url: "http://h//a//b", scheme: "http", host: "h", port: 80, path: "//a//b", field: "h"),
-        Row(url: "http://my_host-1.example./", scheme: "http", host: "my_host-1.example.", port: 80, path: "/", field: "my_host-1.example."),
+        Row(
+            url: "http://my_host-1.example./", scheme: "http", host: "my_host-1.example.", port: 80, path: "/",
+            field: "my_host-1.example."),
     ]
 
     @Test func `a URL is split into what the wire needs`() throws {
@@ -74,18 +83,22 @@ import Testing
 
     @Test func `a URL that cannot be asked for is refused with the reason`() {
         let rows: [(String, RequestTarget.Malformed)] = [
-            ("ftp://h/", .unsupportedScheme), ("httpx://h/", .unsupportedScheme), ("htt", .unsupportedScheme), ("", .unsupportedScheme),
+            ("ftp://h/", .unsupportedScheme), ("httpx://h/", .unsupportedScheme), ("htt", .unsupportedScheme),
+            ("", .unsupportedScheme),
             ("file:///etc/passwd", .unsupportedScheme), ("h/path", .unsupportedScheme), ("http", .unsupportedScheme),
             ("http:h", .missingHost), ("http:/h", .missingHost), ("http://", .missingHost), ("http:///p", .missingHost),
             ("http://?q", .missingHost), ("http://:80/", .missingHost), ("http://u@/", .missingHost),
             ("http://a@b@c/", .badHost), ("http://h%41/", .badHost), ("http://a[b]/", .badHost), ("http://[::1/", .badHost),
             ("http://[1]/", .badHost), ("http://[::g]/", .badHost), ("http://[::1]x/", .badHost), ("http://[]/", .badHost),
-            ("http://[::1%eth0]/", .badHost), ("http://[::1%25]/", .badHost), ("http://[::1%25a/b]/", .badHost), ("http://[::1%]", .badHost),
+            ("http://[::1%eth0]/", .badHost), ("http://[::1%25]/", .badHost), ("http://[::1%25a/b]/", .badHost),
+            ("http://[::1%]", .badHost),
             ("http://[::1%25a%41]/", .badHost), ("http://h\"x/", .badHost),
             ("http://h:0/", .badPort), ("http://h:65536/", .badPort), ("http://h:99999999999999999999/", .badPort),
             ("http://h:8a/", .badPort), ("http://h:-1/", .badPort), ("http://a:1:2/", .badPort), ("http://h:%38/", .badPort),
-            ("http://h/a b", .forbiddenCharacter), ("http://h/\r\nX: y", .forbiddenCharacter), ("http://h/\0", .forbiddenCharacter),
-            ("http://h/\\x", .forbiddenCharacter), ("http://good\\@evil/", .forbiddenCharacter), ("http://h\n/", .forbiddenCharacter),
+            ("http://h/a b", .forbiddenCharacter), ("http://h/\r\nX: y", .forbiddenCharacter),
+            ("http://h/\0", .forbiddenCharacter),
+            ("http://h/\\x", .forbiddenCharacter), ("http://good\\@evil/", .forbiddenCharacter),
+            ("http://h\n/", .forbiddenCharacter),
             ("http://h/ä", .forbiddenCharacter), ("http://hä/", .forbiddenCharacter), ("http://h/#a b", .forbiddenCharacter),
             ("http://h/\u{7F}", .forbiddenCharacter), ("http://u\r\n@h/", .forbiddenCharacter),
         ]
@@ -95,7 +108,9 @@ import Testing
     }
 
     @Test func `random URLs never put a control character on the wire`() {
-        let pieces = ["http", "https", ":", "//", "/", "@", "[", "]", "::1", "%25", "%", "h", "?", "#", "\\", " ", "\r\n", "80", "ä", "."]
+        let pieces = [
+            "http", "https", ":", "//", "/", "@", "[", "]", "::1", "%25", "%", "h", "?", "#", "\\", " ", "\r\n", "80", "ä", ".",
+        ]
         for seed in 0..<4000 as Range<UInt64> {
             var random = SeededBytes(seed: seed)
             let text = "http://" + random.text(of: pieces, upTo: 12)

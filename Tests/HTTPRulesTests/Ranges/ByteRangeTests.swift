@@ -29,9 +29,12 @@ import Testing
 
     @Test func `an invalid Content-Range says nothing`() {
         let rows = [
-            "", "bytes", "bytes ", "bytes=0-1/2", "items 0-1/2", "bytes 0-1", "bytes -1/2", "bytes 1-/2", "bytes 0-1/", "bytes */*",
-            // "invalid if it contains a last-pos less than its first-pos, or a complete-length less than or equal to its last-pos".
-            "bytes 2-1/3", "bytes 0-1/1", "bytes 0-3/3", "bytes 0-1/99999999999999999999", "bytes 99999999999999999999-1/2", "bytes a-b/c",
+            "", "bytes", "bytes ", "bytes=0-1/2", "items 0-1/2", "bytes 0-1", "bytes -1/2", "bytes 1-/2", "bytes 0-1/",
+            "bytes */*",
+            // "invalid if it contains a last-pos less than its first-pos, or a complete-length less than or equal to its
+            // last-pos".
+            "bytes 2-1/3", "bytes 0-1/1", "bytes 0-3/3", "bytes 0-1/99999999999999999999", "bytes 99999999999999999999-1/2",
+            "bytes a-b/c",
             "bytes 0-9223372036854775807/*", "bytes +0-1/2", "bytes 0-1/2/3", "bytes 0 -1/2", "bytes 0-9223372036854775808/*",
         ]
         for field in rows { #expect(ByteRange.content(field) == nil, "\(field)") }

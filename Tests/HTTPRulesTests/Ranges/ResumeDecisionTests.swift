@@ -16,7 +16,9 @@ import Testing
     private static let date = "Sun, 06 Nov 1994 08:49:37 GMT"
     private static let later = "Mon, 07 Nov 1994 08:49:37 GMT"
 
-    private func point(received: Int64 = 100, total: Int64? = 200, tag: String? = "\"a\"", modified: String? = nil) throws -> ResumePoint {
+    private func point(
+        received: Int64 = 100, total: Int64? = 200, tag: String? = "\"a\"", modified: String? = nil
+    ) throws -> ResumePoint {
         let url = try requiredURL("http://h/f")
         return ResumePoint(
             url: url,
@@ -35,9 +37,15 @@ import Testing
         // RFC 9110, sections 15.3.7 and 15.3.7.3; hostile-inputs.md, F3.
         let rows: [(String, [(name: String, value: String)], ResumeDecision)] = [
             ("right", [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\"")], .append(offset: 100, total: 200)),
-            ("length agrees", [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\""), ("Content-Length", "100")], .append(offset: 100, total: 200)),
+            (
+                "length agrees", [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\""), ("Content-Length", "100")],
+                .append(offset: 100, total: 200)
+            ),
             ("unknown total", [("Content-Range", "bytes 100-199/*"), ("ETag", "\"a\"")], .append(offset: 100, total: 200)),
-            ("identity", [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\""), ("Content-Encoding", "identity")], .append(offset: 100, total: 200)),
+            (
+                "identity", [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\""), ("Content-Encoding", "identity")],
+                .append(offset: 100, total: 200)
+            ),
             ("other start", [("Content-Range", "bytes 99-199/200"), ("ETag", "\"a\"")], .restart),
             ("from zero", [("Content-Range", "bytes 0-199/200"), ("ETag", "\"a\"")], .restart),
             ("other total", [("Content-Range", "bytes 100-200/201"), ("ETag", "\"a\"")], .restart),
@@ -50,14 +58,24 @@ import Testing
             ("coded", [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\""), ("Content-Encoding", "gzip")], .restart),
             ("no range", [("ETag", "\"a\"")], .fail(.unusableContentRange)),
             ("unsatisfied", [("Content-Range", "bytes */200"), ("ETag", "\"a\"")], .fail(.unusableContentRange)),
-            ("two", [("Content-Range", "bytes 100-199/200"), ("Content-Range", "bytes 0-99/200"), ("ETag", "\"a\"")], .fail(.unusableContentRange)),
-            ("several parts", [("Content-Type", "multipart/byteranges; boundary=x"), ("ETag", "\"a\"")], .fail(.unusableContentRange)),
+            (
+                "two", [("Content-Range", "bytes 100-199/200"), ("Content-Range", "bytes 0-99/200"), ("ETag", "\"a\"")],
+                .fail(.unusableContentRange)
+            ),
+            (
+                "several parts", [("Content-Type", "multipart/byteranges; boundary=x"), ("ETag", "\"a\"")],
+                .fail(.unusableContentRange)
+            ),
         ]
         for (name, fields, expected) in rows {
-            #expect(ResumeDecision.decide(status: 206, headers: HeaderBlock(fields), resumingFrom: try point()) == expected, "\(name)")
+            #expect(
+                ResumeDecision.decide(status: 206, headers: HeaderBlock(fields), resumingFrom: try point()) == expected, "\(name)"
+            )
         }
         let range = [(name: "Content-Range", value: "bytes 100-149/*"), (name: "ETag", value: "\"a\"")]
-        #expect(ResumeDecision.decide(status: 206, headers: HeaderBlock(range), resumingFrom: try point(total: nil)) == .append(offset: 100, total: nil))
+        #expect(
+            ResumeDecision.decide(status: 206, headers: HeaderBlock(range), resumingFrom: try point(total: nil))
+                == .append(offset: 100, total: nil))
     }
 
     @Test func `a modification date proves the version where there is no tag`() throws {
@@ -69,18 +87,24 @@ import Testing
             (undated, [range, ("ETag", "\"a\"")], .restart),
             // A tag that agrees does not outweigh a date that does not.
             (try point(modified: Self.date), [range, ("ETag", "\"a\""), ("Last-Modified", Self.later)], .restart),
-            (try point(modified: Self.date), [range, ("ETag", "\"a\""), ("Last-Modified", Self.date)], .append(offset: 100, total: 200)),
+            (
+                try point(modified: Self.date), [range, ("ETag", "\"a\""), ("Last-Modified", Self.date)],
+                .append(offset: 100, total: 200)
+            ),
             // The date is no strong validator beside a tag.
             (try point(modified: Self.date), [range, ("Last-Modified", Self.date)], .restart),
         ]
         for (index, (point, fields, expected)) in rows.enumerated() {
-            #expect(ResumeDecision.decide(status: 206, headers: HeaderBlock(fields), resumingFrom: point) == expected, "row \(index)")
+            #expect(
+                ResumeDecision.decide(status: 206, headers: HeaderBlock(fields), resumingFrom: point) == expected, "row \(index)")
         }
     }
 
     @Test func `a whole answer starts over`() throws {
         for status in [200, 203, 302, 404, 500] {
-            #expect(ResumeDecision.decide(status: status, headers: HeaderBlock(), resumingFrom: try point()) == .startOver, "\(status)")
+            #expect(
+                ResumeDecision.decide(status: status, headers: HeaderBlock(), resumingFrom: try point()) == .startOver,
+                "\(status)")
         }
     }
 
@@ -98,7 +122,8 @@ import Testing
         ]
         for (index, (received, total, fields, expected)) in rows.enumerated() {
             let point = try point(received: received, total: total)
-            #expect(ResumeDecision.decide(status: 416, headers: HeaderBlock(fields), resumingFrom: point) == expected, "row \(index)")
+            #expect(
+                ResumeDecision.decide(status: 416, headers: HeaderBlock(fields), resumingFrom: point) == expected, "row \(index)")
         }
     }
 
@@ -107,13 +132,17 @@ import Testing
         let rows: [(String, Int, [(name: String, value: String)], Bool)] = [
             ("GET", 200, [("ETag", "\"a\"")], true), ("GET", 206, [("ETag", "\"a\""), ("Accept-Ranges", "bytes")], true),
             ("GET", 200, [("Last-Modified", Self.date), ("Date", Self.later)], true),
-            ("POST", 200, [("ETag", "\"a\"")], false), ("HEAD", 200, [("ETag", "\"a\"")], false), ("GET", 404, [("ETag", "\"a\"")], false),
-            ("GET", 200, [], false), ("GET", 200, [("ETag", "W/\"a\"")], false), ("GET", 200, [("Last-Modified", Self.date)], false),
+            ("POST", 200, [("ETag", "\"a\"")], false), ("HEAD", 200, [("ETag", "\"a\"")], false),
+            ("GET", 404, [("ETag", "\"a\"")], false),
+            ("GET", 200, [], false), ("GET", 200, [("ETag", "W/\"a\"")], false),
+            ("GET", 200, [("Last-Modified", Self.date)], false),
             ("GET", 200, [("ETag", "\"a\""), ("Accept-Ranges", "None")], false),
             ("GET", 200, [("ETag", "\"a\""), ("Content-Encoding", "gzip")], false),
         ]
         for (method, status, fields, expected) in rows {
-            #expect(ResumeDecision.mayResume(method: method, status: status, headers: HeaderBlock(fields)) == expected, "\(method) \(status) \(fields)")
+            #expect(
+                ResumeDecision.mayResume(method: method, status: status, headers: HeaderBlock(fields)) == expected,
+                "\(method) \(status) \(fields)")
         }
     }
 

@@ -58,7 +58,8 @@ import Testing
         // behaviour.md, section 8.
         let text = try #require(String(data: encoded(), encoding: .utf8))
         for key in [
-            "NSURLSessionResumeInfoVersion", "NSURLSessionDownloadURL", "NSURLSessionResumeBytesReceived", "NSURLSessionResumeEntityTag",
+            "NSURLSessionResumeInfoVersion", "NSURLSessionDownloadURL", "NSURLSessionResumeBytesReceived",
+            "NSURLSessionResumeEntityTag",
             "NSURLSessionResumeServerDownloadDate", "NSURLSessionResumeInfoTempFileName", "NSURLSessionResumeOriginalRequest",
         ] {
             #expect(text.contains("<key>\(key)</key>"), "\(key)")
@@ -103,12 +104,15 @@ import Testing
         let rows: [(String, String, ResumePoint.Malformed)] = [
             ("CFNetworkDownload_x1.tmp", "/etc/passwd", .badValue), ("CFNetworkDownload_x1.tmp", "../x", .badValue),
             ("CFNetworkDownload_x1.tmp", "..", .badValue), ("CFNetworkDownload_x1.tmp", "", .badValue),
-            ("CFNetworkDownload_x1.tmp", "a b", .badValue), ("CFNetworkDownload_x1.tmp", String(repeating: "a", count: 256), .badValue),
-            ("https://cdn.example", "file://", .badValue), ("http://example.com/file", "ftp://h/", .badValue), (">GET<", ">POST<", .badValue),
+            ("CFNetworkDownload_x1.tmp", "a b", .badValue),
+            ("CFNetworkDownload_x1.tmp", String(repeating: "a", count: 256), .badValue),
+            ("https://cdn.example", "file://", .badValue), ("http://example.com/file", "ftp://h/", .badValue),
+            (">GET<", ">POST<", .badValue),
             ("http://example.com/file", "", .badValue),
             ("8589934592", "-1", .badValue), ("8589934592", "99999999999", .badValue), ("X-Name", "X Name", .badValue),
             ("Zoë", "a\r\nb", .badValue), ("\"abc\"", "\"a\nb\"", .badValue), ("<string>Zoë</string>", "", .badValue),
-            ("<integer>1</integer>", "<integer>2</integer>", .unknownVersion), ("<integer>1</integer>", "<string>1</string>", .damaged),
+            ("<integer>1</integer>", "<integer>2</integer>", .unknownVersion),
+            ("<integer>1</integer>", "<string>1</string>", .damaged),
             ("8589934592", "99999999999999999999999", .damaged), ("NSURLSessionDownloadURL", "Other", .damaged),
         ]
         for (text, replacement, reason) in rows {
@@ -130,7 +134,8 @@ import Testing
         let rows: [(String?, String?, String?, String?)] = [
             ("\"a\"", nil, nil, "\"a\""), ("\"a\"", date, later, "\"a\""), ("W/\"a\"", nil, nil, nil),
             // "... if the client has no entity tag for the corresponding representation".
-            ("W/\"a\"", date, later, nil), (nil, date, later, date), (nil, date, date, nil), (nil, date, nil, nil), (nil, "x", later, nil),
+            ("W/\"a\"", date, later, nil), (nil, date, later, date), (nil, date, date, nil), (nil, date, nil, nil),
+            (nil, "x", later, nil),
             (nil, nil, nil, nil), ("abc", nil, nil, nil), (nil, date, "x", nil),
         ]
         for (tag, modified, server, expected) in rows {

@@ -20,7 +20,8 @@ import Testing
     }
 
     @Test func `scheme, host and port make the origin`() throws {
-        let origins = try ["http://h/", "https://h/", "http://h:81/", "http://g/", "https://h:80/"].map { try requiredURL($0) }.map(Origin.init)
+        let origins = try ["http://h/", "https://h/", "http://h:81/", "http://g/", "https://h:80/"].map { try requiredURL($0) }
+            .map(Origin.init)
         #expect(Set(origins).count == origins.count)
         let last = try #require(origins.last ?? nil)
         #expect(last.isSecure && !last.hasDefaultPort)

@@ -10,6 +10,7 @@
 import Foundation
 import HTTPWire
 import LoadingModel
+import Synchronization
 import Testing
 import URLLoading
 
@@ -98,6 +99,27 @@ import URLLoading
         #expect(await session.allTasks.isEmpty)
     }
 
+    @Test func `each part of a mixed-replace body is a response of its own, and nothing comes before its answer`() async {
+        let recorder = Recorder()
+        let (session, service) = makeSession(recorder) { load in
+            _ = await load.ask(.response(load.response(200, [("Content-Type", "multipart/x-mixed-replace; boundary=b")])))
+            load.tell(.data(Data("--b\r\nContent-Type: text/plain\r\n\r\none\r\n--b\r\n".utf8)))
+            load.tell(.data(Data("Content-Type: text/html\r\n\r\ntwo\r\n--b--\r\n".utf8)))
+            load.finish()
+        }
+        let task = session.dataTask(with: someURL)
+        task.resume()
+        await recorder.journal.wait(for: "complete")
+        #expect(
+            recorder.journal.lines == [
+                "created", "response 200", "data one state 0", "response 200", "data two state 0", "metrics 1",
+                "complete ok state 3",
+            ]
+        )
+        #expect(task.response?.mimeType == "text/html")
+        #expect(service.state.withLock { $0.loads[task.taskIdentifier]?.consumed } == 82)
+    }
+
     @Test func `a refused redirect is answered with nil`() async {
         let recorder = Recorder()
         let (session, _) = makeSession(recorder) { load in
@@ -119,8 +141,7 @@ import URLLoading
     }
 
     @Test func `what a delegate lacks is answered as documented`() async {
-        let recorder = QuietRecorder()
-        let (session, _) = makeSession(recorder) { load in
+        let script: @Sendable (ScriptedLoad) async -> Void = { load in
             let next = LoadRequest(url: URL(string: "http://example.test/next"))
             guard case .request(let followed?) = await load.ask(.redirect(response: load.response(302), proposed: next)),
                 followed.url == next.url,
@@ -131,9 +152,11 @@ import URLLoading
             else { return load.fail(LoadError(.unknown, "unexpected answer")) }
             load.finish()
         }
+        // The second time it is known what the class lacks.
         for _ in 0..<2 {
-            let task = session.dataTask(with: someURL)
-            task.resume()
+            let recorder = QuietRecorder()
+            let (session, _) = makeSession(recorder, script: script)
+            session.dataTask(with: someURL).resume()
             await recorder.journal.wait(for: "complete")
             #expect(recorder.journal.lines.last == "complete ok state 3")
         }

@@ -1,0 +1,60 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import HTTPRules
+internal import HTTPWire
+internal import LoadingModel
+
+/// Turns the body of a `multipart/x-mixed-replace` response into a response and data for each part.
+struct MultipartParts: Sendable {
+    private let outer: LoadResponse
+    private let head: ResponseHead
+    private var splitter: MultipartReplace
+
+    /// Nil for any other response.
+    init?(_ response: LoadResponse) {
+        guard let head = response.head, let type = head.headers.first("Content-Type").flatMap(MediaType.init),
+            type.mimeType.lowercased() == "multipart/x-mixed-replace", let boundary = type.boundary,
+            let splitter = try? MultipartReplace(boundary: boundary)
+        else { return nil }
+        outer = response
+        self.head = head
+        self.splitter = splitter
+    }
+
+    /// What the delegate is to be told of some bytes; a body that is not what it says ends the splitting with nil.
+    mutating func items(for data: Data) -> [DelegateMailbox.Item]? {
+        guard let events = try? splitter.feed(data) else { return nil }
+        return items(events) + [.credit(data.count)]
+    }
+
+    /// What was held back when the body ended.
+    mutating func lastItems() -> [DelegateMailbox.Item] { items(splitter.finish()) }
+
+    private func items(_ events: [MultipartReplace.Event]) -> [DelegateMailbox.Item] {
+        events.compactMap { event in
+            switch event {
+            case .part(let fields): .part(response(fields))
+            case .data(let bytes): .partData(Data(bytes))
+            case .partEnd: nil
+            }
+        }
+    }
+
+    /// The response's head, with the part's fields in place of those that speak of the whole body.
+    private func response(_ fields: HeaderBlock) -> LoadResponse {
+        var head = head
+        for name in ["Content-Type", "Content-Length", "Transfer-Encoding"] { head.headers.remove(name) }
+        for field in fields.fields { head.headers.remove(field.name) }
+        head.headers.append(contentsOf: fields)
+        let length = fields.first("Content-Length").flatMap { Int64($0) } ?? NSURLSessionTransferSizeUnknown
+        return LoadResponse(url: outer.url, kind: .http(head), expectedLength: max(length, NSURLSessionTransferSizeUnknown))
+    }
+}

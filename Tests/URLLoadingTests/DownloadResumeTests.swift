@@ -1,0 +1,208 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+private let content = ScriptedFile.pattern(600_000)
+private let cut = 200_000
+
+/// Downloads that are stopped and go on: section 8 of the behaviour, and rows F3 and F4 of the hostile inputs.
+@Suite(.timeLimit(.minutes(1)))
+struct DownloadResumeTests {
+    /// Downloads part of a file, cancels, and returns the resume data.
+    private func interrupted(
+        _ file: ScriptedFile, method: String = "GET", after second: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply,
+        test: (ScriptedServer, URLSession, EventRecorder, Data?) async throws -> Void
+    ) async throws {
+        let recorder = EventRecorder()
+        try await withScenario(
+            delegate: recorder, reply: { $0.order == 0 ? file.reply(to: $0, cutAfter: cut, ending: .stall) : try second($0) }
+        ) { (server, session) async throws in
+            let task = session.downloadTask(with: URLRequest(server.url("/file"), method: method))
+            task.resume()
+            try await recorder.wait(for: task) { $0.events.contains { if case .wrote(Int64(cut), _) = $0 { true } else { false } } }
+            let data = await task.cancelByProducingResumeData()
+            let record = try await recorder.completion(of: task)
+            #expect((record.error as? URLError)?.code == .cancelled)
+            try recorder.expectOrder(of: task, EventRecorder.downloadGrammar)
+            try await test(server, session, recorder, data)
+        }
+    }
+
+    @Test(arguments: [
+        ScriptedFile(content),
+        // A date is a strong validator when the server says that it is not of the same moment (RFC 9110, section 8.8.2.2).
+        ScriptedFile(
+            content, entityTag: nil, lastModified: "Wed, 21 Oct 2026 07:28:00 GMT", headers: [("Date", "Wed, 21 Oct 2026 09:28:00 GMT")]
+        ),
+    ])
+    func `a cancelled download goes on where it stopped`(file: ScriptedFile) async throws {
+        try await interrupted(file, after: { file.reply(to: $0) }) { (server, session, recorder, data) async throws in
+            let task = session.downloadTask(withResumeData: try #require(data))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.error == nil)
+            #expect(record.file == Data(content))
+            let request = try await server.request(1)
+            #expect(request.header("Range") == "bytes=\(cut)-")
+            #expect(request.header("If-Range") == file.entityTag ?? file.lastModified)
+            #expect(record.events.contains(.resumed(offset: Int64(cut), expected: Int64(content.count))))
+            #expect((task.response as? HTTPURLResponse)?.statusCode == 206)
+            try recorder.expectOrder(of: task, EventRecorder.downloadGrammar)
+        }
+    }
+
+    @Test func `a download goes on by async call too`() async throws {
+        let file = ScriptedFile(content)
+        try await interrupted(file, after: { file.reply(to: $0) }) { (server, session, _, data) async throws in
+            let (location, _) = try await session.download(resumeFrom: try #require(data))
+            #expect(try Data(contentsOf: location) == Data(content))
+            try FileManager.default.removeItem(at: location)
+        }
+    }
+
+    @Test func `a lost connection leaves resume data in the error, twice if need be`() async throws {
+        let file = ScriptedFile(content)
+        let recorder = EventRecorder()
+        try await withScenario(
+            delegate: recorder, reply: { $0.order < 2 ? file.reply(to: $0, cutAfter: cut) : file.reply(to: $0) }
+        ) { (server, session) async throws in
+            let first = session.downloadTask(with: server.url())
+            first.resume()
+            let lost = try #require(try await recorder.completion(of: first).error as? URLError)
+            #expect(lost.code == .networkConnectionLost)
+            #expect(lost.downloadTaskResumeData != nil)
+            #expect(lost.userInfo[NSURLSessionDownloadTaskResumeData] is Data)
+            let second = session.downloadTask(withResumeData: try #require(lost.downloadTaskResumeData))
+            second.resume()
+            let again = try #require(try await recorder.completion(of: second).error as? URLError)
+            let third = session.downloadTask(withResumeData: try #require(again.downloadTaskResumeData))
+            third.resume()
+            let record = try await recorder.completion(of: third)
+            #expect(record.file == Data(content))
+            #expect(try await server.request(1).header("Range") == "bytes=\(cut)-")
+            #expect(try await server.request(2).header("Range") == "bytes=\(2 * cut)-")
+        }
+    }
+
+    @Test(arguments: [
+        ("no validator", ScriptedFile(content, entityTag: nil), "GET"),
+        ("a weak validator only", ScriptedFile(content, entityTag: "W/\"v1\""), "GET"),
+        ("a POST", ScriptedFile(content), "POST"),
+    ])
+    func `a download that cannot go on gives no resume data`(name: String, file: ScriptedFile, method: String) async throws {
+        try await interrupted(file, method: method, after: { _ in .ok() }) { (_, _, _, data) async throws in
+            #expect(data == nil, "\(name)")
+        }
+    }
+
+    struct Row: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var reply: @Sendable (RecordedRequest) -> ScriptedReply
+        /// What the file must be when the load succeeds.
+        var whole: [UInt8]
+    }
+
+    private static let other = ScriptedFile.pattern(700_000, seed: 9)
+    private static func partial(_ range: String, _ tag: String = "\"v1\"", body: [UInt8]) -> ScriptedReply {
+        .status(206, [("ETag", tag), ("Content-Range", range)], body: body)
+    }
+
+    @Test(arguments: [
+        Row(testDescription: "a server without ranges", reply: { ScriptedFile(content, servesRanges: false).reply(to: $0) }, whole: content),
+        Row(testDescription: "another version", reply: { ScriptedFile(other, entityTag: "\"v2\"").reply(to: $0) }, whole: other),
+        Row(testDescription: "206 from another offset", reply: { request in
+            request.header("Range") == nil ? .ok(content) : partial("bytes 100000-599999/600000", body: Array(content[100_000...]))
+        }, whole: content),
+        Row(testDescription: "206 of another length", reply: { request in
+            request.header("Range") == nil ? .ok(other) : partial("bytes 200000-699999/700000", body: Array(other[cut...]))
+        }, whole: other),
+        Row(testDescription: "206 with another ETag", reply: { request in
+            request.header("Range") == nil ? .ok(other) : partial("bytes 200000-599999/600000", "\"v2\"", body: Array(other[cut..<600_000]))
+        }, whole: other),
+        Row(testDescription: "206 without Content-Range", reply: { request in
+            request.header("Range") == nil ? .ok(content) : .status(206, [("ETag", "\"v1\"")], body: Array(content[cut...]))
+        }, whole: content),
+        Row(testDescription: "206 with nonsense for a range", reply: { request in
+            request.header("Range") == nil ? .ok(content) : partial("bytes x-y/z", body: Array(content[cut...]))
+        }, whole: content),
+        Row(testDescription: "416", reply: { request in
+            request.header("Range") == nil ? .ok(content) : .status(416, [("Content-Range", "bytes */100")])
+        }, whole: content),
+    ])
+    func `F3 two versions of a file are never mixed`(row: Row) async throws {
+        try await interrupted(ScriptedFile(content), after: row.reply) { (server, session, recorder, data) async throws in
+            let task = session.downloadTask(withResumeData: try #require(data))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            if record.error == nil {
+                let status = (task.response as? HTTPURLResponse)?.statusCode
+                #expect(status == 416 || record.file == Data(row.whole))
+            } else {
+                #expect(record.file == nil)
+            }
+            #expect(!record.events.contains { if case .resumed = $0 { true } else { false } })
+        }
+    }
+
+    @Test func `F3 a 200 starts over and does not tell of resuming`() async throws {
+        try await interrupted(ScriptedFile(content), after: { ScriptedFile(Self.other, entityTag: "\"v2\"").reply(to: $0) }) { (_, session, recorder, data) async throws in
+            let task = session.downloadTask(withResumeData: try #require(data))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.error == nil)
+            #expect(record.file == Data(Self.other))
+            #expect(!record.letters.contains("q"))
+        }
+    }
+
+    @Test func `F4 damaged resume data fails the task or starts over, and touches no other file`() async throws {
+        let directory = try TemporaryDirectory()
+        let precious = try directory.write("precious".utf8, to: "precious")
+        let file = ScriptedFile(content)
+        try await interrupted(file, after: { file.reply(to: $0) }) { (server, session, recorder, data) async throws in
+            let good = try #require(data)
+            var damaged: [Data] = [
+                Data(), Data("nonsense".utf8), good.prefix(good.count / 2), Data(repeating: 0xFF, count: 1 << 20), good + good,
+                Data("<?xml version=\"1.0\"?><plist version=\"1.0\"><dict></dict></plist>".utf8),
+            ]
+            // Bytes at thirty places, each in turn flipped.
+            for index in stride(from: 0, to: good.count, by: max(1, good.count / 30)) {
+                var flipped = good
+                flipped[flipped.startIndex + index] ^= 0x41
+                damaged.append(flipped)
+            }
+            // The same archive with another place for its file.
+            if var dictionary = try? PropertyListSerialization.propertyList(from: good, format: nil) as? [String: Any] {
+                for (key, value) in dictionary where (value as? String)?.contains("/") == true || key.contains("File") {
+                    dictionary[key] = precious.path
+                    damaged.append(try PropertyListSerialization.data(fromPropertyList: dictionary, format: .binary, options: 0))
+                    dictionary[key] = value
+                }
+            }
+            for data in damaged {
+                let task = session.downloadTask(withResumeData: data)
+                task.resume()
+                let record = try await recorder.completion(of: task)
+                if record.error == nil { #expect(record.file == Data(content)) }
+            }
+            #expect(try Data(contentsOf: precious) == Data("precious".utf8))
+        }
+    }
+
+    @Test func `a task that was never started gives no resume data`() async throws {
+        try await withSession { (session) async throws in
+            let task = session.downloadTask(with: try #require(URL(string: "http://127.0.0.1:1/")))
+            #expect(await task.cancelByProducingResumeData() == nil)
+        }
+    }
+}

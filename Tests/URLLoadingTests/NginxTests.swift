@@ -1,0 +1,171 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// The same API against a server that was not written for it.
+@Suite(.timeLimit(.minutes(1)))
+final class NginxTests {
+    private let nginx: NginxServer
+    private let certificates: TestCertificates
+    private static let content = ScriptedFile.pattern(2_000_000)
+
+    init() throws {
+        certificates = try TestCertificates.shared.get()
+        nginx = try NginxServer.start(certificates.valid)
+        try nginx.put(Self.content, at: "/big.bin")
+        try nginx.put("hello".utf8, at: "/hello.txt")
+        try nginx.put(String(repeating: "compress me ", count: 10_000).utf8, at: "/gzip/text.txt")
+        try nginx.put(Self.content, at: "/slow/big.bin")
+    }
+
+    deinit { nginx.stop() }
+
+    private func withNginxSession(
+        delegate: (any URLSessionDelegate)? = nil, _ test: (URLSession) async throws -> Void
+    ) async throws {
+        try await withSession(delegate: delegate, { $0.tlsTrustRoots = [certificates.root] }, test: test)
+    }
+
+    @Test(arguments: [false, true]) func `nginx serves a file`(isSecure: Bool) async throws {
+        try await withNginxSession { (session) async throws in
+            let (text, response) = try await session.text(URLRequest(nginx.url("/hello.txt", secure: isSecure)))
+            #expect(text == "hello")
+            #expect(response.mimeType == "text/plain")
+            #expect(response.suggestedFilename == "hello.txt")
+            let (data, _) = try await session.data(from: nginx.url("/big.bin", secure: isSecure))
+            #expect(data == Data(Self.content))
+        }
+    }
+
+    @Test func `nginx serves HEAD, ranges, redirects and what is not there`() async throws {
+        try await withNginxSession { (session) async throws in
+            let head = try await session.text(URLRequest(nginx.url("/big.bin"), method: "HEAD"))
+            #expect(head.text.isEmpty && head.response.expectedContentLength == Int64(Self.content.count))
+            let range = try await session.text(URLRequest(nginx.url("/hello.txt"), headers: ["Range": "bytes=1-3"]))
+            #expect(range.text == "ell" && range.response.statusCode == 206)
+            let none = try await session.text(URLRequest(nginx.url("/none")))
+            #expect(none.response.statusCode == 404)
+            try nginx.put("moved".utf8, at: "/new")
+            let moved = try await session.text(URLRequest(nginx.url("/old")))
+            #expect(moved.text == "moved" && moved.response.url?.path == "/new")
+        }
+    }
+
+    @Test func `nginx compresses and the body is decoded`() async throws {
+        let recorder = EventRecorder()
+        try await withNginxSession(delegate: recorder) { (session) async throws in
+            let task = session.dataTask(with: nginx.url("/gzip/text.txt"))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.body.count == 120_000)
+            #expect((record.response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Encoding") == "gzip")
+            let one = try #require(record.metrics?.transactionMetrics.first)
+            #expect(one.countOfResponseBodyBytesReceived < 10_000)
+            #expect(one.countOfResponseBodyBytesAfterDecoding == 120_000)
+        }
+    }
+
+    @Test(arguments: [false, true]) func `nginx takes an upload from data, file and stream`(isSecure: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Self.content, to: "body")
+        var answers = EventRecorder.Answers()
+        answers.bodyStream = { InputStream(data: Data(Self.content)) }
+        let recorder = EventRecorder(answers)
+        try await withNginxSession(delegate: recorder) { (session) async throws in
+            let request = { (name: String) in URLRequest(self.nginx.url("/upload/\(name)", secure: isSecure), method: "PUT") }
+            _ = try await session.upload(for: request("data"), from: Data(Self.content))
+            _ = try await session.upload(for: request("file"), fromFile: file)
+            let task = session.uploadTask(withStreamedRequest: request("stream"))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect((record.response as? HTTPURLResponse)?.statusCode == 201, "\(nginx.errorLog)")
+            for name in ["data", "file", "stream"] { #expect(try nginx.content(at: "/upload/\(name)") == Self.content) }
+        }
+    }
+
+    @Test(arguments: [false, true]) func `a download from nginx is interrupted and goes on`(isSecure: Bool) async throws {
+        var answers = EventRecorder.Answers()
+        let data = Delivered<Data?>()
+        let isCancelled = Watched(false)
+        answers.wrote = { task, total in
+            guard !isCancelled.change({ value in
+                defer { value = true }
+                return value
+            }) else { return }
+            task.cancel { data($0) }
+        }
+        let recorder = EventRecorder(answers)
+        try await withNginxSession(delegate: recorder) { (session) async throws in
+            let first = session.downloadTask(with: nginx.url("/slow/big.bin", secure: isSecure))
+            first.resume()
+            #expect((try await recorder.completion(of: first).error as? URLError)?.code == .cancelled)
+            let resumeData = try #require(try await data.value)
+            // The limit of the slow place has been counted; the file is the same elsewhere, but the URL is the archive's.
+            let second = session.downloadTask(withResumeData: resumeData)
+            second.resume()
+            try await recorder.wait(for: second) { $0.letters.contains("q") }
+            let offset = recorder.record(of: second).events.compactMap { if case .resumed(let offset, _) = $0 { offset } else { nil } }
+            #expect((offset.first ?? 0) > 0)
+            second.cancel()
+            try await recorder.completion(of: second)
+        }
+    }
+
+    @Test func `a download from nginx comes whole`() async throws {
+        try await withNginxSession { (session) async throws in
+            let (file, response) = try await session.download(from: nginx.url("/big.bin", secure: true))
+            #expect(try Data(contentsOf: file) == Data(Self.content))
+            #expect(response.expectedContentLength == Int64(Self.content.count))
+            try FileManager.default.removeItem(at: file)
+        }
+    }
+
+    @Test func `a file that changed on nginx is not spliced`() async throws {
+        var answers = EventRecorder.Answers()
+        let data = Delivered<Data?>()
+        let isCancelled = Watched(false)
+        answers.wrote = { task, _ in
+            guard !isCancelled.change({ value in
+                defer { value = true }
+                return value
+            }) else { return }
+            task.cancel { data($0) }
+        }
+        let recorder = EventRecorder(answers)
+        try await withNginxSession(delegate: recorder) { (session) async throws in
+            let first = session.downloadTask(with: nginx.url("/slow/big.bin"))
+            first.resume()
+            try await recorder.completion(of: first)
+            let resumeData = try #require(try await data.value)
+            let changed = ScriptedFile.pattern(50_000, seed: 3)
+            try nginx.put(changed, at: "/slow/big.bin")
+            let second = session.downloadTask(withResumeData: resumeData)
+            second.resume()
+            let record = try await recorder.completion(of: second)
+            if record.error == nil {
+                // A 416 is a response like any other where it is not started over.
+                #expect(record.file == Data(changed) || (second.response as? HTTPURLResponse)?.statusCode == 416)
+            }
+        }
+    }
+
+    @Test func `five hundred requests at once to nginx all succeed`() async throws {
+        try await withNginxSession { (session) async throws in
+            let url = nginx.url("/hello.txt")
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for _ in 0..<500 { group.addTask { try await session.text(url) == "hello" } }
+                for try await isRight in group { #expect(isRight) }
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingModel
+import Testing
+import URLLoading
+
+@Suite struct ErrorTranslationTests {
+    @Test(arguments: LoadError.Kind.allCases) func `every kind becomes a URLError, and the app's own errors stay what they are`(
+        kind: LoadError.Kind
+    ) async {
+        struct Own: Error {}
+        let (session, _) = makeSession { load in load.fail(LoadError(kind, "text", cause: Own())) }
+        do {
+            _ = try await session.data(from: someURL)
+            Issue.record("no error")
+        } catch is Own {
+            #expect(kind == .application)
+        } catch let error as URLError {
+            #expect(kind != .application)
+            #expect(kind == .unknown || error.code != .unknown)
+            #expect(error.failingURL == someURL)
+        } catch {
+            Issue.record("\(error)")
+        }
+    }
+}

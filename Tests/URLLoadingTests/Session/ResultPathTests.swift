@@ -1,0 +1,287 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HTTPWire
+import LoadingModel
+import Synchronization
+import Testing
+import URLLoading
+
+@Suite struct ResultPathTests {
+    // MARK: Completion handlers
+
+    @Test func `a handler gets data and response on the delegate queue, and the delegate hears only what stands beside them`() async {
+        let recorder = Recorder()
+        let (session, _) = makeSession(recorder) { load in
+            guard case .collect = load.order.delivery else { return load.fail(LoadError(.unknown, "not collected")) }
+            load.finish(.collected(Data("abc".utf8)))
+        }
+        let result = await withCheckedContinuation { continuation in
+            session.dataTask(with: someURL) { data, response, error in
+                continuation.resume(returning: (data, (response as? HTTPURLResponse)?.statusCode, error == nil, OperationQueue.current))
+            }.resume()
+        }
+        #expect(result.0 == Data("abc".utf8))
+        #expect(result.1 == 200)
+        #expect(result.2)
+        #expect(result.3 === session.delegateQueue)
+        #expect(recorder.journal.lines == ["created", "metrics 1"])
+    }
+
+    @Test func `a download handler's file is there while it runs and gone afterwards`() async {
+        let path = temporaryFile("content")
+        let (session, _) = makeSession { load in load.finish(.file(path: path)) }
+        let content = await withCheckedContinuation { continuation in
+            session.downloadTask(with: someURL) { url, _, _ in
+                continuation.resume(returning: url.flatMap { try? String(contentsOf: $0, encoding: .utf8) })
+            }.resume()
+        }
+        #expect(content == "content")
+        await session.delegateQueue.idle()
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func `a GET with a body fails with dataLengthExceedsMaximum`() async {
+        let (session, service) = makeSession { load in load.finish() }
+        var request = URLRequest(url: someURL)
+        request.httpBody = Data("x".utf8)
+        await #expect { _ = try await session.data(for: request) } throws: {
+            ($0 as? URLError)?.code == .dataLengthExceedsMaximum && ($0 as? URLError)?.failingURL == someURL
+        }
+        #expect(service.state.withLock { $0.loads.isEmpty })
+    }
+
+    // MARK: Async
+
+    @Test func `an async load needs no delegate queue and has no interests`() async throws {
+        let (session, _) = makeSession { load in
+            load.finish(.collected(Data("\(load.order.interests.rawValue)".utf8)))
+        }
+        let (data, response) = try await session.data(from: someURL)
+        #expect(data == Data("0".utf8))
+        #expect((response as? HTTPURLResponse)?.statusCode == 200)
+        #expect(await session.allTasks.isEmpty)
+    }
+
+    @Test func `cancelling the Swift task cancels the load`() async {
+        let started = Journal()
+        let (session, _) = makeSession { load in
+            started.note("started")
+            await load.endWhenCancelled()
+        }
+        let load = Task { try await session.data(from: someURL) }
+        await started.wait(for: "started")
+        load.cancel()
+        await #expect { _ = try await load.value } throws: { ($0 as? URLError)?.code == .cancelled }
+    }
+
+    @Test func `a load whose Swift task was cancelled before never begins`() async {
+        let (session, service) = makeSession { load in load.finish() }
+        let gate = Journal()
+        let load = Task {
+            await gate.wait(for: "go")
+            return try await session.data(from: someURL)
+        }
+        load.cancel()
+        gate.note("go")
+        await #expect { _ = try await load.value } throws: { ($0 as? URLError)?.code == .cancelled }
+        #expect(service.state.withLock { $0.loads.isEmpty })
+    }
+
+    @Test func `an async load tells the task's delegate what stands beside the result`() async throws {
+        let recorder = Recorder()
+        let (session, _) = makeSession { load in load.finish(.collected(Data())) }
+        _ = try await session.data(from: someURL, delegate: recorder)
+        #expect(recorder.journal.lines == ["created", "metrics 1"])
+    }
+
+    @Test func `an async download's file stays`() async throws {
+        let path = temporaryFile("content")
+        let (session, _) = makeSession { load in load.finish(.file(path: path)) }
+        let (url, _) = try await session.download(from: someURL)
+        #expect(try String(contentsOf: url, encoding: .utf8) == "content")
+        try FileManager.default.removeItem(at: url)
+    }
+
+    @Test func `errors keep their code, URL, message, cause and resume data`() async {
+        let (session, _) = makeSession { load in
+            var error = LoadError(.connectionLost, "reading: reset", cause: LoadError(.unknown, "inner"), url: load.url)
+            error.resumeData = Data("r".utf8)
+            load.fail(error)
+        }
+        await #expect { _ = try await session.download(from: someURL) } throws: { error in
+            guard let error = error as? URLError else { return false }
+            return error.code == .networkConnectionLost && error.failingURL == someURL
+                && error.userInfo["NSErrorFailingURLStringKey"] as? String == someURL.absoluteString && error.localizedDescription == "reading: reset"
+                && (error.userInfo[NSUnderlyingErrorKey] as? NSError)?.localizedDescription == "inner"
+                && error.downloadTaskResumeData == Data("r".utf8)
+        }
+    }
+
+    @Test func `resume data reaches whoever cancelled for it`() async {
+        let recorder = Recorder()
+        let (session, _) = makeSession(recorder) { load in
+            load.tell(.wrote(bytes: 1, total: 1, expected: 2))
+            await load.endWhenCancelled(resumeData: Data("r".utf8))
+        }
+        let task = session.downloadTask(with: someURL)
+        task.resume()
+        await recorder.journal.wait(for: "wrote")
+        #expect(await task.cancelByProducingResumeData() == Data("r".utf8))
+        #expect((task.error as? URLError)?.downloadTaskResumeData == Data("r".utf8))
+        #expect(await task.cancelByProducingResumeData() == nil)
+    }
+
+    // MARK: Bytes
+
+    @Test func `bytes come in order, credit is returned, and the sequence ends`() async throws {
+        let chunk = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
+        let (session, service) = makeSession { load in
+            _ = await load.ask(.response(load.response()))
+            for _ in 0..<3 { load.tell(.data(chunk)) }
+            load.finish()
+        }
+        let (bytes, response) = try await session.bytes(from: someURL)
+        #expect((response as? HTTPURLResponse)?.statusCode == 200)
+        var received = Data()
+        for try await byte in bytes { received.append(byte) }
+        #expect(received == chunk + chunk + chunk)
+        let load = service.state.withLock { $0.loads.values.first }
+        // Credit for what came after the end does not matter any more.
+        #expect((load?.consumed ?? 0) <= 300_000)
+    }
+
+    @Test func `lines come as they arrive`() async throws {
+        let (session, _) = makeSession { load in
+            _ = await load.ask(.response(load.response()))
+            load.tell(.data(Data("one\ntw".utf8)))
+            load.tell(.data(Data("o\r\nthree".utf8)))
+            load.finish()
+        }
+        var lines: [String] = []
+        for try await line in try await session.bytes(from: someURL).0.lines { lines.append(line) }
+        #expect(lines == ["one", "two", "three"])
+    }
+
+    @Test func `leaving the loop cancels the load`() async throws {
+        let ended = Journal()
+        let (session, _) = makeSession { load in
+            _ = await load.ask(.response(load.response()))
+            load.tell(.data(Data("abc".utf8)))
+            await load.endWhenCancelled()
+            ended.note("ended")
+        }
+        let (bytes, _) = try await session.bytes(from: someURL)
+        for try await _ in bytes { break }
+        await ended.wait(for: "ended")
+        #expect(bytes.task.state != .running)
+    }
+
+    @Test func `a failure in the middle is thrown after the bytes before it`() async throws {
+        let (session, _) = makeSession { load in
+            _ = await load.ask(.response(load.response()))
+            load.tell(.data(Data("abc".utf8)))
+            load.fail(LoadError(.connectionLost, "reset"))
+        }
+        let (bytes, _) = try await session.bytes(from: someURL)
+        var count = 0
+        await #expect { for try await _ in bytes { count += 1 } } throws: { ($0 as? URLError)?.code == .networkConnectionLost }
+        #expect(count == 3)
+    }
+
+    // MARK: Tasks
+
+    @Test func `suspend and resume reach the engine once per change, in order`() async {
+        let recorder = Recorder()
+        let (session, service) = makeSession(recorder) { load in await load.endWhenCancelled() }
+        let task = session.dataTask(with: someURL)
+        task.suspend()
+        task.resume()
+        #expect(task.state == .suspended)
+        task.resume()
+        #expect(task.state == .running)
+        task.suspend()
+        task.suspend()
+        task.resume()
+        task.resume()
+        task.resume()
+        task.priority = URLSessionTask.highPriority
+        task.cancel()
+        await recorder.journal.wait(for: "complete")
+        #expect(
+            service.state.withLock { $0.loads[task.taskIdentifier]?.commands } == ["suspend", "resume", "priority 0.75", "cancel"]
+        )
+    }
+
+    @Test func `progress follows the counters, and cancelling it cancels the task`() async {
+        let recorder = Recorder()
+        let (session, _) = makeSession(recorder) { load in
+            _ = await load.ask(.response(load.response(length: 10)))
+            load.tell(.data(Data("abcde".utf8)))
+            await load.endWhenCancelled()
+        }
+        let task = session.dataTask(with: someURL)
+        let progress = task.progress
+        #expect(progress.isIndeterminate)
+        task.resume()
+        await recorder.journal.wait(for: "data")
+        #expect(progress.fractionCompleted == 0.5)
+        progress.cancel()
+        await recorder.journal.wait(for: "complete")
+        #expect(recorder.journal.lines.last == "complete -999 state 3")
+    }
+
+    @Test func `tasks are listed from their making to their end, and a dropped one is forgotten`() async {
+        let (session, _) = makeSession { load in await load.endWhenCancelled() }
+        let kept: URLSessionTask = session.uploadTask(with: URLRequest(url: someURL), from: Data())
+        do { _ = session.dataTask(with: someURL) }
+        let (data, upload, download) = await session.tasks
+        #expect(data.isEmpty && upload.count == 1 && download.isEmpty)
+        kept.cancel()
+        await session.delegateQueue.idle()
+        #expect(await session.allTasks.isEmpty)
+    }
+
+    @Test func `a task made after invalidation fails as cancelled`() async {
+        let (session, _) = makeSession { load in load.finish() }
+        session.finishTasksAndInvalidate()
+        await #expect { _ = try await session.data(from: someURL) } throws: { ($0 as? URLError)?.code == .cancelled }
+    }
+}
+
+/// Programs put objects of their own in place of sessions and tasks.
+private final class MockTask: URLSessionDataTask, @unchecked Sendable {
+    private let whenResumed: @Sendable () -> Void
+    init(_ whenResumed: @escaping @Sendable () -> Void) {
+        self.whenResumed = whenResumed
+        super.init()
+    }
+    override func resume() { whenResumed() }
+}
+
+private final class MockSession: URLSession, @unchecked Sendable {
+    override func dataTask(
+        with request: URLRequest, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDataTask {
+        MockTask { completionHandler(Data("mock".utf8), nil, nil) }
+    }
+}
+
+@Suite struct MockTests {
+    @Test func `tasks of an app's own need no session`() {
+        let journal = Journal()
+        let task = MockTask { journal.note("resumed") }
+        task.resume()
+        task.suspend()
+        task.cancel()
+        #expect(journal.lines == ["resumed"])
+        #expect(task.originalRequest == nil && task.response == nil)
+    }
+}

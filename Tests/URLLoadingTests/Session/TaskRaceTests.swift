@@ -1,0 +1,124 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingModel
+import Synchronization
+import Testing
+import URLLoading
+
+/// Counts each task's completions.
+private final class CompletionCounter: NSObject, URLSessionDataDelegate, Sendable {
+    struct State {
+        var completions: [Int: Int] = [:]
+        var lateMessages = 0
+        var expected = 0
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+    let state = Mutex(State())
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        state.withLock { if $0.completions[dataTask.taskIdentifier] != nil { $0.lateMessages += 1 } }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        note(task.taskIdentifier)
+    }
+
+    func note(_ identifier: Int) {
+        let waiter = state.withLock { state in
+            state.completions[identifier, default: 0] += 1
+            return state.completions.count == state.expected ? state.waiter.take() : nil
+        }
+        waiter?.resume()
+    }
+
+    func wait(for count: Int) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                state.expected = count
+                if state.completions.count < count { state.waiter = continuation }
+                return state.completions.count >= count
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+}
+
+@Suite struct TaskRaceTests {
+    @Test func `commands from several threads at once leave exactly one completion per task`() async {
+        let counter = CompletionCounter()
+        let (session, _) = makeSession(counter) { load in
+            if case .stream = load.order.delivery {
+                guard case .disposition(.allow) = await load.ask(.response(load.response())) else { return }
+                for _ in 0..<4 { load.tell(.data(Data("abc".utf8))) }
+            }
+            // Some wait to be cancelled, some end by themselves.
+            if load.order.id % 3 == 0 { await load.endWhenCancelled() } else { load.finish(.collected(Data())) }
+        }
+        let count = 400
+        var tasks: [URLSessionTask] = []
+        let handled = CompletionCounter()
+        for index in 0..<count {
+            if index % 2 == 0 {
+                tasks.append(session.dataTask(with: someURL))
+            } else {
+                tasks.append(session.dataTask(with: someURL) { _, _, _ in handled.note(index) })
+            }
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for worker in UInt64(1)...4 {
+                let tasks = tasks
+                group.addTask {
+                    var random = worker &* 0x9E37_79B9_7F4A_7C15
+                    for task in tasks {
+                        for _ in 0..<4 {
+                            random ^= random << 13
+                            random ^= random >> 7
+                            random ^= random << 17
+                            switch random % 8 {
+                            case 0: task.suspend()
+                            case 1: task.cancel()
+                            case 2: _ = (task.state, task.countOfBytesReceived, task.response, task.currentRequest, task.error)
+                            case 3: task.priority = 0.3
+                            case 4: task.progress.cancel()
+                            default: task.resume()
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        // What waits for a resumption or a cancellation gets it now.
+        for task in tasks { task.cancel() }
+        await counter.wait(for: count / 2)
+        await handled.wait(for: count / 2)
+        await session.delegateQueue.idle()
+        #expect(counter.state.withLock { $0.completions.values.allSatisfy { $0 == 1 } })
+        #expect(handled.state.withLock { $0.completions.values.allSatisfy { $0 == 1 } })
+        #expect(counter.state.withLock { $0.lateMessages } == 0)
+        #expect(tasks.allSatisfy { $0.state == .completed })
+        #expect(await session.allTasks.isEmpty)
+    }
+
+    @Test func `invalidating while tasks run ends all of them and then the session`() async {
+        for _ in 0..<20 {
+            let recorder = QuietRecorder()
+            let (session, _) = makeSession(recorder) { load in
+                _ = await load.ask(.response(load.response()))
+                if load.order.id % 2 == 0 { await load.endWhenCancelled() } else { load.finish() }
+            }
+            for _ in 0..<10 { session.dataTask(with: someURL).resume() }
+            session.invalidateAndCancel()
+            await recorder.journal.wait(for: "invalid")
+            #expect(recorder.journal.lines.filter { $0.hasPrefix("complete") }.count == 10)
+            #expect(recorder.journal.lines.last == "invalid")
+        }
+    }
+}

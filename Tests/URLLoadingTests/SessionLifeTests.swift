@@ -1,0 +1,166 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Sessions: their configuration, their tasks, their end.
+@Suite(.timeLimit(.minutes(1)))
+struct SessionLifeTests {
+    @Test func `the configuration's defaults are Apple's`() {
+        for configuration in [URLSessionConfiguration.default, .ephemeral] {
+            #expect(configuration.requestCachePolicy == .useProtocolCachePolicy)
+            #expect(configuration.timeoutIntervalForRequest == 60)
+            #expect(configuration.timeoutIntervalForResource == 604_800)
+            #expect(configuration.networkServiceType == .default)
+            #expect(configuration.allowsCellularAccess && configuration.allowsExpensiveNetworkAccess)
+            #expect(configuration.allowsConstrainedNetworkAccess)
+            #expect(!configuration.waitsForConnectivity)
+            #expect(configuration.httpMaximumConnectionsPerHost == 6)
+            #expect(!configuration.httpShouldUsePipelining)
+            #expect(configuration.httpAdditionalHeaders?.isEmpty != false)
+        }
+        let request = URLRequest(url: URL(fileURLWithPath: "/"))
+        #expect(request.timeoutInterval == 60)
+        #expect(request.httpMethod == "GET")
+        #expect(request.httpShouldHandleCookies)
+    }
+
+    @Test func `a session keeps a copy of its configuration`() async throws {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.httpAdditionalHeaders = ["X-One": "before"]
+        let session = URLSession(configuration: configuration)
+        defer { session.invalidateAndCancel() }
+        configuration.httpAdditionalHeaders = ["X-One": "after"]
+        session.configuration.httpAdditionalHeaders = ["X-One": "later"]
+        try await withScriptedServer(reply: { _ in .ok() }) { (server) async throws in
+            _ = try await session.data(from: server.url())
+            #expect(server.requests[0].values(of: "X-One") == ["before"])
+        }
+    }
+
+    @Test func `copies of configurations are independent, sessions and tasks are their own copies`() throws {
+        let configuration = URLSessionConfiguration.ephemeral
+        let copy = try #require(configuration.copy() as? URLSessionConfiguration)
+        copy.timeoutIntervalForRequest = 1
+        #expect(configuration.timeoutIntervalForRequest == 60)
+        let session = URLSession(configuration: configuration)
+        defer { session.invalidateAndCancel() }
+        let task = session.dataTask(with: try #require(URL(string: "http://127.0.0.1:1/")))
+        #expect(task.copy() as? URLSessionTask === task)
+    }
+
+    @Test func `tasks are listed by their kind until they are complete`() async throws {
+        try await withScenario(reply: { _ in [.stall] }) { (server, session) async throws in
+            let data = session.dataTask(with: server.url())
+            let upload = session.uploadTask(with: URLRequest(server.url(), method: "POST"), from: Data())
+            let download = session.downloadTask(with: server.url())
+            for task in [data, upload, download] { task.resume() }
+            let (datas, uploads, downloads) = await session.tasks
+            #expect(datas.contains { $0 === data })
+            #expect(uploads.map(\.taskIdentifier) == [upload.taskIdentifier])
+            #expect(downloads.map(\.taskIdentifier) == [download.taskIdentifier])
+            #expect(Set(await session.allTasks.map(\.taskIdentifier)) == Set([data, upload, download].map(\.taskIdentifier)))
+            let listed = Delivered<Int>()
+            session.getAllTasks { listed($0.count) }
+            #expect(try await listed.value == 3)
+        }
+    }
+
+    @Test func `finishing lets tasks finish, then tells that the session is invalid`() async throws {
+        let recorder = EventRecorder()
+        try await withScriptedServer(reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok("done").effects) }) { (server) async throws in
+            let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            try await server.reached("go")
+            session.finishTasksAndInvalidate()
+            server.open("go")
+            #expect(try await recorder.completion(of: task).body == Data("done".utf8))
+            #expect(try await recorder.invalidation() == 1)
+            #expect(recorder.faults.isEmpty)
+            try await server.waitForAllClosed()
+        }
+    }
+
+    @Test func `cancelling ends all tasks with cancelled, then tells that the session is invalid`() async throws {
+        let recorder = EventRecorder()
+        try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
+            let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
+            let tasks = (0..<3).map { _ in session.dataTask(with: server.url()) }
+            for task in tasks { task.resume() }
+            try await server.waitForRequests(3)
+            session.invalidateAndCancel()
+            for task in tasks {
+                #expect((try await recorder.completion(of: task).error as? URLError)?.code == .cancelled)
+            }
+            #expect(try await recorder.invalidation() == 1)
+            #expect(recorder.faults.isEmpty)
+            try await server.waitForAllClosed()
+        }
+    }
+
+    @Test func `a delegate is held until the session is invalid, and then let go`() async throws {
+        weak var held: WeakDelegate?
+        let released = Delivered<Bool>()
+        let session: URLSession
+        do {
+            let delegate = WeakDelegate(released)
+            held = delegate
+            session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+        }
+        #expect(held != nil)
+        session.finishTasksAndInvalidate()
+        #expect(try await released.value)
+    }
+
+    @Test func `the shared session cannot be invalidated`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("shared") }) { (server) async throws in
+            #expect(URLSession.shared === URLSession.shared)
+            URLSession.shared.finishTasksAndInvalidate()
+            URLSession.shared.invalidateAndCancel()
+            #expect(try await URLSession.shared.text(server.url()) == "shared")
+        }
+    }
+
+    @Test func `descriptions are kept`() throws {
+        let session = URLSession(configuration: .ephemeral)
+        defer { session.invalidateAndCancel() }
+        session.sessionDescription = "mine"
+        #expect(session.sessionDescription == "mine")
+        let task = session.dataTask(with: try #require(URL(string: "http://127.0.0.1:1/")))
+        task.taskDescription = "yours"
+        task.priority = URLSessionTask.highPriority
+        task.countOfBytesClientExpectsToSend = 3
+        #expect(task.taskDescription == "yours")
+        #expect(task.priority == 0.75)
+        #expect(task.countOfBytesClientExpectsToSend == 3)
+        #expect(task.countOfBytesClientExpectsToReceive == NSURLSessionTransferSizeUnknown)
+    }
+
+    @Test func `reset and flush answer`() async throws {
+        try await withSession { (session) async throws in
+            await session.reset()
+            await session.flush()
+            let done = Delivered<Bool>()
+            session.flush { done(true) }
+            #expect(try await done.value)
+        }
+    }
+}
+
+private final class WeakDelegate: NSObject, URLSessionDelegate, Sendable {
+    private let released: Delivered<Bool>
+
+    init(_ released: Delivered<Bool>) { self.released = released }
+
+    deinit { released(true) }
+}

@@ -1,0 +1,183 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HTTPWire
+import LoadingModel
+import Testing
+import URLLoading
+
+@Suite struct URLRequestTests {
+    let swift = URL(string: "http://swift.org") ?? URL(filePath: "/")
+
+    @Test func `a new request has Apple's defaults`() {
+        let request = URLRequest(url: swift)
+        #expect(request.url == swift)
+        #expect(request.httpMethod == "GET")
+        #expect(request.allHTTPHeaderFields == nil)
+        #expect(request.mainDocumentURL == nil)
+        #expect(request.timeoutInterval == 60)
+        #expect(request.cachePolicy == .useProtocolCachePolicy)
+        #expect(request.networkServiceType == .default)
+        #expect(request.httpBody == nil && request.httpBodyStream == nil)
+        #expect(request.httpShouldHandleCookies && !request.httpShouldUsePipelining)
+        #expect(request.allowsCellularAccess && request.allowsExpensiveNetworkAccess)
+        #expect(request.allowsConstrainedNetworkAccess && request.allowsUltraConstrainedNetworkAccess)
+        #expect(!request.assumesHTTP3Capable && !request.requiresDNSSECValidation && !request.allowsPersistentDNS)
+        #expect(request.attribution == .developer)
+        #expect(request.cookiePartitionIdentifier == nil)
+    }
+
+    @Test func `raw values are Apple's`() {
+        #expect(URLRequest.CachePolicy.reloadIgnoringCacheData.rawValue == 1)
+        #expect(URLRequest.CachePolicy.returnCacheDataElseLoad.rawValue == 2)
+        #expect(URLRequest.CachePolicy.returnCacheDataDontLoad.rawValue == 3)
+        #expect(URLRequest.CachePolicy.reloadIgnoringLocalAndRemoteCacheData.rawValue == 4)
+        #expect(URLRequest.CachePolicy.reloadRevalidatingCacheData.rawValue == 5)
+        #expect(URLRequest.NetworkServiceType.responsiveData.rawValue == 6)
+        #expect(URLRequest.NetworkServiceType.callSignaling.rawValue == 11)
+        #expect(URLRequest.Attribution.user.rawValue == 1)
+    }
+
+    @Test func `a timeout counts as set only when it was set, even to sixty seconds`() {
+        var request = URLRequest(url: swift)
+        #expect(!request.hasExplicitTimeout && request.loadRequest.timeout == nil)
+        request.timeoutInterval = 60
+        #expect(request.hasExplicitTimeout && request.loadRequest.timeout == 60)
+        #expect(URLRequest(url: swift, timeoutInterval: 5).loadRequest.timeout == 5)
+    }
+
+    @Test(arguments: [
+        ("get", "GET"), ("gEt", "GET"), ("HEAd", "HEAD"), ("pOST", "POST"), ("put", "PUT"), ("DeleTE", "DELETE"),
+        ("Connect", "CONNECT"), ("options", "options"), ("trace", "trace"), ("patch", "patch"), ("PATCH", "PATCH"), ("foo", "foo"),
+    ])
+    func `well-known methods are written in capitals`(given: String, expected: String) {
+        var request = URLRequest(url: swift)
+        request.httpMethod = given
+        #expect(request.httpMethod == expected)
+        request.httpMethod = nil
+        #expect(request.httpMethod == "GET")
+    }
+
+    @Test func `header fields compare without case, keep their first spelling and join with a comma`() {
+        var request = URLRequest(url: swift)
+        request.setValue("application/json", forHTTPHeaderField: "Accept")
+        request.setValue("application/xml", forHTTPHeaderField: "accept")
+        #expect(request.allHTTPHeaderFields == ["Accept": "application/xml"])
+        request.addValue("text/html", forHTTPHeaderField: "ACCEPT")
+        #expect(request.allHTTPHeaderFields == ["Accept": "application/xml,text/html"])
+        #expect(request.value(forHTTPHeaderField: "aCCept") == "application/xml,text/html")
+        request.setValue(nil, forHTTPHeaderField: "accept")
+        #expect(request.allHTTPHeaderFields == [:])
+        request.allHTTPHeaderFields = ["A": "1"]
+        #expect(request.loadRequest.headers.first("a") == "1")
+        request.allHTTPHeaderFields = nil
+        #expect(request.allHTTPHeaderFields == nil)
+    }
+
+    @Test(arguments: ["\r\nevil: 1", "a\0b", "a\rb", "a\n", "a\r\n", "a\r\r b"])
+    func `values that would break the message are ignored`(value: String) {
+        var request = URLRequest(url: swift)
+        request.setValue("Bar\(value)", forHTTPHeaderField: "Foo")
+        request.addValue("Bar\(value)", forHTTPHeaderField: "Foo")
+        #expect(request.value(forHTTPHeaderField: "Foo") == nil)
+    }
+
+    @Test func `folded values are kept, as on Apple's platforms`() {
+        var request = URLRequest(url: swift)
+        request.setValue("Bar\r\n\tBuz", forHTTPHeaderField: "Foo")
+        #expect(request.value(forHTTPHeaderField: "Foo") == "Bar\r\n\tBuz")
+    }
+
+    @Test func `a body and a body stream exclude each other`() {
+        var request = URLRequest(url: swift)
+        request.httpBody = Data("x".utf8)
+        request.httpBodyStream = InputStream(data: Data())
+        #expect(request.httpBody == nil)
+        guard case .streamOnDemand = request.loadRequest.body else { return #expect(Bool(false)) }
+        request.httpBody = Data("y".utf8)
+        #expect(request.httpBodyStream == nil)
+        guard case .data = request.loadRequest.body else { return #expect(Bool(false)) }
+    }
+
+    @Test func `a copy does not change with its original`() {
+        var request = URLRequest(url: swift)
+        request.setValue("1", forHTTPHeaderField: "A")
+        let copy = request
+        request.httpMethod = "PUT"
+        request.setValue("2", forHTTPHeaderField: "A")
+        #expect(copy.httpMethod == "GET" && copy.value(forHTTPHeaderField: "A") == "1")
+        #expect(copy != request)
+    }
+
+    @Test func `equal requests hash alike, and header order does not count`() {
+        var left = URLRequest(url: swift)
+        var right = left
+        left.setValue("1", forHTTPHeaderField: "A")
+        left.setValue("2", forHTTPHeaderField: "B")
+        right.setValue("2", forHTTPHeaderField: "B")
+        right.setValue("1", forHTTPHeaderField: "A")
+        #expect(left == right && left.hashValue == right.hashValue)
+    }
+
+    @Test func `a relative URL is made absolute at first and kept when set`() throws {
+        let relative = try #require(URL(string: "/get", relativeTo: swift))
+        var request = URLRequest(url: relative)
+        #expect(request.url?.baseURL == nil)
+        request.url = relative
+        #expect(request.url?.baseURL == swift)
+        #expect(request.description == "/get -- http://swift.org")
+        request.url = nil
+        #expect(request.description == "url: nil")
+    }
+
+    @Test func `requests bridge to objects and back`() throws {
+        var request = URLRequest(url: swift)
+        request.setValue("1", forHTTPHeaderField: "A")
+        let object = request as NSURLRequest
+        #expect(object.value(forHTTPHeaderField: "a") == "1")
+        #expect((object as URLRequest) == request)
+        #expect((object as Any as? URLRequest) == request)
+        let mutable = try #require(object.mutableCopy() as? NSMutableURLRequest)
+        mutable.httpMethod = "POST"
+        #expect(object.httpMethod == "GET")
+        let copy = try #require(mutable.copy() as? NSURLRequest)
+        mutable.httpMethod = "PUT"
+        #expect(copy.httpMethod == "POST" && !(copy is NSMutableURLRequest))
+        #expect(object.isEqual(request as NSURLRequest) && !object.isEqual(copy))
+    }
+
+    @Test func `archived requests come back without their stream`() throws {
+        var request = URLRequest(url: swift, cachePolicy: .returnCacheDataElseLoad, timeoutInterval: 7)
+        request.httpMethod = "POST"
+        request.allHTTPHeaderFields = ["A": "1", "B": "2"]
+        request.httpBody = Data("body".utf8)
+        request.allowsCellularAccess = false
+        request.networkServiceType = .video
+        let data = try NSKeyedArchiver.archivedData(withRootObject: request as NSURLRequest, requiringSecureCoding: true)
+        let back = try #require(try NSKeyedUnarchiver.unarchivedObject(ofClass: NSURLRequest.self, from: data))
+        #expect((back as URLRequest) == request)
+    }
+
+    @Test func `a request from the engine keeps what the engine does not know`() throws {
+        let mutable = NSMutableURLRequest(url: swift)
+        URLProtocol.setProperty("seen", forKey: "mark", in: mutable)
+        mutable.allowsCellularAccess = false
+        mutable.httpBodyStream = InputStream(data: Data())
+        let template = mutable as URLRequest
+        var load = template.loadRequest
+        load.method = "GET"
+        load.body = .none
+        load.headers = HeaderBlock([("A", "1"), ("a", "2")])
+        let request = URLRequest(loadRequest: load, template: template)
+        #expect(URLProtocol.property(forKey: "mark", in: request) as? String == "seen")
+        #expect(!request.allowsCellularAccess && request.httpBodyStream == nil)
+        #expect(request.allHTTPHeaderFields == ["A": "1,2"])
+    }
+}
