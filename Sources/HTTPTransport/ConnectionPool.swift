@@ -15,12 +15,21 @@ import TransportMachines
 /// One pool belongs to one session. Confined to the session's event loop.
 package final class ConnectionPool {
     /// A load's wish for a connection; it looks here when it is woken.
-    private final class Lease {
-        let control: LoadControl
-        var connection: HTTP1Connection?
-        var failure: LoadError?
+    package final class Lease {
+        fileprivate let id: LeaseID
+        fileprivate let origin: OriginID
+        fileprivate let control: LoadControl
+        fileprivate var connection: HTTP1Connection?
+        fileprivate var failure: LoadError?
 
-        init(control: LoadControl) { self.control = control }
+        fileprivate init(_ id: LeaseID, _ origin: OriginID, _ control: LoadControl) {
+            self.id = id
+            self.origin = origin
+            self.control = control
+        }
+
+        /// Whether ``ConnectionPool/take(_:)`` has something to give, or to throw.
+        package var isAnswered: Bool { connection != nil || failure != nil || control.failure != nil }
     }
 
     private struct Entry {
@@ -49,38 +58,46 @@ package final class ConnectionPool {
 
     // MARK: The load's side
 
-    /// Waits for a connection: an idle one, or one that is dialled, or the first that comes free. It is the load's until its exchange ends.
-    package func lease(
-        _ route: Route, priority: Float, control: LoadControl
-    ) async throws(LoadError) -> HTTP1Connection {
-        let lease = Lease(control: control)
+    /// Asks for a connection: an idle one, or one that is dialled, or the first that comes free. It is the load's until its exchange
+    /// ends. Every wish must be taken.
+    package func wish(_ route: Route, priority: Float, control: LoadControl) -> Lease {
         nextLease += 1
-        let id = LeaseID(nextLease)
-        leases[id] = lease
-        let origin = origin(of: route)
-        perform(machine.handle(.wanted(id, origin, priority: priority)))
-        if let connection = lease.connection { return connection }
-        control.isInLine = { [unowned self] in !machine.isDialling(origin) }
-        control.priorityChanged = { [unowned self] in perform(machine.handle(.reprioritised(id, $0))) }
-        defer {
-            control.isInLine = nil
-            control.priorityChanged = nil
-            control.markProgress(.now())
+        let lease = Lease(LeaseID(nextLease), origin(of: route), control)
+        let actions = machine.handle(.wanted(lease.id, lease.origin, priority: priority))
+        // Most wishes are granted at once, and nobody has to find them again.
+        if actions.count == 1, case .grant(_, let connection, _)? = actions.first {
+            fulfil(lease, connection)
+        } else {
+            leases[lease.id] = lease
+            perform(actions)
         }
-        while true {
-            if let failure = control.failure {
-                leases[id] = nil
-                if let connection = lease.connection {
-                    giveBack(connection)
-                } else {
-                    perform(machine.handle(.withdrawn(id)))
-                }
-                throw failure
+        return lease
+    }
+
+    /// Returns when the wish is answered.
+    package func wait(for lease: Lease) async {
+        let control = lease.control
+        control.isInLine = { [unowned self] in !machine.isDialling(lease.origin) }
+        control.priorityChanged = { [unowned self] in perform(machine.handle(.reprioritised(lease.id, $0))) }
+        while !lease.isAnswered { await control.wait() }
+        control.isInLine = nil
+        control.priorityChanged = nil
+        control.markProgress(.now())
+    }
+
+    /// What came of a wish; one that was not answered is withdrawn.
+    package func take(_ lease: Lease) throws(LoadError) -> HTTP1Connection {
+        if let failure = lease.control.failure {
+            leases[lease.id] = nil
+            if let connection = lease.connection {
+                giveBack(connection)
+            } else {
+                perform(machine.handle(.withdrawn(lease.id)))
             }
-            if let connection = lease.connection { return connection }
-            if let failure = lease.failure { throw failure }
-            await control.wait()
+            throw failure
         }
+        if let connection = lease.connection { return connection }
+        throw lease.failure ?? LoadError(.unknown, "no connection")
     }
 
     /// Takes back a connection that was leased and not used, or found closed.
@@ -182,9 +199,13 @@ package final class ConnectionPool {
 
     private func grant(_ id: LeaseID, _ connection: ConnectionID) {
         guard let lease = leases.removeValue(forKey: id) else { return }
+        fulfil(lease, connection)
+        lease.control.wake()
+    }
+
+    private func fulfil(_ lease: Lease, _ connection: ConnectionID) {
         lease.connection = entries[connection]?.connection
         if lease.connection == nil { lease.failure = LoadError(.connectionLost, "the connection was lost") }
-        lease.control.wake()
     }
 
     private func refuse(_ id: LeaseID, _ error: LoadError) {

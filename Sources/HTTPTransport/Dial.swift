@@ -49,7 +49,9 @@ extension Dialer {
             perform(race.handle(.started))
         }
 
-        /// Abandons everything; the completion is never called. To be called on the loop.
+        /// Abandons everything; the completion is never called.
+        ///
+        /// To be called on the loop.
         package func cancel() {
             guard completion != nil else { return }
             completion = nil

@@ -24,7 +24,13 @@ package final class Dialer {
     let resolver: any Resolver
     let now: () -> Double
 
-    /// - Parameter now: Seconds since the reference date of `Date`, for the connection's facts.
+    /// Makes a dialer for one session.
+    ///
+    /// - Parameters:
+    ///   - loop: Where everything happens.
+    ///   - tls: Secures the connections of secure routes.
+    ///   - resolver: Finds the hosts' addresses.
+    ///   - now: Seconds since the reference date of `Date`, for the connections' facts.
     package init(loop: any EventLoop, tls: TLSSession, resolver: any Resolver, now: @escaping () -> Double) {
         self.loop = loop
         self.tls = tls
@@ -32,10 +38,13 @@ package final class Dialer {
         self.now = now
     }
 
-    /// Begins to open a connection. To be called on the loop.
+    /// Begins to open a connection; to be called on the loop.
     ///
-    /// - Parameter completion: Called on the loop, exactly once unless the dial is cancelled, after this method returned,
-    ///   and within the event that decided it: a handler that it adds to the channel sees every byte.
+    /// - Parameters:
+    ///   - route: Where to.
+    ///   - completion: Called on the loop, exactly once unless the dial is cancelled, after this method returned, and within the
+    ///     event that decided it: a handler that it adds to the channel sees every byte.
+    /// - Returns: By which the dial can be cancelled.
     package func dial(_ route: Route, completion: @escaping (Result<DialledChannel, LoadError>) -> Void) -> Dial {
         loop.preconditionInEventLoop()
         let dial = Dial(route, by: self, completion: completion)

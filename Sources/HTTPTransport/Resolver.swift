@@ -23,6 +23,8 @@ package protocol Resolver: Sendable {
     ///
     /// - Parameters:
     ///   - host: A name, or a literal address; IPv6 with or without brackets.
+    ///   - port: The port of the addresses.
+    ///   - family: IPv4 (`.inet`) or IPv6 (`.inet6`).
     ///   - loop: Where `reply` is called, once; not at all if the lookup is cancelled in time.
     ///   - reply: Takes at least one address, or why there is none: `.cannotFindHost` if the name has none of this family,
     ///     `.dnsLookupFailed` if nobody could tell.

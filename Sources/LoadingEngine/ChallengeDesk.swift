@@ -17,6 +17,7 @@ enum ChallengeDesk {
     static let maximumAttempts = 20
 
     /// The hop that answers a 401, or nil where the 401 is to be delivered.
+    @inline(never)
     static func answer(
         _ head: ResponseHead, _ response: LoadResponse, _ hop: Hop, _ url: URL, in load: Load
     ) async throws(LoadError) -> Hop? {
@@ -43,11 +44,10 @@ enum ChallengeDesk {
 
     private static func hop(_ hop: Hop, user: String, password: String) -> Hop? {
         guard let credentials = BasicCredentials.headerValue(user: user, password: password) else { return nil }
-        var next = hop
-        next.challengesAnswered += 1
-        next.proposedCredential = (user, password)
-        next.request.headers.remove("Authorization")
-        next.extraFields = [("Authorization", credentials)]
-        return next
+        hop.challengesAnswered += 1
+        hop.proposedCredential = (user, password)
+        hop.request.headers.remove("Authorization")
+        hop.extraFields = [("Authorization", credentials)]
+        return hop
     }
 }

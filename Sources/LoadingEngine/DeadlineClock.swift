@@ -15,14 +15,10 @@ import TransportMachines
 ///
 /// Progress is noted in each load's `LoadControl`, which costs one store; it is read from there when the timer fires.
 final class DeadlineClock {
-    private struct Watched {
-        let load: Load
-        let slot: Int
-    }
-
     private let loop: any EventLoop
     private var machine = DeadlineMachine()
-    private var watched: [TaskID: Watched] = [:]
+    /// The loads by the slots that the machine gave them.
+    private var watched: [Load?] = []
     private var timer: Scheduled<Void>?
 
     init(loop: any EventLoop) { self.loop = loop }
@@ -33,21 +29,24 @@ final class DeadlineClock {
             deadline: Self.nanoseconds(load.session.policy.resourceTimeout).map { Self.instant(load.started, after: $0) },
             now: Int64(load.started.uptimeNanoseconds)
         )
-        watched[load.id] = Watched(load: load, slot: slot)
+        load.deadlineSlot = slot
+        if slot == watched.count { watched.append(load) } else { watched[slot] = load }
         perform(actions)
     }
 
     func remove(_ load: Load) {
-        guard let entry = watched.removeValue(forKey: load.id) else { return }
-        machine.remove(entry.slot)
+        guard watched.indices.contains(load.deadlineSlot), watched[load.deadlineSlot] === load else { return }
+        watched[load.deadlineSlot] = nil
+        machine.remove(load.deadlineSlot)
     }
 
     private func fire() {
         timer = nil
         let now = NIODeadline.now()
-        for entry in watched.values {
-            let progress = entry.load.isHeldUp ? now : entry.load.control.lastProgress
-            machine.progress(entry.slot, now: Int64(progress.uptimeNanoseconds))
+        for load in watched {
+            guard let load else { continue }
+            let progress = load.isHeldUp ? now : load.control.lastProgress
+            machine.progress(load.deadlineSlot, now: Int64(progress.uptimeNanoseconds))
         }
         perform(machine.timerFired(now: Int64(now.uptimeNanoseconds)))
     }
@@ -60,7 +59,7 @@ final class DeadlineClock {
                 let bound = NIOLoopBound(self, eventLoop: loop)
                 timer = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(max(0, instant)))) { bound.value.fire() }
             case .expire(let id, let expiry):
-                if let load = watched[id]?.load { expire(load, expiry) }
+                if let load = watched.first(where: { $0?.id == id }) ?? nil { expire(load, expiry) }
             }
         }
     }

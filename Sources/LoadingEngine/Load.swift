@@ -29,6 +29,8 @@ final class Load {
     var response: LoadResponse?
     var transactions: [Transaction] = []
     var redirectCount = 0
+    /// Where `DeadlineClock` keeps the load.
+    var deadlineSlot = -1
     /// Cancelled by the app so that it can go on later.
     var wantsResumeData = false
     /// `earliestBegin` has not come; no timeout runs.
@@ -58,6 +60,8 @@ final class Load {
         started = now
         control = LoadControl(now: now)
     }
+
+    var timelines: [TransactionTimeline] { transactions.map(\.timeline) }
 
     func wants(_ interest: TaskOrder.Interests) -> Bool { order.interests.contains(interest) }
 

@@ -11,8 +11,8 @@ import LoadingModel
 
 /// The stages of a load, in the order a request meets them: this list is the system in four lines.
 ///
-/// A request goes down the list and its response comes back up. The last stage to be reached gives the answer: it depends on the hop,
-/// since a redirect may lead from the network into a class of the app.
+/// A request goes down the list and its response comes back up. A stage that has nothing to do with a hop is passed over, and the last
+/// one to be reached gives the answer: which one depends on the hop, since a redirect may lead from the network into a class of the app.
 struct LoadPlan {
     let stages: [any LoadStage]
 

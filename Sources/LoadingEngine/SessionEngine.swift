@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import FoundationEssentials
 import HTTPRules
 package import HTTPTransport
 package import LoadingModel
@@ -17,7 +18,7 @@ import TransportMachines
 /// All of a session's mutable state, from the loads to the sockets, lives on one event loop, and this actor runs on that loop: nothing
 /// below the façade takes a lock. Other threads get in through the mailbox (`SessionEngine+Mailbox.swift`), which keeps their order.
 package actor SessionEngine {
-    private let executor: LoopExecutor
+    nonisolated let executor: LoopExecutor
     /// The loop that every load of the session runs on.
     package nonisolated let loop: any EventLoop
     private let session: SessionFacts
@@ -25,6 +26,8 @@ package actor SessionEngine {
     private let plan: LoadPlan
     private let deadlines: DeadlineClock
     private var loads: [TaskID: Load] = [:]
+    /// Loads that are over and whose clients have not been told.
+    private var ended: [(any LoadClient, TaskOutcome)] = []
     private var isInvalidated = false
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -53,18 +56,6 @@ package actor SessionEngine {
 
     // MARK: Orders and commands
 
-    func start(_ order: TaskOrder, client: any LoadClient) {
-        guard !isInvalidated else {
-            let error = LoadError(.cancelled, "the session was invalidated", url: order.request.url)
-            return client.tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
-        }
-        let load = Load(order, client: client, session: session, now: .now())
-        loads[order.id] = load
-        deadlines.add(load)
-        let id = order.id
-        Task(executorPreference: executor) { await self.run(id) }
-    }
-
     func carryOut(_ command: TaskCommand, for id: TaskID) {
         guard let load = loads[id] else { return }
         switch command {
@@ -91,30 +82,55 @@ package actor SessionEngine {
     // MARK: One load
 
     /// A load from beginning to end, as the app sees it.
-    private func run(_ id: TaskID) async {
-        guard let load = loads[id] else { return }
-        let result: Result<TaskOutcome.Body, LoadError>
+    ///
+    /// What waits is kept apart from what does not: every local of an async function that is alive across a wait takes room in the
+    /// task's memory, for each of ten thousand loads that may wait at once.
+    func run(_ order: TaskOrder, client: any LoadClient) async {
+        guard let load = accept(order, client) else { return }
         do {
-            try await begin(load)
-            result = .success(try await loadAndDeliver(load))
+            if load.control.isSuspended || load.order.earliestBegin != nil { try await begin(load) }
+            end(load, .success(try await loadAndDeliver(load)))
         } catch {
-            result = .failure(failure(error, of: load))
+            end(load, .failure(failure(error, of: load)))
         }
-        loads[id] = nil
+    }
+
+    @inline(never)
+    private func accept(_ order: TaskOrder, _ client: any LoadClient) -> Load? {
+        guard !isInvalidated else {
+            let error = LoadError(.cancelled, "the session was invalidated", url: order.request.url)
+            client.tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
+            return nil
+        }
+        let load = Load(order, client: client, session: session, now: .now())
+        loads[order.id] = load
+        deadlines.add(load)
+        return load
+    }
+
+    @inline(never)
+    private func end(_ load: Load, _ result: Result<TaskOutcome.Body, LoadError>) {
+        loads[load.id] = nil
         deadlines.remove(load)
         load.control.suspensionChanged = nil
-        load.tell(
-            .finished(
-                TaskOutcome(
-                    result: result, response: load.response, timelines: load.transactions.map(\.timeline),
-                    redirectCount: load.redirectCount
-                )
-            )
+        var outcome = TaskOutcome(
+            result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [], redirectCount: load.redirectCount
         )
+        outcome.sentBodyBytes = load.transactions.last?.exchange?.requestBodyBytes ?? 0
+        ended.append((load.client, outcome))
+        // Loads that end in one turn of the loop are told of together: waking one thread many times costs more than the loads.
+        if ended.count == 1 { loop.execute { self.assumeIsolated { $0.tellEnded() } } }
         if isInvalidated, loads.isEmpty { pool.shutDown() }
     }
 
+    private func tellEnded() {
+        let ended = ended
+        self.ended.removeAll(keepingCapacity: true)
+        for (client, outcome) in ended { client.tell(.finished(outcome)) }
+    }
+
     /// Waits for the time the app set, and asks it whether the request still stands.
+    @inline(never)
     private func begin(_ load: Load) async throws(LoadError) {
         try await load.control.waitWhileSuspended()
         guard let begin = load.order.earliestBegin else { return }
@@ -143,23 +159,26 @@ package actor SessionEngine {
     }
 
     private func loadAndDeliver(_ load: Load) async throws(LoadError) -> TaskOutcome.Body {
-        let answer: Answer
-        var start: DownloadResumption.Start?
-        if case .download(let data?) = load.order.delivery {
-            (answer, start) = try await DownloadResumption(resuming: data, in: load).answer(plan, in: load)
-        } else {
-            answer = try await plan.answer(Hop(number: 0, request: load.order.request), in: load)
+        switch load.order.delivery {
+        case .collect:
+            let answer = try await plan.answer(Hop(number: 0, request: load.order.request), in: load)
+            return try await DataDelivery.collect(answer, of: load)
+        case .stream:
+            let answer = try await plan.answer(Hop(number: 0, request: load.order.request), in: load)
+            return try await DataDelivery.stream(answer, of: load)
+        case .download(let resumeData):
+            return try await download(resumeData, load)
         }
-        do {
-            switch load.order.delivery {
-            case .collect: return try await DataDelivery.collect(answer, of: load)
-            case .stream: return try await DataDelivery.stream(answer, of: load)
-            case .download: return try await DownloadDelivery.deliver(answer, continuing: start, of: load)
-            }
-        } catch {
-            answer.body.cancel()
-            throw error
+    }
+
+    @inline(never)
+    private func download(_ resumeData: Data?, _ load: Load) async throws(LoadError) -> TaskOutcome.Body {
+        guard let resumeData else {
+            let answer = try await plan.answer(Hop(number: 0, request: load.order.request), in: load)
+            return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
         }
+        let (answer, start) = try await DownloadResumption(resuming: resumeData, in: load).answer(plan, in: load)
+        return try await DownloadDelivery.deliver(answer, continuing: start, of: load)
     }
 
     private func failure(_ error: LoadError, of load: Load) -> LoadError {

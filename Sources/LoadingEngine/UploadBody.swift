@@ -14,7 +14,7 @@ import LoadingModel
 /// Opens a request's body for sending, each time it is sent.
 enum UploadBody {
     static func open(
-        _ body: RequestBody, isRepeated: Bool, secure: Bool, in load: Load
+        _ body: RequestBody, isRepeated: Bool, in load: Load
     ) async throws(LoadError) -> OutgoingBody {
         switch body {
         case .none:
@@ -22,9 +22,7 @@ enum UploadBody {
         case .data(let data):
             return .data(data)
         case .file(let path):
-            let source = try await FileSource.open(path: path)
-            source.usesSendfile = !secure
-            return .file(source)
+            return .file(try await FileSource.open(path: path))
         case .stream(let stream) where !isRepeated:
             return .stream(stream, length: Self.declaredLength(load))
         case .stream, .streamOnDemand:

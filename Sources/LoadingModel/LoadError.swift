@@ -6,13 +6,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-
 package import FoundationEssentials
 
 /// Says why a load ended without success: one kind for each thing a caller would treat differently, what was being done when it
 /// happened, and the cause.
 ///
-/// `URLLoading/Seam/ErrorTranslation.swift` turns every kind into its `URLError.Code`; nothing else does.
+/// `URLLoading/Seam/ErrorTranslation.swift` turns every kind into its `URLError.Code`; nothing else does. It is one pointer wide, since
+/// every `throws(LoadError)` on the way of a request reserves room for one.
 package struct LoadError: Error, Sendable {
     package enum Kind: Sendable, Hashable, CaseIterable {
         case unknown, cancelled, badURL, unsupportedURL, timedOut
@@ -38,21 +38,48 @@ package struct LoadError: Error, Sendable {
         case application
     }
 
-    package var kind: Kind
+    private struct Facts {
+        var kind: Kind
+        var message: String
+        var cause: (any Error)?
+        var url: URL?
+        var resumeData: Data?
+    }
+
+    /// Immutable: a change makes another one.
+    private final class Box: Sendable {
+        let facts: Facts
+        init(_ facts: Facts) { self.facts = facts }
+    }
+
+    private var box: Box
+
+    package var kind: Kind { box.facts.kind }
     /// What was being done, and what came of it: "connecting to 127.0.0.1:9: connection refused".
-    package var message: String
-    package var cause: (any Error)?
+    package var message: String { box.facts.message }
+    package var cause: (any Error)? { box.facts.cause }
+
     /// The URL that failed; the follow-up stage fills it in.
-    package var url: URL?
+    package var url: URL? {
+        get { box.facts.url }
+        set { change { $0.url = newValue } }
+    }
+
     /// What a later load needs to go on where this one stopped, where that is possible.
-    package var resumeData: Data?
+    package var resumeData: Data? {
+        get { box.facts.resumeData }
+        set { change { $0.resumeData = newValue } }
+    }
 
     package init(_ kind: Kind, _ message: String, cause: (any Error)? = nil, url: URL? = nil) {
-        self.kind = kind
-        self.message = message
-        self.cause = cause
-        self.url = url
+        box = Box(Facts(kind: kind, message: message, cause: cause, url: url, resumeData: nil))
     }
 
     package static var cancelled: LoadError { LoadError(.cancelled, "cancelled") }
+
+    private mutating func change(_ body: (inout Facts) -> Void) {
+        var facts = box.facts
+        body(&facts)
+        box = Box(facts)
+    }
 }

@@ -42,9 +42,11 @@ package struct TaskOutcome: Sendable {
 
     package var result: Result<Body, LoadError>
     package var response: LoadResponse?
-    /// One for each request that was sent, in order; the redirects come before the last.
+    /// One for each request that was sent, in order; the redirects come before the last. Empty unless they were asked for.
     package var timelines: [TransactionTimeline]
     package var redirectCount: Int
+    /// Bytes of the request's body that the last request sent.
+    package var sentBodyBytes: Int64 = 0
 
     package init(
         result: Result<Body, LoadError>, response: LoadResponse?, timelines: [TransactionTimeline], redirectCount: Int

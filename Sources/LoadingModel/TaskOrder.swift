@@ -39,8 +39,10 @@ package struct TaskOrder: Sendable {
         package static let customLoaders = Interests(rawValue: 1 << 4)
         /// Ask `.delayedRequest` when `earliestBegin` is reached.
         package static let delayedRequests = Interests(rawValue: 1 << 5)
-        /// Tell `.received` and `.wrote` while bytes arrive.
+        /// Tell `.wrote` while bytes arrive that are not told as `.data`.
         package static let receivedBytes = Interests(rawValue: 1 << 6)
+        /// Hand the timelines over with the outcome.
+        package static let metrics = Interests(rawValue: 1 << 7)
     }
 
     package var id: TaskID

@@ -48,9 +48,10 @@ package enum GzipBytes {
 
     /// The start of a member that goes on with zero bytes, each of which becomes ``bombRatio`` zeros: one dynamic block in which a
     /// match of 258 bytes takes one bit, and its distance another.
-    package static let bombStart: [UInt8] = header + [
-        0xED, 0xC0, 0x81, 0, 0, 0, 0, 0x80, 0xA0, 0xFD, 0xA9, 0x17, 0xA9, 0,
-    ]
+    package static let bombStart: [UInt8] =
+        header + [
+            0xED, 0xC0, 0x81, 0, 0, 0, 0, 0x80, 0xA0, 0xFD, 0xA9, 0x17, 0xA9, 0,
+        ]
     package static let bombRatio = 4 * 258
 
     /// The checksum at the end of a member.

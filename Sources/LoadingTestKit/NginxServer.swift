@@ -164,7 +164,9 @@ package final class NginxServer: Sendable {
         posix_spawn_file_actions_adddup2(&actions, high.0, 3)
         posix_spawn_file_actions_adddup2(&actions, high.1, 4)
         let argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-        let environment: [UnsafeMutablePointer<CChar>?] = [strdup("NGINX=3;4;"), strdup("PATH=/usr/sbin:/usr/bin:/sbin:/bin"), nil]
+        let environment: [UnsafeMutablePointer<CChar>?] = [
+            strdup("NGINX=3;4;"), strdup("PATH=/usr/sbin:/usr/bin:/sbin:/bin"), nil,
+        ]
         defer { for pointer in argv + environment { free(pointer) } }
         var process: pid_t = 0
         let result = posix_spawn(&process, arguments[0], &actions, nil, argv, environment)

@@ -15,7 +15,7 @@ import NIOSSL
 import Glibc
 #endif
 
-/// Carries out a script on one accepted connection. Bound to its event loop.
+/// Carries out a script on one accepted connection, bound to its event loop.
 final class ScriptedConnection: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

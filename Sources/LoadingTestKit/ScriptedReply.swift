@@ -43,7 +43,9 @@ package struct ScriptedReply: Sendable, ExpressibleByArrayLiteral {
 
     package static func json(_ text: String) -> ScriptedReply { .ok(text, [("Content-Type", "application/json")]) }
 
-    package static func redirect(_ status: Int, to location: String, _ headers: [(String, String)] = [], body: String = "moved")
+    package static func redirect(
+        _ status: Int, to location: String, _ headers: [(String, String)] = [], body: String = "moved"
+    )
         -> ScriptedReply
     {
         .status(status, [("Location", location)] + headers, body: body)

@@ -47,6 +47,7 @@ package final class ScriptedServer: Sendable {
     /// Starts a server.
     ///
     /// - Parameters:
+    ///   - address: where it listens, on a port of the system's choice.
     ///   - identity: certificate and key; with them the server speaks TLS.
     ///   - tls: the TLS versions it accepts.
     ///   - sendBuffer: the size of the sockets' send buffer, for tests of back-pressure.
@@ -54,6 +55,8 @@ package final class ScriptedServer: Sendable {
     ///   - early: the answer when only the head has come; nil leaves it to `reply`. Without an early answer an
     ///     `Expect: 100-continue` gets its 100.
     ///   - reply: the answer to a complete request.
+    /// - Returns: the server, listening.
+    /// - Throws: what kept it from listening, or from using its certificate.
     package static func start(
         address: String = "127.0.0.1",
         identity: TestCertificates.Identity? = nil,

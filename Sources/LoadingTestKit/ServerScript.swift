@@ -7,7 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What a ``ScriptedServer`` does. The closures run on its event loops.
+/// What a ``ScriptedServer`` does.
+///
+/// The closures run on its event loops.
 struct ServerScript: Sendable {
     /// Effects for a new connection, before anything is read.
     var greeting: @Sendable (_ connection: Int) -> [SocketEffect]

@@ -7,7 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// One thing a ``ScriptedServer`` does to a connection. Effects are carried out in order, each when the one before is done.
+/// One thing a ``ScriptedServer`` does to a connection.
+///
+/// Effects are carried out in order, each when the one before is done.
 package enum SocketEffect: Sendable {
     /// Writes bytes and waits until the socket took them.
     case write([UInt8])

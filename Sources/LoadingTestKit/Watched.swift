@@ -9,7 +9,9 @@
 
 import Synchronization
 
-/// Holds a value that tests wait on: whoever changes it wakes those whose condition has come true. Nobody polls.
+/// Holds a value that tests wait on: whoever changes it wakes those whose condition has come true.
+///
+/// Nobody polls.
 package final class Watched<Value: Sendable>: Sendable {
     private struct Waiter {
         /// Resumes the waiter when the value is what it waits for, and says whether it did.
@@ -43,7 +45,9 @@ package final class Watched<Value: Sendable>: Sendable {
         }
     }
 
-    /// Waits until `pick` finds what it looks for. Throws `CancellationError` when the task is cancelled, as a time limit does.
+    /// Waits until `pick` finds what it looks for.
+    ///
+    /// Throws `CancellationError` when the task is cancelled, as a time limit does.
     package func value<Found: Sendable>(where pick: @escaping @Sendable (Value) -> Found?) async throws -> Found {
         let id = state.withLock { state in
             state.nextID += 1

@@ -57,6 +57,8 @@ package struct DeadlineMachine: Sendable {
     ///   - load: Any number; it comes back in `expire`.
     ///   - idleTimeout: How long the load may be without progress; nil for ever.
     ///   - deadline: The instant by which it must be complete; nil for never.
+    ///   - now: The present instant; the idle time counts from here.
+    /// - Returns: The slot by which the load is known from now on, and what to do.
     package mutating func add(
         load: Int, idleTimeout: Int64?, deadline: Int64?, now: Int64
     ) -> (slot: Int, actions: [Action]) {
@@ -79,7 +81,7 @@ package struct DeadlineMachine: Sendable {
         watches[slot]?.lastProgress = now
     }
 
-    /// Stops the idle time of a load that the app suspended. The resource time goes on.
+    /// Stops the idle time of a load that the app suspended; the resource time goes on.
     package mutating func pause(_ slot: Int) {
         watches[slot]?.isPaused = true
     }
@@ -93,7 +95,7 @@ package struct DeadlineMachine: Sendable {
         return startTimer(for: watch.due, now: now)
     }
 
-    /// Gives the slot back. The timer stays as it is: it will find nothing to do.
+    /// Gives the slot back; the timer stays as it is, and will find nothing to do.
     package mutating func remove(_ slot: Int) {
         guard watches[slot] != nil else { return }
         watches[slot] = nil

@@ -51,7 +51,9 @@ package struct PoolMachine: Sendable {
         case stopTimer
     }
 
-    /// How long a connection may idle: 60 seconds, in nanoseconds. CFNetwork closes idle HTTP/1 connections after about a minute;
+    /// How long a connection may idle: 60 seconds, in nanoseconds.
+    ///
+    /// CFNetwork closes idle HTTP/1 connections after about a minute;
     /// curl keeps them 118 s and Chrome 300 s, but servers do not (nginx 75 s, Apache 5 s, most load balancers 60 s), and a connection
     /// that the server is about to close costs a retry.
     package static let idleLimit: Int64 = 60_000_000_000

@@ -31,7 +31,7 @@ struct WaitingLine {
         var head = 0
     }
 
-    /// Sorted, the highest priority last. Apps use a handful of priorities, so there are a handful of bands.
+    /// Sorted, the highest priority last; apps use a handful of priorities, so there are a handful of bands.
     private var bands: [Band] = []
     private var entryCount = 0
     private(set) var count = 0

@@ -58,7 +58,8 @@ import Testing
 
     @Test(
         arguments: [
-            ("10.0.0.1", true), ("::1", true), ("[::1]", true), ("[fe80::1%25eth0]", true), ("example.com", false), ("1.2.3", false),
+            ("10.0.0.1", true), ("::1", true), ("[::1]", true), ("[fe80::1%25eth0]", true), ("example.com", false),
+            ("1.2.3", false),
             ("[example]", false), ("", false), ("1.2.3.4.", false),
         ]
     )

@@ -255,7 +255,8 @@ struct ScriptedServerTests {
             let text = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connect(host: server.address, port: server.port) { channel in
                     channel.eventLoop.makeCompletedFuture {
-                        try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: context, serverHostname: "localhost"))
+                        try channel.pipeline.syncOperations.addHandler(
+                            NIOSSLClientHandler(context: context, serverHostname: "localhost"))
                         return try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
                     }
                 }
@@ -275,7 +276,9 @@ struct ScriptedServerTests {
         try nginx.put("hello".utf8, at: "/a.txt")
         let client = try PlainClient(port: nginx.port)
         defer { client.close() }
-        try client.send("GET /a.txt HTTP/1.1\r\nHost: x\r\n\r\nPUT /upload/b HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")
+        try client.send(
+            "GET /a.txt HTTP/1.1\r\nHost: x\r\n\r\nPUT /upload/b HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"
+        )
         let (text, _) = try client.readToEnd()
         #expect(text.hasPrefix("HTTP/1.1 200 OK"), "\(nginx.errorLog)")
         #expect(text.contains("HTTP/1.1 201"))

@@ -26,7 +26,8 @@ import X509
 
     @Test(
         arguments: [
-            ("a.example", "a.example"), ("A.Example", "a.example"), ("a.example.", "a.example"), ("*.example.com", "a.example.com"),
+            ("a.example", "a.example"), ("A.Example", "a.example"), ("a.example.", "a.example"),
+            ("*.example.com", "a.example.com"),
         ]
     )
     func `a server with the right name is trusted`(name: String, host: String) async throws {
@@ -36,7 +37,8 @@ import X509
 
     @Test(
         arguments: [
-            ("*.a.example", "b.c.a.example"), ("*.a.example", "a.example"), ("b.example", "a.example"), ("127.0.0.1", "127.0.0.1"),
+            ("*.a.example", "b.c.a.example"), ("*.a.example", "a.example"), ("b.example", "a.example"),
+            ("127.0.0.1", "127.0.0.1"),
             ("*", "example"),
         ]
     )
@@ -163,7 +165,7 @@ private struct LocalAuthority {
     }
 }
 
-/// For localhost, RSA-1024, signed by itself, 2020 to 2120. Made with `openssl req` and `openssl ca -selfsign`.
+/// For localhost, RSA-1024, signed by itself, 2020 to 2120; made with `openssl req` and `openssl ca -selfsign`.
 private let weakCertificate = """
     MIIB2zCCAUSgAwIBAgIBATANBgkqhkiG9w0BAQsFADAPMQ0wCwYDVQQDDAR3ZWFrMCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAx
     MDAwMDAwWjAPMQ0wCwYDVQQDDAR3ZWFrMIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDQU1vHUrGoiApXSVt322gYAEFiQft3

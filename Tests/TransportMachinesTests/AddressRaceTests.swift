@@ -19,7 +19,7 @@ private typealias Race = AddressRace<String>
         #expect(race.handle(.resolved(.v4, ["1", "2"])) == [])
         #expect(race.handle(.timer(.attemptDelay)) == [.connect(1, "1"), .startTimer(.attemptDelay)])
         #expect(race.handle(.timer(.attemptDelay)) == [.connect(2, "b"), .startTimer(.attemptDelay)])
-        #expect(race.handle(.timer(.attemptDelay)) == [.connect(3, "2"), ])
+        #expect(race.handle(.timer(.attemptDelay)) == [.connect(3, "2")])
         #expect(race.handle(.attemptSucceeded(1)) == [.abandon(0), .abandon(2), .abandon(3), .win(1)])
         #expect(Race.Timer.attemptDelay.nanoseconds == 250_000_000)
         #expect(Race.Timer.resolutionDelay.nanoseconds == 50_000_000)
@@ -138,7 +138,9 @@ private struct RaceHistory {
         if outcomes != 1 { faults.append("\(outcomes) outcomes") }
         if !sockets.isEmpty { faults.append("sockets leaked: \(sockets)") }
         if !timers.isEmpty { faults.append("timers still run: \(timers)") }
-        let late: [Race.Event] = [.timer(.attemptDelay), .timer(.resolutionDelay), .attemptFailed(0), .resolved(.v4, ["x"]), .cancelled]
+        let late: [Race.Event] = [
+            .timer(.attemptDelay), .timer(.resolutionDelay), .attemptFailed(0), .resolved(.v4, ["x"]), .cancelled,
+        ]
         for event in late where !race.handle(event).isEmpty { faults.append("\(event) was answered after the end") }
     }
 

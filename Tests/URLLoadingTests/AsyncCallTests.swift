@@ -50,7 +50,8 @@ struct AsyncCallTests {
     }
 
     @Test func `bytes come one by one and end`() async throws {
-        try await withScenario(reply: { _ in .chunked(["ab", "c", "", "def"].filter { !$0.isEmpty }) }) { (server, session) async throws in
+        try await withScenario(reply: { _ in .chunked(["ab", "c", "", "def"].filter { !$0.isEmpty }) }) {
+            (server, session) async throws in
             let (bytes, response) = try await session.bytes(from: server.url())
             #expect((response as? HTTPURLResponse)?.statusCode == 200)
             var collected: [UInt8] = []
@@ -106,7 +107,8 @@ struct AsyncCallTests {
         try await withSession { (session) async throws in
             for (text, content, type) in [
                 ("data:,hello%20world", "hello world", "text/plain"), ("data:text/html;base64,PGI+", "<b>", "text/html"),
-                ("data:;base64,aGk=", "hi", "text/plain"), ("data:application/json;charset=utf-8,%7B%7D", "{}", "application/json"),
+                ("data:;base64,aGk=", "hi", "text/plain"),
+                ("data:application/json;charset=utf-8,%7B%7D", "{}", "application/json"),
             ] {
                 let (data, response) = try await session.data(from: try #require(URL(string: text)))
                 #expect(String(decoding: data, as: UTF8.self) == content)

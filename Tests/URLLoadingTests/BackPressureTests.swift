@@ -32,10 +32,12 @@ struct BackPressureTests {
         var answers = EventRecorder.Answers()
         let isSuspended = Watched(false)
         answers.wrote = { task, _ in
-            guard isSuspended.change({ value in
-                defer { value = true }
-                return !value
-            }) else { return }
+            guard
+                isSuspended.change({ value in
+                    defer { value = true }
+                    return !value
+                })
+            else { return }
             task.suspend()
         }
         let recorder = EventRecorder(answers)
@@ -126,7 +128,8 @@ struct BackPressureTests {
     }
 
     @Test func `bytes that are not read hold the traffic back, and letting go of them ends it`() async throws {
-        try await withScenario(sendBuffer: 262_144, reply: { Self.reply($0, megabytes: 1024) }) { (server, session) async throws in
+        try await withScenario(sendBuffer: 262_144, reply: { Self.reply($0, megabytes: 1024) }) {
+            (server, session) async throws in
             let url = server.url("/large")
             let (bytes, response) = try await session.bytes(from: url)
             #expect(response.expectedContentLength == 1 << 30)
@@ -144,7 +147,13 @@ struct BackPressureTests {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder,
-            early: { $0.method == "PUT" ? [.write("HTTP/1.1 100 Continue\r\n\r\n"), .awaitBody(1), .stopReading, .reach("full"), .gate("read"), .startReading] : nil },
+            early: {
+                $0.method == "PUT"
+                    ? [
+                        .write("HTTP/1.1 100 Continue\r\n\r\n"), .awaitBody(1), .stopReading, .reach("full"), .gate("read"),
+                        .startReading,
+                    ] : nil
+            },
             reply: { _ in .ok() }
         ) { (server, session) async throws in
             let task = session.uploadTask(with: URLRequest(server.url("/up"), method: "PUT"), from: content)

@@ -17,7 +17,8 @@ import URLLoading
 struct DelegateFallbackTests {
     @Test func `a delegate without any method lets tasks run`() async throws {
         let delegate = EmptyDelegate()
-        try await withScenario(delegate: delegate, reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }) { (server, session) async throws in
+        try await withScenario(delegate: delegate, reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }) {
+            (server, session) async throws in
             let task = session.dataTask(with: server.url("/a"))
             task.resume()
             _ = try await server.request(1)
@@ -27,7 +28,8 @@ struct DelegateFallbackTests {
 
     @Test func `the async forms of methods are called`() async throws {
         let delegate = AsyncDelegate()
-        try await withScenario(delegate: delegate, reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }) { (server, session) async throws in
+        try await withScenario(delegate: delegate, reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }) {
+            (server, session) async throws in
             let task = session.dataTask(with: server.url("/a"))
             task.resume()
             let events = try await delegate.done.value
@@ -68,7 +70,8 @@ struct DelegateFallbackTests {
 
     @Test func `the delegate of an async call is asked about redirects and told of completion events`() async throws {
         let own = AsyncDelegate()
-        try await withScenario(reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }) { (server, session) async throws in
+        try await withScenario(reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }) {
+            (server, session) async throws in
             let (data, _) = try await session.data(for: URLRequest(server.url("/a")), delegate: own)
             #expect(data == Data("end".utf8))
             #expect(server.requests[1].header("X-Async") == "yes")
@@ -100,7 +103,8 @@ private final class AsyncDelegate: NSObject, URLSessionDataDelegate, Sendable {
     let done = Delivered<[String]>()
 
     func urlSession(
-        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest
     ) async -> URLRequest? {
         await Task.yield()
         events.change { $0.append("redirect") }
@@ -109,7 +113,9 @@ private final class AsyncDelegate: NSObject, URLSessionDataDelegate, Sendable {
         return request
     }
 
-    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse) async
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
+    ) async
         -> URLSession.ResponseDisposition
     {
         await Task.yield()

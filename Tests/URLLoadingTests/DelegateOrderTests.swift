@@ -74,7 +74,9 @@ struct DelegateOrderTests {
         ("close", [SocketEffect.close], "cME"), ("nonsense", [.write("nonsense\r\n\r\n")], "cME"),
         ("cut", [.write(head + "Content-Length: 9\r\n\r\n"), .close], "cRME"),
     ])
-    func `a task that fails still gets its metrics before its completion`(name: String, effects: [SocketEffect], letters: String) async throws {
+    func `a task that fails still gets its metrics before its completion`(
+        name: String, effects: [SocketEffect], letters: String
+    ) async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in ScriptedReply(effects) }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
@@ -119,7 +121,8 @@ struct DelegateOrderTests {
         var answers = EventRecorder.Answers()
         answers.response = { _, _ in .cancel }
         let recorder = EventRecorder(answers)
-        try await withScenario(delegate: recorder, reply: { _ in .ok(ScriptedFile.pattern(100_000)) }) { (server, session) async throws in
+        try await withScenario(delegate: recorder, reply: { _ in .ok(ScriptedFile.pattern(100_000)) }) {
+            (server, session) async throws in
             let task = session.dataTask(with: server.url())
             task.resume()
             let record = try await recorder.completion(of: task)
@@ -164,7 +167,8 @@ struct DelegateOrderTests {
 
     @Test func `delegate methods come one at a time on a serial queue when none is given`() async throws {
         let recorder = EventRecorder()
-        try await withScenario(delegate: recorder, reply: { _ in .chunked(Array(repeating: "piece", count: 20)) }) { (server, session) async throws in
+        try await withScenario(delegate: recorder, reply: { _ in .chunked(Array(repeating: "piece", count: 20)) }) {
+            (server, session) async throws in
             #expect(session.delegateQueue.maxConcurrentOperationCount == 1)
             let tasks = (0..<20).map { session.dataTask(with: server.url("/\($0)")) }
             for task in tasks { task.resume() }

@@ -29,7 +29,9 @@ struct DownloadResumeTests {
         ) { (server, session) async throws in
             let task = session.downloadTask(with: URLRequest(server.url("/file"), method: method))
             task.resume()
-            try await recorder.wait(for: task) { $0.events.contains { if case .wrote(Int64(cut), _) = $0 { true } else { false } } }
+            try await recorder.wait(for: task) {
+                $0.events.contains { if case .wrote(Int64(cut), _) = $0 { true } else { false } }
+            }
             let data = await task.cancelByProducingResumeData()
             let record = try await recorder.completion(of: task)
             #expect((record.error as? URLError)?.code == .cancelled)
@@ -42,7 +44,8 @@ struct DownloadResumeTests {
         ScriptedFile(content),
         // A date is a strong validator when the server says that it is not of the same moment (RFC 9110, section 8.8.2.2).
         ScriptedFile(
-            content, entityTag: nil, lastModified: "Wed, 21 Oct 2026 07:28:00 GMT", headers: [("Date", "Wed, 21 Oct 2026 09:28:00 GMT")]
+            content, entityTag: nil, lastModified: "Wed, 21 Oct 2026 07:28:00 GMT",
+            headers: [("Date", "Wed, 21 Oct 2026 09:28:00 GMT")]
         ),
     ])
     func `a cancelled download goes on where it stopped`(file: ScriptedFile) async throws {
@@ -118,26 +121,42 @@ struct DownloadResumeTests {
     }
 
     @Test(arguments: [
-        Row(testDescription: "a server without ranges", reply: { ScriptedFile(content, servesRanges: false).reply(to: $0) }, whole: content),
+        Row(
+            testDescription: "a server without ranges", reply: { ScriptedFile(content, servesRanges: false).reply(to: $0) },
+            whole: content),
         Row(testDescription: "another version", reply: { ScriptedFile(other, entityTag: "\"v2\"").reply(to: $0) }, whole: other),
-        Row(testDescription: "206 from another offset", reply: { request in
-            request.header("Range") == nil ? .ok(content) : partial("bytes 100000-599999/600000", body: Array(content[100_000...]))
-        }, whole: content),
-        Row(testDescription: "206 of another length", reply: { request in
-            request.header("Range") == nil ? .ok(other) : partial("bytes 200000-699999/700000", body: Array(other[cut...]))
-        }, whole: other),
-        Row(testDescription: "206 with another ETag", reply: { request in
-            request.header("Range") == nil ? .ok(other) : partial("bytes 200000-599999/600000", "\"v2\"", body: Array(other[cut..<600_000]))
-        }, whole: other),
-        Row(testDescription: "206 without Content-Range", reply: { request in
-            request.header("Range") == nil ? .ok(content) : .status(206, [("ETag", "\"v1\"")], body: Array(content[cut...]))
-        }, whole: content),
-        Row(testDescription: "206 with nonsense for a range", reply: { request in
-            request.header("Range") == nil ? .ok(content) : partial("bytes x-y/z", body: Array(content[cut...]))
-        }, whole: content),
-        Row(testDescription: "416", reply: { request in
-            request.header("Range") == nil ? .ok(content) : .status(416, [("Content-Range", "bytes */100")])
-        }, whole: content),
+        Row(
+            testDescription: "206 from another offset",
+            reply: { request in
+                request.header("Range") == nil
+                    ? .ok(content) : partial("bytes 100000-599999/600000", body: Array(content[100_000...]))
+            }, whole: content),
+        Row(
+            testDescription: "206 of another length",
+            reply: { request in
+                request.header("Range") == nil ? .ok(other) : partial("bytes 200000-699999/700000", body: Array(other[cut...]))
+            }, whole: other),
+        Row(
+            testDescription: "206 with another ETag",
+            reply: { request in
+                request.header("Range") == nil
+                    ? .ok(other) : partial("bytes 200000-599999/600000", "\"v2\"", body: Array(other[cut..<600_000]))
+            }, whole: other),
+        Row(
+            testDescription: "206 without Content-Range",
+            reply: { request in
+                request.header("Range") == nil ? .ok(content) : .status(206, [("ETag", "\"v1\"")], body: Array(content[cut...]))
+            }, whole: content),
+        Row(
+            testDescription: "206 with nonsense for a range",
+            reply: { request in
+                request.header("Range") == nil ? .ok(content) : partial("bytes x-y/z", body: Array(content[cut...]))
+            }, whole: content),
+        Row(
+            testDescription: "416",
+            reply: { request in
+                request.header("Range") == nil ? .ok(content) : .status(416, [("Content-Range", "bytes */100")])
+            }, whole: content),
     ])
     func `F3 two versions of a file are never mixed`(row: Row) async throws {
         try await interrupted(ScriptedFile(content), after: row.reply) { (server, session, recorder, data) async throws in
@@ -155,7 +174,8 @@ struct DownloadResumeTests {
     }
 
     @Test func `F3 a 200 starts over and does not tell of resuming`() async throws {
-        try await interrupted(ScriptedFile(content), after: { ScriptedFile(Self.other, entityTag: "\"v2\"").reply(to: $0) }) { (_, session, recorder, data) async throws in
+        try await interrupted(ScriptedFile(content), after: { ScriptedFile(Self.other, entityTag: "\"v2\"").reply(to: $0) }) {
+            (_, session, recorder, data) async throws in
             let task = session.downloadTask(withResumeData: try #require(data))
             task.resume()
             let record = try await recorder.completion(of: task)

@@ -138,7 +138,9 @@ private final class BecomingDelegate: NSObject, URLSessionDataDelegate, URLSessi
     private let events = Watched<(names: [String], file: Data?)>(([], nil))
     let done = Delivered<(Data?, [String])>()
 
-    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse) async
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
+    ) async
         -> URLSession.ResponseDisposition
     {
         events.change { $0.names.append("response") }

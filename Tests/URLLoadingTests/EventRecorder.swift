@@ -74,7 +74,9 @@ final class EventRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadD
         var bodyStream: @Sendable () -> InputStream? = { nil }
         var data: @Sendable (URLSessionDataTask, Data) -> Void = { _, _ in }
         var wrote: @Sendable (URLSessionDownloadTask, Int64) -> Void = { _, _ in }
-        var delayed: @Sendable (URLRequest) -> (URLSession.DelayedRequestDisposition, URLRequest?) = { _ in (.continueLoading, nil) }
+        var delayed: @Sendable (URLRequest) -> (URLSession.DelayedRequestDisposition, URLRequest?) = { _ in
+            (.continueLoading, nil)
+        }
     }
 
     private let state = Watched(State())
@@ -144,7 +146,9 @@ final class EventRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadD
 
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
         state.change { state in
-            if state.tasks.values.contains(where: { !$0.isComplete && $0.events.last != .becameDownload && $0.events.last != .metrics }) {
+            if state.tasks.values.contains(where: {
+                !$0.isComplete && $0.events.last != .becameDownload && $0.events.last != .metrics
+            }) {
                 state.faults.append("invalid before all tasks were complete")
             }
             state.invalidations.append(true)

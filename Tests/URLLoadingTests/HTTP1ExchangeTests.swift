@@ -54,7 +54,8 @@ struct HTTP1ExchangeTests {
     @Test func `a POST with a body gets its length and a form's content type`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.data(for: URLRequest(server.url(), method: "POST", body: Data("a=b".utf8)))
-            _ = try await session.data(for: URLRequest(server.url(), method: "POST", headers: ["Content-Type": "x/y"], body: Data("a".utf8)))
+            _ = try await session.data(
+                for: URLRequest(server.url(), method: "POST", headers: ["Content-Type": "x/y"], body: Data("a".utf8)))
             _ = try await session.data(for: URLRequest(server.url(), method: "POST"))
             let requests = try await server.waitForRequests(3)
             #expect(requests.map { $0.header("Content-Type") }.prefix(2) == ["application/x-www-form-urlencoded", "x/y"])
@@ -105,7 +106,9 @@ struct HTTP1ExchangeTests {
                 }
             }
         ) { (server, session) async throws in
-            for (path, method, status) in [("/204", "GET", 204), ("/304", "GET", 304), ("/head", "HEAD", 200), ("/chunked", "HEAD", 200)] {
+            for (path, method, status) in [
+                ("/204", "GET", 204), ("/304", "GET", 304), ("/head", "HEAD", 200), ("/chunked", "HEAD", 200),
+            ] {
                 let (text, response) = try await session.text(URLRequest(server.url(path), method: method))
                 #expect(text.isEmpty)
                 #expect(response.statusCode == status)
@@ -117,7 +120,8 @@ struct HTTP1ExchangeTests {
     @Test func `interim responses are told in order, and 100 and 103 do not end anything`() async throws {
         let recorder = EventRecorder()
         let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
-        try await withScenario(delegate: recorder, reply: { _ in .raw(text + head + "Content-Length: 2\r\n\r\nok") }) { (server, session) async throws in
+        try await withScenario(delegate: recorder, reply: { _ in .raw(text + head + "Content-Length: 2\r\n\r\nok") }) {
+            (server, session) async throws in
             let task = session.dataTask(with: server.url())
             task.resume()
             let record = try await recorder.completion(of: task)
@@ -144,7 +148,9 @@ struct HTTP1ExchangeTests {
 
     @Test func `repeated fields are joined and all of them reach the app`() async throws {
         try await withScenario(
-            reply: { _ in .ok("", [("X-List", "a"), ("x-list", "b"), ("ETag", "\"e\""), ("Content-Type", "text/html; charset=utf-8")]) }
+            reply: { _ in
+                .ok("", [("X-List", "a"), ("x-list", "b"), ("ETag", "\"e\""), ("Content-Type", "text/html; charset=utf-8")])
+            }
         ) { (server, session) async throws in
             let response = try await session.text(URLRequest(server.url())).response
             let list = try #require(response.value(forHTTPHeaderField: "X-LIST"))
@@ -169,7 +175,8 @@ struct HTTP1ExchangeTests {
 
     @Test func `a HEAD task gets no data callback`() async throws {
         let recorder = EventRecorder()
-        try await withScenario(delegate: recorder, reply: { _ in .raw(head + "Content-Length: 9\r\n\r\n") }) { (server, session) async throws in
+        try await withScenario(delegate: recorder, reply: { _ in .raw(head + "Content-Length: 9\r\n\r\n") }) {
+            (server, session) async throws in
             let task = session.dataTask(with: URLRequest(server.url(), method: "HEAD"))
             task.resume()
             let record = try await recorder.completion(of: task)
@@ -202,12 +209,13 @@ struct HTTP1ExchangeTests {
     }
 
     @Test func `a refused connection cannot connect`() async throws {
-        let server = try await ScriptedServer.start(reply: { _ in .ok() })
-        let url = server.url()
-        try await server.close()
+        let port = try RefusingPort()
+        let url = try #require(URL(string: "http://127.0.0.1:\(port.number)/"))
         try await withSession { (session) async throws in
             let error = await expectFailure(.cannotConnectToHost) { try await session.data(from: url) }
             #expect(error?.failingURL == url)
+            // The transport says what it was doing.
+            #expect(error?.userInfo[NSUnderlyingErrorKey] != nil)
         }
     }
 

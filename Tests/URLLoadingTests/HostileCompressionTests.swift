@@ -56,7 +56,9 @@ struct HostileCompressionTests {
         let deep = (0..<20).reduce(Array("x".utf8)) { content, _ in GzipBytes.stored(content) }
         let many = Array(repeating: "gzip", count: 20).joined(separator: ", ")
         try await withScenario(
-            reply: { $0.path == "/2" ? .ok(twice, [("Content-Encoding", "gzip, gzip")]) : .ok(deep, [("Content-Encoding", many)]) }
+            reply: {
+                $0.path == "/2" ? .ok(twice, [("Content-Encoding", "gzip, gzip")]) : .ok(deep, [("Content-Encoding", many)])
+            }
         ) { (server, session) async throws in
             let (data, _) = try await session.data(from: server.url("/2"))
             #expect(data == Data(Self.content))
@@ -96,7 +98,8 @@ struct HostileCompressionTests {
 
     @Test(arguments: damages)
     func `B4 and B5 a damaged coding fails the load`(row: Damage) async throws {
-        try await withScenario(reply: { _ in .ok(row.bytes, [("Content-Encoding", row.coding)]) }) { (server, session) async throws in
+        try await withScenario(reply: { _ in .ok(row.bytes, [("Content-Encoding", row.coding)]) }) {
+            (server, session) async throws in
             await expectFailure(.cannotDecodeRawData, .cannotDecodeContentData, in: row.testDescription) {
                 try await session.data(from: server.url())
             }

@@ -68,7 +68,8 @@ struct HostileRedirectTests {
         let recorder = EventRecorder()
         try await withScriptedServer(reply: { _ in .ok("end") }) { (other) async throws in
             let target = other.url("/b").absoluteString
-            try await withScenario(delegate: recorder, reply: { _ in .redirect(302, to: target) }) { (server, session) async throws in
+            try await withScenario(delegate: recorder, reply: { _ in .redirect(302, to: target) }) {
+                (server, session) async throws in
                 let task = session.dataTask(with: URLRequest(server.url("/a"), headers: Self.secrets))
                 task.resume()
                 let record = try await recorder.completion(of: task)
@@ -95,7 +96,8 @@ struct HostileRedirectTests {
         let origin = Watched("")
         try await withScriptedServer(reply: { _ in .redirect(302, to: origin.read { $0 } + "c") }) { (other) async throws in
             let target = other.url("/b").absoluteString
-            try await withScenario(reply: { $0.order == 0 ? .redirect(302, to: target) : .ok("end") }) { (server, session) async throws in
+            try await withScenario(reply: { $0.order == 0 ? .redirect(302, to: target) : .ok("end") }) {
+                (server, session) async throws in
                 origin.change { [url = server.url().absoluteString] in $0 = url }
                 #expect(try await session.text(URLRequest(server.url("/a"), headers: Self.secrets)).text == "end")
                 expectNoSecrets(try await other.request(0))
@@ -190,7 +192,9 @@ struct HostileRedirectTests {
 
     @Test func `C10 the fragment is inherited unless the Location has its own`() async throws {
         try await withScenario(
-            reply: { $0.path == "/own" ? .redirect(302, to: "/end#own") : $0.path == "/none" ? .redirect(302, to: "/end") : .ok() }
+            reply: {
+                $0.path == "/own" ? .redirect(302, to: "/end#own") : $0.path == "/none" ? .redirect(302, to: "/end") : .ok()
+            }
         ) { (server, session) async throws in
             for (path, fragment) in [("/none#mine", "mine"), ("/own#mine", "own"), ("/own", "own")] {
                 let (_, response) = try await session.data(from: server.url(path))

@@ -39,34 +39,47 @@ struct HostileResponseTests {
         Row("A4 NUL in a value", [.write(head + "X: a\0b\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
         Row("A5 short body", [.write(head + "Content-Length: 10\r\n\r\n12345"), .close], .networkConnectionLost),
         Row("A5 reset in the body", [.write(head + "Content-Length: 10\r\n\r\n12345"), .reset], .networkConnectionLost),
-        Row("A6 chunked without its end", [.write(head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), .close],
+        Row(
+            "A6 chunked without its end", [.write(head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), .close],
             .networkConnectionLost),
-        Row("A7 chunk size that is no number", [.write(head + "Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n")],
+        Row(
+            "A7 chunk size that is no number", [.write(head + "Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n")],
             .cannotParseResponse),
-        Row("A7 negative chunk size", [.write(head + "Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n")],
+        Row(
+            "A7 negative chunk size", [.write(head + "Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n")],
             .cannotParseResponse),
-        Row("A7 chunk size of 72 bits", [.write(head + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nhello\r\n")],
+        Row(
+            "A7 chunk size of 72 bits", [.write(head + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nhello\r\n")],
             .cannotParseResponse),
-        Row("A7 chunk longer than its size", [.write(head + "Transfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n")],
+        Row(
+            "A7 chunk longer than its size", [.write(head + "Transfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n")],
             .cannotParseResponse),
-        Row("A8 two lengths in two lines", [.write(head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!")],
+        Row(
+            "A8 two lengths in two lines", [.write(head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!")],
             .badServerResponse),
         Row("A8 two lengths in one line", [.write(head + "Content-Length: 5, 6\r\n\r\nhello!")], .badServerResponse),
         Row("A8 length with a sign", [.write(head + "Content-Length: +5\r\n\r\nhello")], .badServerResponse),
         Row("A8 negative length", [.write(head + "Content-Length: -1\r\n\r\nhello")], .badServerResponse),
         Row("A8 length with a tail", [.write(head + "Content-Length: 5x\r\n\r\nhello")], .badServerResponse),
-        Row("A8 length beyond 64 bits", [.write(head + "Content-Length: 99999999999999999999999\r\n\r\nhello")],
+        Row(
+            "A8 length beyond 64 bits", [.write(head + "Content-Length: 99999999999999999999999\r\n\r\nhello")],
             .badServerResponse),
-        Row("A10 unknown transfer coding", [.write(head + "Transfer-Encoding: sparkle\r\n\r\nhello"), .close], .badServerResponse),
-        Row("A11 header block without end", [.write(head), .repeat(line, count: .max)],
+        Row(
+            "A10 unknown transfer coding", [.write(head + "Transfer-Encoding: sparkle\r\n\r\nhello"), .close], .badServerResponse),
+        Row(
+            "A11 header block without end", [.write(head), .repeat(line, count: .max)],
             .dataLengthExceedsMaximum, .badServerResponse),
-        Row("A11 one field without end", [.write(head + "X: "), .repeat([UInt8](repeating: 97, count: 4096), count: .max)],
+        Row(
+            "A11 one field without end", [.write(head + "X: "), .repeat([UInt8](repeating: 97, count: 4096), count: .max)],
             .dataLengthExceedsMaximum, .badServerResponse),
-        Row("A11 more than 5000 lines", [.write(head), .repeat(Array("a: b\r\n".utf8), count: 10_000), .write("\r\n")],
+        Row(
+            "A11 more than 5000 lines", [.write(head), .repeat(Array("a: b\r\n".utf8), count: 10_000), .write("\r\n")],
             .dataLengthExceedsMaximum, .badServerResponse),
-        Row("A12 status line without end", [.write("HTTP/1.1 200 "), .repeat([UInt8](repeating: 97, count: 4096), count: .max)],
+        Row(
+            "A12 status line without end", [.write("HTTP/1.1 200 "), .repeat([UInt8](repeating: 97, count: 4096), count: .max)],
             .dataLengthExceedsMaximum, .badServerResponse),
-        Row("A18 101 that nobody asked for",
+        Row(
+            "A18 101 that nobody asked for",
             [.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")], .badServerResponse),
         Row("A19 HTTP/0.9", [.write("hello world, this is plain text\r\nand more of it\r\n\r\n"), .close], .badServerResponse),
         Row("A19 HTTP/2 preface", [.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), .close], .badServerResponse),
@@ -79,9 +92,11 @@ struct HostileResponseTests {
 
     private static let line = Array("X-Filler: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n".utf8)
 
-    @Test(arguments: rows) func `a malformed response fails the load, and the connection is not used again`(row: Row) async throws {
+    @Test(arguments: rows) func `a malformed response fails the load, and the connection is not used again`(row: Row) async throws
+    {
         let isBad = "/bad"
-        try await withScenario(reply: { $0.path == isBad ? ScriptedReply(row.effects) : .ok("good") }) { (server, session) async throws in
+        try await withScenario(reply: { $0.path == isBad ? ScriptedReply(row.effects) : .ok("good") }) {
+            (server, session) async throws in
             let error = await expectFailure(row.codes[0], row.codes[row.codes.count - 1], in: row.name) {
                 try await session.data(from: server.url(isBad))
             }
@@ -114,7 +129,8 @@ struct HostileResponseTests {
     }
 
     @Test func `A20 a Latin-1 value is preserved`() async throws {
-        let bytes = Array("HTTP/1.1 200 Caf".utf8) + [0xE9] + Array("\r\nName: na".utf8) + [0xEF]
+        let bytes =
+            Array("HTTP/1.1 200 Caf".utf8) + [0xE9] + Array("\r\nName: na".utf8) + [0xEF]
             + Array("ve\r\nContent-Length: 2\r\n\r\nok".utf8)
         try await withScenario(reply: { _ in [.write(bytes)] }) { (server, session) async throws in
             let (body, response) = try await session.text(URLRequest(server.url()))
@@ -150,7 +166,9 @@ struct HostileResponseTests {
 
     @Test func `A16 a second response that nobody asked for is never delivered`() async throws {
         try await withScenario(
-            reply: { $0.order == 0 ? .raw(head + "Content-Length: 3\r\n\r\none" + head + "Content-Length: 4\r\n\r\nevil") : .ok("two") }
+            reply: {
+                $0.order == 0 ? .raw(head + "Content-Length: 3\r\n\r\none" + head + "Content-Length: 4\r\n\r\nevil") : .ok("two")
+            }
         ) { (server, session) async throws in
             #expect(try await session.text(server.url("/1")) == "one")
             #expect(try await session.text(server.url("/2")) == "two")
@@ -174,7 +192,8 @@ struct HostileResponseTests {
     }
 
     @Test func `A22 a GET on a connection that the server drops is sent again once`() async throws {
-        try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok("\($0.connection)") }) { (server, session) async throws in
+        try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok("\($0.connection)") }) {
+            (server, session) async throws in
             #expect(try await session.text(server.url("/1")) == "0")
             #expect(try await session.text(server.url("/2")) == "1")
             #expect(server.requests.map(\.path) == ["/1", "/2", "/2"])
@@ -190,7 +209,8 @@ struct HostileResponseTests {
     }
 
     @Test func `A22 a POST on a connection that the server drops is not sent again`() async throws {
-        try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok() }) { (server, session) async throws in
+        try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok() }) {
+            (server, session) async throws in
             _ = try await session.data(from: server.url("/1"))
             let post = URLRequest(server.url("/2"), method: "POST", body: Data("x".utf8))
             await expectFailure(.networkConnectionLost) { try await session.data(for: post) }
@@ -199,7 +219,9 @@ struct HostileResponseTests {
     }
 
     @Test func `A23 a response byte by byte is a response`() async throws {
-        let text = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + head + "X: y\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: v\r\n\r\n"
+        let text =
+            "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + head
+            + "X: y\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: v\r\n\r\n"
         try await withScenario(reply: { _ in [.writeSlowly(text)] }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "abc")
             #expect(try await session.text(server.url()) == "abc")

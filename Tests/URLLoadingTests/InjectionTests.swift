@@ -38,7 +38,8 @@ struct InjectionTests {
     }
 
     @Test(arguments: [
-        "a\r\nX-Forged: 1", "a\nX-Forged: 1", "a\rX-Forged: 1", "a\0b", "a\r\n\r\nGET /forged HTTP/1.1\r\n\r\n", "\r\nX-Forged: 1",
+        "a\r\nX-Forged: 1", "a\nX-Forged: 1", "a\rX-Forged: 1", "a\0b", "a\r\n\r\nGET /forged HTTP/1.1\r\n\r\n",
+        "\r\nX-Forged: 1",
         "a\r\n X-Forged: 1", "a\u{560D}\u{560A}X-Forged: 1", "a\r\n",
     ])
     func `S1 a field value with a line break or NUL does not go on the wire`(value: String) async throws {
@@ -49,7 +50,9 @@ struct InjectionTests {
         }
     }
 
-    @Test(arguments: ["X\r\nX-Forged: 1\r\nY", "X-Forged:", "X-Forged: 1\r\nY", "X Y", "X\tY", "", "X\0", "\u{FC}ber", " X-Forged"])
+    @Test(arguments: [
+        "X\r\nX-Forged: 1\r\nY", "X-Forged:", "X-Forged: 1\r\nY", "X Y", "X\tY", "", "X\0", "\u{FC}ber", " X-Forged",
+    ])
     func `S2 a field name that is no token does not go on the wire`(name: String) async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             var request = URLRequest(url: server.url("/x"))
@@ -64,7 +67,8 @@ struct InjectionTests {
     }
 
     @Test(arguments: [
-        "GET /forged HTTP/1.1\r\nX-Forged: 1\r\n\r\nGET", "GET\r\nX-Forged: 1", "G T", "GET\n", "GET\0", "G\u{C4}T", "GET /forged",
+        "GET /forged HTTP/1.1\r\nX-Forged: 1\r\n\r\nGET", "GET\r\nX-Forged: 1", "G T", "GET\n", "GET\0", "G\u{C4}T",
+        "GET /forged",
     ])
     func `S3 a method that is no token does not go on the wire`(method: String) async throws {
         try await expectNoInjection { URLRequest($0, method: method) }
@@ -112,7 +116,8 @@ struct InjectionTests {
                 #expect(length != "5" && error.code != .timedOut)
             }
             #expect(try await session.text(server.url("/after")).isEmpty)
-            #expect(server.requests.map(\.path) == ["/x", "/after"] || server.requests.map(\.path) == ["/after"])
+            // The cut request, if it came at all, may be seen after the next one, which has a connection of its own.
+            #expect(server.requests.map(\.path).sorted() == ["/after", "/x"] || server.requests.map(\.path) == ["/after"])
             #expect(server.errors.isEmpty)
         }
     }

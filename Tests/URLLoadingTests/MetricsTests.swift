@@ -38,7 +38,8 @@ struct MetricsTests {
             #expect(transactions.count == 1)
             let one = try #require(transactions.first)
             expectOrder([
-                metrics.taskInterval.start, one.fetchStartDate, one.domainLookupStartDate, one.domainLookupEndDate, one.connectStartDate,
+                metrics.taskInterval.start, one.fetchStartDate, one.domainLookupStartDate, one.domainLookupEndDate,
+                one.connectStartDate,
                 one.connectEndDate, one.requestStartDate, one.requestEndDate, one.responseStartDate, one.responseEndDate,
                 metrics.taskInterval.end,
             ])
@@ -54,7 +55,8 @@ struct MetricsTests {
             #expect((one.response as? HTTPURLResponse)?.statusCode == 200)
             #expect(one.countOfRequestHeaderBytesSent == Int64(server.requests[0].rawHead.count))
             #expect(one.countOfRequestBodyBytesSent == 0)
-            #expect(one.countOfResponseHeaderBytesReceived == Int64("HTTP/1.1 200 Scripted\r\nContent-Length: 5\r\n\r\n".utf8.count))
+            #expect(
+                one.countOfResponseHeaderBytesReceived == Int64("HTTP/1.1 200 Scripted\r\nContent-Length: 5\r\n\r\n".utf8.count))
             #expect(one.countOfResponseBodyBytesReceived == 5)
             #expect(one.countOfResponseBodyBytesAfterDecoding == 5)
             #expect(!one.isCellular && !one.isExpensive && !one.isConstrained && !one.isMultipath)
@@ -71,7 +73,9 @@ struct MetricsTests {
             #expect(one.domainLookupStartDate == nil && one.domainLookupEndDate == nil)
             #expect(one.connectStartDate == nil && one.connectEndDate == nil)
             #expect(one.remotePort == server.port)
-            expectOrder([one.fetchStartDate, one.requestStartDate, one.requestEndDate, one.responseStartDate, one.responseEndDate])
+            expectOrder([
+                one.fetchStartDate, one.requestStartDate, one.requestEndDate, one.responseStartDate, one.responseEndDate,
+            ])
         }
     }
 
@@ -107,21 +111,24 @@ struct MetricsTests {
         let certificates = try TestCertificates.shared.get()
         let recorder = EventRecorder()
         try await withScenario(
-            identity: certificates.valid, delegate: recorder, configure: { $0.tlsTrustRoots = [certificates.root] }, reply: { _ in .ok() }
+            identity: certificates.valid, delegate: recorder, configure: { $0.tlsTrustRoots = [certificates.root] },
+            reply: { _ in .ok() }
         ) { (server, session) async throws in
             let (_, transactions) = try await metrics(recorder, session.dataTask(with: server.url()))
             let one = try #require(transactions.first)
             #expect(one.negotiatedTLSProtocolVersion?.rawValue == 0x0304)
             #expect(one.negotiatedTLSCipherSuite != nil)
-            expectOrder([one.connectStartDate, one.secureConnectionStartDate, one.secureConnectionEndDate, one.connectEndDate, one.requestStartDate])
+            expectOrder([
+                one.connectStartDate, one.secureConnectionStartDate, one.secureConnectionEndDate, one.connectEndDate,
+                one.requestStartDate,
+            ])
         }
     }
 
     @Test func `a failed connection has no dates after its failure`() async throws {
         let recorder = EventRecorder()
-        let server = try await ScriptedServer.start(reply: { _ in .ok() })
-        let url = server.url()
-        try await server.close()
+        let port = try RefusingPort()
+        let url = try #require(URL(string: "http://127.0.0.1:\(port.number)/"))
         try await withSession(delegate: recorder) { (session) async throws in
             let (_, transactions) = try await metrics(recorder, session.dataTask(with: url))
             #expect(transactions.count == 1)

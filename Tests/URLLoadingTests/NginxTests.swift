@@ -98,10 +98,12 @@ final class NginxTests {
         let data = Delivered<Data?>()
         let isCancelled = Watched(false)
         answers.wrote = { task, total in
-            guard !isCancelled.change({ value in
-                defer { value = true }
-                return value
-            }) else { return }
+            guard
+                !isCancelled.change({ value in
+                    defer { value = true }
+                    return value
+                })
+            else { return }
             task.cancel { data($0) }
         }
         let recorder = EventRecorder(answers)
@@ -114,7 +116,9 @@ final class NginxTests {
             let second = session.downloadTask(withResumeData: resumeData)
             second.resume()
             try await recorder.wait(for: second) { $0.letters.contains("q") }
-            let offset = recorder.record(of: second).events.compactMap { if case .resumed(let offset, _) = $0 { offset } else { nil } }
+            let offset = recorder.record(of: second).events.compactMap {
+                if case .resumed(let offset, _) = $0 { offset } else { nil }
+            }
             #expect((offset.first ?? 0) > 0)
             second.cancel()
             try await recorder.completion(of: second)
@@ -135,10 +139,12 @@ final class NginxTests {
         let data = Delivered<Data?>()
         let isCancelled = Watched(false)
         answers.wrote = { task, _ in
-            guard !isCancelled.change({ value in
-                defer { value = true }
-                return value
-            }) else { return }
+            guard
+                !isCancelled.change({ value in
+                    defer { value = true }
+                    return value
+                })
+            else { return }
             task.cancel { data($0) }
         }
         let recorder = EventRecorder(answers)

@@ -47,7 +47,9 @@ struct RedirectTests {
         try await withScenario(
             reply: { request in
                 if request.path == "/b" { return request.method == "HEAD" ? .raw(ScriptedReply.head(200)) : .ok("end") }
-                if request.method == "HEAD" || row.status == 304 { return .raw(ScriptedReply.head(row.status, [("Location", "/b")])) }
+                if request.method == "HEAD" || row.status == 304 {
+                    return .raw(ScriptedReply.head(row.status, [("Location", "/b")]))
+                }
                 return .redirect(row.status, to: "/b")
             }
         ) { (server, session) async throws in
@@ -66,11 +68,12 @@ struct RedirectTests {
         }
     }
 
-    @Test(arguments: [
-        ("/b", "/b"), ("b", "/dir/b"), ("../b", "/b"), ("../../../b", "/b"), ("./b", "/dir/b"), ("?q=2", "/dir/a?q=2"),
-        ("/x/./y/../z", "/x/z"), ("/a b", "/a%20b"), ("/%7euser", "/%7euser"), ("/\u{FC}", "/%C3%BC"), ("  /b\t", "/b"),
-        ("/b?x=%20&y=[1]", nil), ("/b#f", "/b"), ("/b;c=d", "/b;c=d"), ("/%E4%zz", nil), ("/a|b", nil), ("/{x}", nil),
-    ] as [(String, String?)])
+    @Test(
+        arguments: [
+            ("/b", "/b"), ("b", "/dir/b"), ("../b", "/b"), ("../../../b", "/b"), ("./b", "/dir/b"), ("?q=2", "/dir/a?q=2"),
+            ("/x/./y/../z", "/x/z"), ("/a b", "/a%20b"), ("/%7euser", "/%7euser"), ("/\u{FC}", "/%C3%BC"), ("  /b\t", "/b"),
+            ("/b?x=%20&y=[1]", nil), ("/b#f", "/b"), ("/b;c=d", "/b;c=d"), ("/%E4%zz", nil), ("/a|b", nil), ("/{x}", nil),
+        ] as [(String, String?)])
     func `a Location is resolved against the URL at hand`(location: String, target: String?) async throws {
         try await withScenario(
             reply: { $0.order == 0 ? .redirect(302, to: location) : .ok("end") }
@@ -187,22 +190,26 @@ struct RedirectTests {
     }
 
     @Test func `a redirect delegate that never answers ends by the request timeout without an error`() async throws {
-        let never = Watched(false)
-        var answers = EventRecorder.Answers()
-        answers.redirect = { _, request in
-            _ = try? await never.value { $0 ? true : nil }
-            return request
-        }
-        let recorder = EventRecorder(answers)
-        try await withScenario(
-            delegate: recorder, configure: { $0.timeoutIntervalForRequest = 0.3 }, reply: { _ in .redirect(302, to: "/b") }
-        ) { (server, session) async throws in
-            let task = session.dataTask(with: server.url("/a"))
-            task.resume()
-            let record = try await recorder.completion(of: task)
-            #expect(record.error == nil)
-            #expect((task.response as? HTTPURLResponse)?.statusCode == 302)
-            never.change { $0 = true }
+        try await withGrowingTimes { scale in
+            let never = Watched(false)
+            var answers = EventRecorder.Answers()
+            answers.redirect = { _, request in
+                _ = try? await never.value { $0 ? true : nil }
+                return request
+            }
+            let recorder = EventRecorder(answers)
+            var isRight = false
+            try await withScenario(
+                delegate: recorder, configure: { $0.timeoutIntervalForRequest = 0.3 * scale },
+                reply: { _ in .redirect(302, to: "/b") }
+            ) { (server, session) async throws in
+                let task = session.dataTask(with: server.url("/a"))
+                task.resume()
+                let record = try await recorder.completion(of: task)
+                isRight = record.error == nil && (task.response as? HTTPURLResponse)?.statusCode == 302
+                never.change { $0 = true }
+            }
+            return isRight
         }
     }
 

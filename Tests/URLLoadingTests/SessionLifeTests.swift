@@ -77,7 +77,8 @@ struct SessionLifeTests {
 
     @Test func `finishing lets tasks finish, then tells that the session is invalid`() async throws {
         let recorder = EventRecorder()
-        try await withScriptedServer(reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok("done").effects) }) { (server) async throws in
+        try await withScriptedServer(reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok("done").effects) }) {
+            (server) async throws in
             let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
             let task = session.dataTask(with: server.url())
             task.resume()

@@ -13,7 +13,9 @@ import URLLoading
 
 /// Rows F1 and F2 of the hostile inputs: names for downloads (RFC 6266, RFC 8187).
 struct SuggestedFilenameTests {
-    private func name(_ disposition: String?, url: String = "http://host.example/path/file.txt", type: String? = nil) throws -> String? {
+    private func name(
+        _ disposition: String?, url: String = "http://host.example/path/file.txt", type: String? = nil
+    ) throws -> String? {
         var fields: [String: String] = [:]
         fields["Content-Disposition"] = disposition
         fields["Content-Type"] = type
@@ -22,11 +24,14 @@ struct SuggestedFilenameTests {
     }
 
     @Test(arguments: [
-        "../..", "../../etc/passwd", "/etc/x", "..", ".", "a\0b", "a/b", "..\\..\\x", "a\\b", "", " ", "\u{7F}", "a\nb", "~/x", "C:\\x",
+        "../..", "../../etc/passwd", "/etc/x", "..", ".", "a\0b", "a/b", "..\\..\\x", "a\\b", "", " ", "\u{7F}", "a\nb", "~/x",
+        "C:\\x",
         String(repeating: "n", count: 5000), String(repeating: "\u{E9}", count: 400), "./.", "\u{202E}txt.exe",
     ])
     func `F1 a hostile name becomes one safe path component`(hostile: String) throws {
-        for disposition in ["attachment; filename=\"\(hostile)\"", "attachment; filename=\(hostile)", "attachment; filename*=UTF-8''\(hostile)"] {
+        for disposition in [
+            "attachment; filename=\"\(hostile)\"", "attachment; filename=\(hostile)", "attachment; filename*=UTF-8''\(hostile)",
+        ] {
             // A field value with a line break or NUL makes no response.
             guard let name = try name(disposition) else { continue }
             #expect(!name.isEmpty && name != "." && name != "..")
@@ -35,7 +40,10 @@ struct SuggestedFilenameTests {
         }
     }
 
-    @Test(arguments: ["attachment; filename*=UTF-8''..%2F..%2Fetc%2Fpasswd", "attachment; filename*=UTF-8''%2e%2e", "attachment; filename*=UTF-8''a%00b"])
+    @Test(arguments: [
+        "attachment; filename*=UTF-8''..%2F..%2Fetc%2Fpasswd", "attachment; filename*=UTF-8''%2e%2e",
+        "attachment; filename*=UTF-8''a%00b",
+    ])
     func `F1 percent signs do not hide a path`(disposition: String) throws {
         let name = try #require(try name(disposition), "\(disposition)")
         #expect(name != ".." && !name.contains("/") && !name.contains("\0"))

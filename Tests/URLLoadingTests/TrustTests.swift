@@ -20,7 +20,8 @@ struct TrustTests {
     init() throws { certificates = try TestCertificates.shared.get() }
 
     private func withSecureScenario(
-        _ identity: TestCertificates.Identity, reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply = { _ in .ok("secret") },
+        _ identity: TestCertificates.Identity,
+        reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply = { _ in .ok("secret") },
         test: (ScriptedServer, URLSession) async throws -> Void
     ) async throws {
         try await withScenario(
@@ -75,7 +76,8 @@ struct TrustTests {
 
     @Test func `T4 a reset or a close in the handshake fails`() async throws {
         for effect in [SocketEffect.reset, .close] {
-            try await withScenario(greeting: { _ in [.awaitBytes(1), effect] }, reply: { _ in [] }) { (server, session) async throws in
+            try await withScenario(greeting: { _ in [.awaitBytes(1), effect] }, reply: { _ in [] }) {
+                (server, session) async throws in
                 let url = try #require(URL(string: "https://127.0.0.1:\(server.port)/"))
                 await expectFailure(.secureConnectionFailed, .networkConnectionLost) { try await session.data(from: url) }
             }
@@ -83,8 +85,11 @@ struct TrustTests {
     }
 
     @Test func `T4 a version outside the configured ones fails`() async throws {
-        let server = try await ScriptedServer.start(identity: certificates.valid, tls: .v1_2 ... .v1_2, reply: { _ in .ok("old") })
-        try await withSession { $0.tlsTrustRoots = [certificates.root] } test: { (session) async throws in
+        let server = try await ScriptedServer.start(
+            identity: certificates.valid, tls: .v1_2 ... .v1_2, reply: { _ in .ok("old") })
+        try await withSession {
+            $0.tlsTrustRoots = [certificates.root]
+        } test: { (session) async throws in
             #expect(try await session.text(server.url()) == "old")
         }
         try await withSession {
@@ -100,7 +105,11 @@ struct TrustTests {
         let head = "HTTP/1.1 200 OK\r\n"
         try await withSecureScenario(
             certificates.valid,
-            reply: { $0.path == "/length" ? [.write(head + "Content-Length: 10\r\n\r\nhello"), .closeAbruptly] : [.write(head + "\r\nhello"), .closeAbruptly] }
+            reply: {
+                $0.path == "/length"
+                    ? [.write(head + "Content-Length: 10\r\n\r\nhello"), .closeAbruptly]
+                    : [.write(head + "\r\nhello"), .closeAbruptly]
+            }
         ) { (server, session) async throws in
             await expectFailure(.networkConnectionLost) { try await session.data(from: server.url("/length")) }
             #expect(try await session.text(server.url("/end")) == "hello")

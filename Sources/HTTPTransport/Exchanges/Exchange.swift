@@ -24,8 +24,8 @@ package final class Exchange {
     package enum Event {
         case informational(ResponseHead)
         /// Body bytes of the request were handed to the kernel since the last event.
-        case sent(bytes: Int64)
-        case head(ResponseHead)
+        case sent(bytes: Int64, total: Int64)
+        case head
     }
 
     /// Bytes of body that may wait here before the socket is left alone (four reads of a fast download).
@@ -37,9 +37,6 @@ package final class Exchange {
     package let control: LoadControl
     package let facts: ConnectionFacts
     package let isReused: Bool
-    /// Whether the load wants ``Event/informational(_:)`` and ``Event/sent(bytes:)``.
-    package var reportsProgress = false
-
     package internal(set) var head: ResponseHead?
     package internal(set) var framing: ResponseParser.Framing = .none
     package internal(set) var trailers: HeaderBlock?
@@ -58,7 +55,7 @@ package final class Exchange {
     private var queue = BodyQueue()
     private var informational: [ResponseHead] = []
     private var informationalCount = 0
-    private var untoldSentBytes: Int64 = 0
+    private var toldSentBytes: Int64 = 0
     private var isComplete = false
     private var failure: LoadError?
     private(set) var wantsReading = true
@@ -75,17 +72,22 @@ package final class Exchange {
 
     // MARK: The load's side
 
-    /// The next thing that happens before the body; the last is `.head`.
-    package func nextEvent() async throws(LoadError) -> Event {
+    /// The next thing that happened before the body, if there is any. The head comes last, and every time it is asked for.
+    package func takeEvent() -> Event? {
+        if requestBodyBytes > toldSentBytes {
+            defer { toldSentBytes = requestBodyBytes }
+            return .sent(bytes: requestBodyBytes - toldSentBytes, total: requestBodyBytes)
+        }
+        if !informational.isEmpty { return .informational(informational.removeFirst()) }
+        return head == nil ? nil : .head
+    }
+
+    /// Returns when ``takeEvent()`` has something new.
+    package func waitForEvent() async throws(LoadError) {
         while true {
             try control.check()
             if !control.isSuspended {
-                if untoldSentBytes > 0 {
-                    defer { untoldSentBytes = 0 }
-                    return .sent(bytes: untoldSentBytes)
-                }
-                if !informational.isEmpty { return .informational(informational.removeFirst()) }
-                if let head { return .head(head) }
+                if head != nil || requestBodyBytes > toldSentBytes || !informational.isEmpty { return }
                 if let failure { throw failure }
             }
             await control.wait()
@@ -116,12 +118,6 @@ package final class Exchange {
 
     var isOver: Bool { isComplete || failure != nil }
 
-    /// Bytes of the request's body that were sent and not yet told.
-    package func takeSentBytes() -> Int64 {
-        defer { untoldSentBytes = 0 }
-        return untoldSentBytes
-    }
-
     /// Lets go of the exchange. Harmless once it is complete.
     package func cancel() {
         guard !isComplete, failure == nil else { return }
@@ -135,7 +131,7 @@ package final class Exchange {
     func receivedInformational(_ head: ResponseHead) -> Bool {
         informationalCount += 1
         guard informationalCount <= Self.maximumInformationalResponses else { return false }
-        if reportsProgress { informational.append(head) }
+        informational.append(head)
         return true
     }
 
@@ -146,8 +142,6 @@ package final class Exchange {
 
     func sent(_ bytes: Int64) {
         requestBodyBytes += bytes
-        guard reportsProgress else { return }
-        untoldSentBytes += bytes
         control.wake()
     }
 

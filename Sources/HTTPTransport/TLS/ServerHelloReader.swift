@@ -9,8 +9,9 @@
 import NIOCore
 
 /// Reads the cipher suite from the server's first message, which is in clear in every version of TLS (RFC 8446,
-/// section 4.1.3), and notices when the server does not speak TLS at all. NIOSSL tells neither. It leaves the pipeline
-/// when it knows.
+/// section 4.1.3), and notices when the server does not speak TLS at all.
+///
+/// NIOSSL tells neither. It leaves the pipeline when it knows.
 final class ServerHelloReader: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer

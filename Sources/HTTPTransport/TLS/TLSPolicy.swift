@@ -14,7 +14,7 @@ package struct TLSPolicy: Sendable, Hashable {
     package var minimumVersion: UInt16
     /// Nil for the newest there is.
     package var maximumVersion: UInt16?
-    /// DER. The only certificates a chain may end in; empty for the system's.
+    /// The only certificates a chain may end in, in DER; empty for the system's.
     package var trustRoots: [Data]
 
     /// TLS 1.2 is the least that Apple's App Transport Security allows; RFC 8996 retired what came before.

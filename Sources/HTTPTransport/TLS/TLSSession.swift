@@ -10,7 +10,7 @@ package import LoadingModel
 package import NIOCore
 import NIOSSL
 
-/// Secures connections as one policy demands. Used on any loop.
+/// Secures connections as one policy demands; used on any loop.
 package final class TLSSession: Sendable {
     /// What both sides agreed on in the handshake.
     package struct Agreement: Sendable, Hashable {
@@ -32,10 +32,13 @@ package final class TLSSession: Sendable {
         TrustRoots.prepare(policy.trustRoots)
     }
 
-    /// Does the client's handshake on a channel that is connected, and that does not read yet (`autoRead` off): the handshake may
-    /// have to wait for the TLS context, and what the server sends in the meantime must not be lost. To be called on its loop.
+    /// Does the client's handshake; to be called on the channel's loop.
     ///
-    /// - Parameter completion: Called on the loop, once, within the event that decided it. After a failure the channel is closed.
+    /// - Parameters:
+    ///   - channel: Connected, but not reading yet (`autoRead` off): the handshake may have to wait for the TLS context, and what
+    ///     the server sends in the meantime must not be lost.
+    ///   - host: The name or address that the server's certificate must be for.
+    ///   - completion: Called on the loop, once, within the event that decided it. After a failure the channel is closed.
     package func secure(
         _ channel: any Channel, host: String, completion: @escaping (Result<Agreement, LoadError>) -> Void
     ) {

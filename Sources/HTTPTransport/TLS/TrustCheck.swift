@@ -15,6 +15,7 @@ import X509
 package enum TrustCheck {
     /// - Parameters:
     ///   - chain: DER, as the server sent it, its own certificate first.
+    ///   - host: The name or address that the certificate must be for.
     ///   - roots: DER; empty for the system's.
     /// - Returns: Nil if the server is to be trusted.
     @concurrent

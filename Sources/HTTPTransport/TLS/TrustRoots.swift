@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 import FoundationEssentials
-import Synchronization
 import SwiftASN1
+import Synchronization
 package import X509
 
 /// The certificates that a chain may end in.
@@ -18,7 +18,7 @@ package enum TrustRoots {
 
     private static let environment = ProcessInfo.processInfo.environment
     private static let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
-    /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Read once.
+    /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name; read once.
     private static let named: [Certificate] = {
         let directories = environment["SSL_CERT_DIR"]?.split(separator: ":").map(String.init) ?? []
         return certificates(inFiles: file.map { [$0] } ?? [], directories: directories)

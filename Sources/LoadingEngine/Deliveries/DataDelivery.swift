@@ -16,46 +16,67 @@ enum DataDelivery {
     private static let largestReservation: Int64 = 16_777_216
 
     static func collect(_ answer: Answer, of load: Load) async throws(LoadError) -> TaskOutcome.Body {
-        load.response = answer.response
-        let tellsProgress = load.wants(.receivedBytes)
-        if tellsProgress { load.tell(.response(answer.response)) }
-        let expected = answer.response.expectedLength
-        let limit = load.session.policy.maximumCollectedBytes ?? .max
-        guard expected <= limit else { throw tooLarge(limit, answer) }
-        var data = Data()
-        while let piece = try await answer.body.next() {
-            let total = Int64(data.count + piece.readableBytes)
-            guard total <= limit else { throw tooLarge(limit, answer) }
-            if data.isEmpty {
-                data = Data(piece)
-                if expected > total { data.reserveCapacity(Int(min(expected, largestReservation))) }
-            } else {
-                data.append(piece)
-            }
-            if tellsProgress {
-                load.tell(.wrote(bytes: Int64(piece.readableBytes), total: total, expected: expected))
-            }
+        do {
+            try announce(answer, load)
+            var data = Data()
+            while let piece = try await answer.body.next() { try append(piece, to: &data, answer, load) }
+            return .collected(data)
+        } catch {
+            answer.body.cancel()
+            throw error
         }
-        return .collected(data)
+    }
+
+    @inline(never)
+    private static func announce(_ answer: Answer, _ load: Load) throws(LoadError) {
+        load.response = answer.response
+        if load.wants(.receivedBytes) { load.tell(.response(answer.response)) }
+        try check(answer.response.expectedLength, answer, load)
+    }
+
+    @inline(never)
+    private static func append(_ piece: ByteBuffer, to data: inout Data, _ answer: Answer, _ load: Load) throws(LoadError) {
+        let total = Int64(data.count + piece.readableBytes)
+        let expected = answer.response.expectedLength
+        try check(total, answer, load)
+        if data.isEmpty {
+            data = Data(piece)
+            if expected > total { data.reserveCapacity(Int(min(expected, largestReservation))) }
+        } else {
+            data.append(piece)
+        }
+        if load.wants(.receivedBytes) {
+            load.tell(.wrote(bytes: Int64(piece.readableBytes), total: total, expected: expected))
+        }
     }
 
     static func stream(_ answer: Answer, of load: Load) async throws(LoadError) -> TaskOutcome.Body {
         load.response = answer.response
-        guard case .disposition(let disposition) = try await load.ask(.response(answer.response)) else {
-            throw .cancelled
-        }
-        switch disposition {
-        case .cancel:
-            throw .cancelled
-        case .becomeDownload:
-            load.tell(.becameDownload)
-            return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
-        case .allow:
-            while let piece = try await answer.body.next() {
-                try await load.tell(data: Data(piece))
+        do throws(LoadError) {
+            switch try await disposition(answer, load) {
+            case .cancel:
+                throw LoadError.cancelled
+            case .becomeDownload:
+                load.tell(.becameDownload)
+                return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
+            case .allow:
+                while let piece = try await answer.body.next() { try await load.tell(data: Data(piece)) }
+                return .none
             }
-            return .none
+        } catch {
+            answer.body.cancel()
+            throw error
         }
+    }
+
+    private static func disposition(_ answer: Answer, _ load: Load) async throws(LoadError) -> TaskAnswer.Disposition {
+        guard case .disposition(let disposition) = try await load.ask(.response(answer.response)) else { return .cancel }
+        return disposition
+    }
+
+    private static func check(_ count: Int64, _ answer: Answer, _ load: Load) throws(LoadError) {
+        guard let limit = load.session.policy.maximumCollectedBytes, count > limit else { return }
+        throw tooLarge(limit, answer)
     }
 
     private static func tooLarge(_ limit: Int64, _ answer: Answer) -> LoadError {

@@ -15,12 +15,19 @@ import NIOCore
 
 /// Writes a body to a temporary file, and keeps what is there of it when the download can go on later.
 enum DownloadDelivery {
+    @inline(never)
     static func deliver(
         _ answer: Answer, continuing start: DownloadResumption.Start?, of load: Load
     ) async throws(LoadError) -> TaskOutcome.Body {
         load.response = answer.response
         load.tell(.response(answer.response))
-        var download = try await open(answer, continuing: start, of: load)
+        var download: Download
+        do {
+            download = try await open(answer, continuing: start, of: load)
+        } catch {
+            answer.body.cancel()
+            throw error
+        }
         do {
             try await write(answer, to: &download, of: load)
             _ = try await download.sink.finish()

@@ -13,8 +13,10 @@ import NIOCore
 
 /// Lets the app's own `URLProtocol` classes load a request, before any built-in loader is tried.
 struct CustomProtocolStage: LoadStage {
+    func applies(to hop: Hop, in load: Load) -> Bool { load.wants(.customLoaders) }
+
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
-        guard load.wants(.customLoaders), case .customLoader(let loader) = try await load.ask(.customLoader(hop.request)),
+        guard case .customLoader(let loader) = try await load.ask(.customLoader(hop.request)),
             let loader
         else { return try await next.answer(hop, in: load) }
         try await load.control.waitWhileSuspended()

@@ -18,66 +18,69 @@ struct FollowUpStage: LoadStage {
     /// Each attempt uses up one stale connection, so that a fresh one is reached before this.
     static let maximumAttempts = 8
 
+    func applies(to hop: Hop, in load: Load) -> Bool { true }
+
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
         var hop = hop
         while true {
-            guard let answer = try await attempt(&hop, in: load, then: next) else { continue }
-            if let redirect = (answer.body as? CustomBody)?.redirect {
-                guard let following = try await followCustom(redirect, answer, hop, in: load) else { return answer }
-                hop = following
+            let answer: Answer
+            do {
+                answer = try await next.answer(hop, in: load)
+            } catch {
+                try retryOrThrow(error, &hop, in: load)
                 continue
             }
-            guard let head = answer.response.head, let url = hop.request.url else { return answer }
-            if let following = try await followUp(head, answer, hop, url, in: load) {
-                await discard(answer)
-                hop = following
-            } else {
-                return answer
-            }
+            guard mayNeedFollowUp(answer), let following = try await followUp(answer, hop, in: load) else { return answer }
+            hop = following
         }
     }
 
     // MARK: Failures
 
-    /// One attempt; nil means that it failed in a way that allows another, for which the hop is ready.
-    private func attempt(
-        _ hop: inout Hop, in load: Load, then next: ArraySlice<any LoadStage>
-    ) async throws(LoadError) -> Answer? {
-        do {
-            return try await next.answer(hop, in: load)
-        } catch {
-            guard error.kind == .connectionLost, load.control.failure == nil,
-                RetryPolicy.mayRetry(
-                    method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,
-                    receivedAnyBytes: load.lastAttempt.receivedAnyBytes, bodyIsReplayable: hop.request.body.isReplayable,
-                    attempts: 1
-                ), hop.failedAttempts < Self.maximumAttempts
-            else {
-                var error = error
-                if error.url == nil { error.url = hop.request.url }
-                throw error
-            }
-            hop.failedAttempts += 1
-            return nil
+    /// Makes the hop ready for another attempt, or throws on where there is none to be made.
+    private func retryOrThrow(_ error: LoadError, _ hop: inout Hop, in load: Load) throws(LoadError) {
+        guard error.kind == .connectionLost, load.control.failure == nil,
+            RetryPolicy.mayRetry(
+                method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,
+                receivedAnyBytes: load.lastAttempt.receivedAnyBytes, bodyIsReplayable: hop.request.body.isReplayable, attempts: 1
+            ), hop.failedAttempts < Self.maximumAttempts
+        else {
+            var error = error
+            if error.url == nil { error.url = hop.request.url }
+            throw error
         }
+        hop.failedAttempts += 1
     }
 
     // MARK: Responses
 
-    private func followUp(
-        _ head: ResponseHead, _ answer: Answer, _ hop: Hop, _ url: URL, in load: Load
-    ) async throws(LoadError) -> Hop? {
-        switch head.status {
-        case 300...399: return try await redirect(head, answer, hop, url, in: load)
-        case 401: return try await ChallengeDesk.answer(head, answer.response, hop, url, in: load)
-        case 417 where hop.message?.expectsContinue == true && hop.request.body.isReplayable:
-            var again = hop
-            again.withoutExpectation = true
-            return again
-        default: return nil
-        }
+    private func mayNeedFollowUp(_ answer: Answer) -> Bool {
+        guard let status = answer.response.head?.status else { return answer.body is CustomBody }
+        return 300...399 ~= status || status == 401 || status == 417 || answer.body is CustomBody
     }
 
+    /// The next hop, or nil where the answer is the result. Kept out of line: hardly any load comes here.
+    @inline(never)
+    private func followUp(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
+        if let request = (answer.body as? CustomBody)?.redirect { return try await followCustom(request, answer, hop, in: load) }
+        guard let head = answer.response.head, let url = hop.request.url else { return nil }
+        let following: Hop?
+        switch head.status {
+        case 300...399:
+            following = try await redirect(head, answer, hop, url, in: load)
+        case 401:
+            following = try await ChallengeDesk.answer(head, answer.response, hop, url, in: load)
+        case 417 where hop.message?.expectsContinue == true && hop.request.body.isReplayable:
+            hop.withoutExpectation = true
+            following = hop
+        default:
+            following = nil
+        }
+        if following != nil { await discard(answer) }
+        return following
+    }
+
+    @inline(never)
     private func redirect(
         _ head: ResponseHead, _ answer: Answer, _ hop: Hop, _ url: URL, in load: Load
     ) async throws(LoadError) -> Hop? {
@@ -102,6 +105,7 @@ struct FollowUpStage: LoadStage {
         }
     }
 
+    @inline(never)
     private func followCustom(
         _ request: LoadRequest, _ answer: Answer, _ hop: Hop, in load: Load
     ) async throws(LoadError) -> Hop? {
@@ -133,6 +137,7 @@ struct FollowUpStage: LoadStage {
     }
 
     /// Takes the rest of a small body, so that the connection can serve the next hop; lets go of a larger one.
+    @inline(never)
     private func discard(_ answer: Answer) async {
         var taken = 0
         do throws(LoadError) {

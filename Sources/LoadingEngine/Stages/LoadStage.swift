@@ -15,19 +15,20 @@ import NIOCore
 ///
 /// A stage has no state of its own: what must be remembered is in the ``Hop`` or in the ``Load``.
 protocol LoadStage {
+    /// Whether the stage has anything to do with this hop; one that has not is passed over.
+    func applies(to hop: Hop, in load: Load) -> Bool
+
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer
 }
 
-/// One round of a load: a request as it is about to be sent.
-struct Hop {
-    var number: Int
+/// One round of a load: a request as it is about to be sent. The stages of one round share it.
+final class Hop {
+    let number: Int
     var request: LoadRequest
     /// Fields that the stages add to the caller's.
     var extraFields: [(String, String)] = []
     /// The message, once `PrepareStage` composed it.
     var message: PreparedMessage?
-    /// A class of the app that loads this hop.
-    var customLoader: (any CustomLoader)?
     /// How often this hop was sent before, and failed.
     var failedAttempts = 0
     /// The server refused `Expect: 100-continue`.
@@ -36,6 +37,14 @@ struct Hop {
     var proposedCredential: (user: String, password: String)?
     /// Challenges already answered on this hop's URL.
     var challengesAnswered = 0
+
+    init(number: Int, request: LoadRequest) {
+        self.number = number
+        self.request = request
+    }
+
+    /// Whether the body was sent before, so that a stream must be had anew.
+    var isRepeated: Bool { number > 0 || failedAttempts > 0 || withoutExpectation || challengesAnswered > 0 }
 }
 
 struct PreparedMessage {
@@ -46,10 +55,16 @@ struct PreparedMessage {
 }
 
 /// A response whose body is still to be taken.
-struct Answer {
-    var response: LoadResponse
-    var body: any ResponseBody
-    var transaction: Transaction
+final class Answer {
+    let response: LoadResponse
+    let body: any ResponseBody
+    let transaction: Transaction
+
+    init(response: LoadResponse, body: any ResponseBody, transaction: Transaction) {
+        self.response = response
+        self.body = body
+        self.transaction = transaction
+    }
 }
 
 /// The body of a response, piece by piece.
@@ -61,9 +76,11 @@ protocol ResponseBody: AnyObject {
 }
 
 extension ArraySlice<any LoadStage> {
-    /// Hands the hop to the next stage.
+    /// Hands the hop to the next stage that has to do with it.
     func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
-        guard let stage = first else { throw LoadError(.unsupportedURL, "nothing loads this URL", url: hop.request.url) }
-        return try await stage.answer(hop, in: load, then: dropFirst())
+        for index in indices where self[index].applies(to: hop, in: load) {
+            return try await self[index].answer(hop, in: load, then: self[(index + 1)...])
+        }
+        throw LoadError(.unsupportedURL, "nothing loads this URL", url: hop.request.url)
     }
 }

@@ -9,20 +9,30 @@
 import FoundationEssentials
 import HTTPRules
 import HTTPTransport
+import HTTPWire
 import LoadingModel
 import NIOCore
 
 /// Answers `file:` and `data:` URLs, without the network.
 struct LocalContentStage: LoadStage {
-    func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
-        guard let url = hop.request.url, let scheme = url.scheme?.lowercased() else {
-            throw LoadError(.unsupportedURL, "the request has no URL, or one without a scheme", url: hop.request.url)
+    func applies(to hop: Hop, in load: Load) -> Bool {
+        // The scheme is read off the text, as every request of the network passes here.
+        guard let text = hop.request.url?.absoluteString.utf8, let first = text.first else { return false }
+        switch first | 0x20 {
+        case UInt8(ascii: "f"), UInt8(ascii: "d"): break
+        default: return false
         }
+        let scheme = text.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
+        return scheme.elementsEqual("file".utf8) || scheme.elementsEqual("data".utf8)
+    }
+
+    func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+        guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
         let content: (response: LoadResponse, source: LocalBody.Source)
-        switch scheme {
-        case "file": content = try await Self.file(url)
-        case "data": content = try Self.data(url)
-        default: return try await next.answer(hop, in: load)
+        if url.scheme?.lowercased() == "file" {
+            content = try await Self.file(url)
+        } else {
+            content = try Self.data(url)
         }
         try await load.control.waitWhileSuspended()
         let transaction = Transaction(request: hop.request, now: .now())

@@ -20,62 +20,93 @@ struct NetworkStage: LoadStage {
 
     let pool: ConnectionPool
 
+    func applies(to hop: Hop, in load: Load) -> Bool { true }
+
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
-        guard let message = hop.message, let url = hop.request.url else {
-            throw LoadError(.badURL, "the request has no message", url: hop.request.url)
+        let transaction = beginTransaction(hop, in: load)
+        if load.control.isSuspended { try await load.control.waitWhileSuspended() }
+        let lease = try wish(hop, in: load)
+        if !lease.isAnswered { await pool.wait(for: lease) }
+        let exchange = try begin(hop, on: try pool.take(lease), transaction, in: load)
+        do {
+            while !tellProgress(of: exchange, hop, in: load) { try await exchange.waitForEvent() }
+            return try answer(hop, exchange, transaction, in: load)
+        } catch {
+            note(exchange, in: load)
+            throw error
         }
+    }
+
+    @inline(never)
+    private func beginTransaction(_ hop: Hop, in load: Load) -> Transaction {
         let transaction = Transaction(request: hop.request, now: .now())
         load.transactions.append(transaction)
         load.lastAttempt = Load.Attempt()
-        try await load.control.waitWhileSuspended()
-        let connection = try await pool.lease(message.route, priority: load.order.priority, control: load.control)
-        let exchange: Exchange
+        return transaction
+    }
+
+    @inline(never)
+    private func wish(_ hop: Hop, in load: Load) throws(LoadError) -> ConnectionPool.Lease {
+        guard let route = hop.message?.route else { throw LoadError(.badURL, "the request has no message") }
+        return pool.wish(route, priority: load.order.priority, control: load.control)
+    }
+
+    /// Gives a failed exchange up, and keeps what decides whether to try again.
+    @inline(never)
+    private func note(_ exchange: Exchange, in load: Load) {
+        load.lastAttempt = Load.Attempt(connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.hasReceivedBytes)
+        exchange.cancel()
+    }
+
+    @inline(never)
+    private func begin(
+        _ hop: Hop, on connection: HTTP1Connection, _ transaction: Transaction, in load: Load
+    ) throws(LoadError) -> Exchange {
+        guard let message = hop.message else { throw LoadError(.badURL, "the request has no message") }
         do {
-            exchange = try connection.begin(
+            let exchange = try connection.begin(
                 message.head, body: message.body, expectsContinue: message.expectsContinue, control: load.control
             )
+            transaction.exchange = exchange
+            load.control.suspensionChanged = { [weak exchange] in exchange?.suspensionChanged() }
+            return exchange
         } catch {
             load.lastAttempt.connectionWasReused = true
             pool.giveBack(connection)
             throw error
         }
-        transaction.exchange = exchange
-        exchange.reportsProgress = load.wants(.sentBytes) || load.wants(.informational)
-        load.control.suspensionChanged = { [weak exchange] in exchange?.suspensionChanged() }
-        do {
-            let head = try await head(of: exchange, sending: message.body, url: url, in: load)
-            let response = try response(url: url, head: head, exchange: exchange, method: message.head.method, in: load)
-            transaction.response = response.0
-            return Answer(
-                response: response.0,
-                body: ExchangeBody(exchange, decoder: response.1, transaction: transaction),
-                transaction: transaction
-            )
-        } catch {
-            load.lastAttempt = Load.Attempt(
-                connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.hasReceivedBytes
-            )
-            exchange.cancel()
-            throw error
-        }
     }
 
-    /// Waits for the final head, and tells meanwhile what the client wants to hear.
-    private func head(
-        of exchange: Exchange, sending body: OutgoingBody, url: URL, in load: Load
-    ) async throws(LoadError) -> ResponseHead {
-        var sent: Int64 = 0
-        while true {
-            switch try await exchange.nextEvent() {
-            case .sent(let bytes):
-                sent += bytes
-                if bytes > 0, load.wants(.sentBytes) { load.tell(.sent(bytes: bytes, total: sent, expected: body.length ?? 0)) }
+    /// Tells what the client wants to hear before the head; answers true once the head is there.
+    @inline(never)
+    private func tellProgress(of exchange: Exchange, _ hop: Hop, in load: Load) -> Bool {
+        while let event = exchange.takeEvent() {
+            switch event {
+            case .sent(let bytes, let total):
+                guard load.wants(.sentBytes) else { break }
+                load.tell(.sent(bytes: bytes, total: total, expected: hop.message?.body.length ?? 0))
             case .informational(let head):
-                if load.wants(.informational) { load.tell(.informational(head, url: url)) }
-            case .head(let head):
-                return head
+                guard load.wants(.informational), let url = hop.request.url else { break }
+                load.tell(.informational(head, url: url))
+            case .head:
+                return true
             }
         }
+        return false
+    }
+
+    @inline(never)
+    private func answer(
+        _ hop: Hop, _ exchange: Exchange, _ transaction: Transaction, in load: Load
+    ) throws(LoadError) -> Answer {
+        guard let head = exchange.head, let url = hop.request.url else {
+            throw LoadError(.badServerResponse, "there is no response")
+        }
+        let (response, decoder) = try response(url: url, head: head, exchange: exchange, method: hop.request.method, in: load)
+        transaction.response = response
+        return Answer(
+            response: response, body: ExchangeBody(exchange, decoder: decoder, transaction: transaction), transaction: transaction
+        )
     }
 
     private func response(

@@ -17,13 +17,23 @@ struct PrepareStage: LoadStage {
     /// From this many bytes on, a body waits for 100 (Continue). curl's limit is 1 MB; below it the wait costs more than the body.
     static let expectationThreshold: Int64 = 1_048_576
 
+    func applies(to hop: Hop, in load: Load) -> Bool { true }
+
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
-        var hop = hop
-        hop.message = try await message(for: hop, in: load)
+        switch hop.request.body {
+        case .none: try prepare(hop, .none, in: load)
+        case .data(let data): try prepare(hop, .data(data), in: load)
+        case .file, .stream, .streamOnDemand: try await open(hop, in: load)
+        }
         return try await next.answer(hop, in: load)
     }
 
-    private func message(for hop: Hop, in load: Load) async throws(LoadError) -> PreparedMessage {
+    @inline(never)
+    private func open(_ hop: Hop, in load: Load) async throws(LoadError) {
+        try prepare(hop, try await UploadBody.open(hop.request.body, isRepeated: hop.isRepeated, in: load), in: load)
+    }
+
+    private func prepare(_ hop: Hop, _ body: OutgoingBody, in load: Load) throws(LoadError) {
         guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
         let target: RequestTarget
         do {
@@ -31,7 +41,6 @@ struct PrepareStage: LoadStage {
         } catch {
             throw Self.error(error, url)
         }
-        let body = try await UploadBody.open(hop.request.body, isRepeated: hop.isRepeated, secure: target.origin.scheme == "https", in: load)
         let length = body.length
         var extra = hop.extraFields + load.rangeFields
         let expects =
@@ -43,10 +52,12 @@ struct PrepareStage: LoadStage {
         let headers = load.session.headers.compose(
             request: fields, target: target, method: hop.request.method, bodyLength: length, extra: extra
         )
-        return PreparedMessage(
+        let isSecure = target.origin.isSecure
+        if case .file(let source) = body { source.usesSendfile = !isSecure }
+        hop.message = PreparedMessage(
             head: RequestHead(method: hop.request.method, target: target.path, headers: headers),
             body: body,
-            route: Route(isSecure: target.origin.scheme == "https", host: target.origin.host, port: target.origin.port),
+            route: Route(isSecure: isSecure, host: target.origin.host, port: target.origin.port),
             expectsContinue: expects && length != nil
         )
     }
@@ -57,9 +68,4 @@ struct PrepareStage: LoadStage {
         default: LoadError(.badURL, "\(url.absoluteString) is not a URL that can be loaded: \(error)", url: url)
         }
     }
-}
-
-extension Hop {
-    /// Whether the body was sent before, so that a stream must be had anew.
-    var isRepeated: Bool { number > 0 || failedAttempts > 0 || withoutExpectation || challengesAnswered > 0 }
 }

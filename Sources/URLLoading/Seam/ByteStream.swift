@@ -57,8 +57,11 @@ final class ByteStream: Sendable {
             responseWaiter?.resume(throwing: error)
             for waiter in chunkWaiters { waiter.resume(throwing: error) }
         } else {
-            if let response { responseWaiter?.resume(returning: response) }
-            else { responseWaiter?.resume(throwing: ErrorTranslation.appError(.badServerResponse, "no response", url: nil)) }
+            if let response {
+                responseWaiter?.resume(returning: response)
+            } else {
+                responseWaiter?.resume(throwing: ErrorTranslation.appError(.badServerResponse, "no response", url: nil))
+            }
             for waiter in chunkWaiters { waiter.resume(returning: []) }
         }
     }

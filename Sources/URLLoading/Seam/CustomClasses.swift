@@ -24,7 +24,9 @@ struct CustomClasses: Sendable {
 
     var isEmpty: Bool { own.isEmpty && (!usesRegistered || URLProtocolRegistry.classes.isEmpty) }
 
-    /// The class that wants to load a request, or nil. Runs code of the app's.
+    /// The class that wants to load a request, or nil.
+    ///
+    /// Runs code of the app's.
     func claimant(of task: URLSessionTask, _ request: URLRequest) -> URLProtocol.Type? {
         let registered = usesRegistered ? URLProtocolRegistry.classes : []
         return (own + registered).first { $0.canInit(with: task) || $0.canInit(with: request) }

@@ -81,7 +81,8 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
 
     // MARK: The app's side
 
-    func urlProtocol(_ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy) {
+    func urlProtocol(_ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy)
+    {
         sink()?.received(response: translated(response))
     }
 

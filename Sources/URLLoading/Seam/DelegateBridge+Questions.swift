@@ -41,7 +41,8 @@ extension DelegateBridge {
     }
 
     private func redirect(
-        _ task: URLSessionTask, _ response: LoadResponse, _ proposed: LoadRequest, _ reply: @escaping @Sendable (TaskAnswer) -> Void
+        _ task: URLSessionTask, _ response: LoadResponse, _ proposed: LoadRequest,
+        _ reply: @escaping @Sendable (TaskAnswer) -> Void
     ) {
         guard let visible = URLResponse.make(response) as? HTTPURLResponse else { return reply(.request(proposed)) }
         let request = URLRequest(loadRequest: proposed, template: task.originalRequest)

@@ -46,6 +46,7 @@ final class DelegateBridge: LoadClient {
         if calls.mayImplement(.sentBodyData) { interests.insert(.sentBytes) }
         if calls.mayImplement(.informationalResponse) { interests.insert(.informational) }
         if calls.mayImplement(.delayedRequest) { interests.insert(.delayedRequests) }
+        if calls.mayImplement(.collectedMetrics) { interests.insert(.metrics) }
         return interests
     }
 
@@ -135,7 +136,9 @@ final class DelegateBridge: LoadClient {
         return .done
     }
 
-    /// Asks about one part of a body. The load cannot become anything else in its middle: all but `.allow` cancel it.
+    /// Asks about one part of a body.
+    ///
+    /// The load cannot become anything else in its middle: all but `.allow` cancel it.
     private func ask(about part: LoadResponse, for task: URLSessionTask) {
         deliver(.response(part), to: task) { answer in
             if case .disposition(.allow) = answer {} else { task.cancel() }

@@ -32,7 +32,9 @@ struct DelegateMailbox: Sendable {
     private var isScheduled = false
     private(set) var isHeld = false
 
-    /// Adds an item. True if an operation must be started to deliver it.
+    /// Adds an item.
+    ///
+    /// True if an operation must be started to deliver it.
     mutating func post(_ item: Item) -> Bool {
         if isHeld, case .event(.finished(let outcome)) = item, case .failure = outcome.result {
             // The answer is not awaited any more, and what stands behind it is not delivered.
@@ -60,7 +62,9 @@ struct DelegateMailbox: Sendable {
         if let end = items.last, case .event(.finished(let outcome)) = end, case .failure = outcome.result { items = [end] }
     }
 
-    /// Lets things go on. True if an operation must be started.
+    /// Lets things go on.
+    ///
+    /// True if an operation must be started.
     mutating func release() -> Bool {
         guard isHeld else { return false }
         isHeld = false
@@ -69,7 +73,9 @@ struct DelegateMailbox: Sendable {
         return true
     }
 
-    /// What was taken is delivered. True if more came meanwhile, which needs another operation.
+    /// What was taken is delivered.
+    ///
+    /// True if more came meanwhile, which needs another operation.
     mutating func finishDelivery() -> Bool {
         isScheduled = !items.isEmpty
         return isScheduled

@@ -10,7 +10,9 @@
 internal import Foundation
 internal import LoadingModel
 
-/// Turns the engine's errors into those of Apple's API. This is the only place that knows both.
+/// Turns the engine's errors into those of Apple's API.
+///
+/// This is the only place that knows both.
 enum ErrorTranslation {
     /// The error as the app sees it: a `URLError` that names the failing URL and keeps its cause, or the app's own error unchanged.
     static func appError(_ error: LoadError, url: URL?) -> any Error {

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-package import LoadingModel
 internal import Foundation
+package import LoadingModel
 internal import Synchronization
 
 /// A task hears of its load itself where no delegate is to be told: results go straight to whoever waits for them.
@@ -93,7 +93,9 @@ extension URLSessionTask: LoadClient {
 }
 
 extension URLSessionDataTask {
-    /// A download task that goes on with this task's load, under its number; this one is over, silently. Nil if it was over before.
+    /// A download task that goes on with this task's load, under its number; this one is over, silently.
+    ///
+    /// Nil if it was over before.
     func succeedAsDownload() -> URLSessionDownloadTask? {
         mutex.withLock { state in
             var successor = state

@@ -36,12 +36,16 @@ final class TaskRegistry: Sendable {
 
     func nextIdentifier() -> Int { lastIdentifier.add(1, ordering: .relaxed).newValue }
 
-    /// A task exists, suspended. Not kept when no tasks are taken any more.
+    /// A task exists, suspended.
+    ///
+    /// Not kept when no tasks are taken any more.
     func add(unstarted task: URLSessionTask, identifier: Int) {
         state.withLock { if !$0.isClosed { $0.unstarted[identifier] = WeakTask(task: task) } }
     }
 
-    /// Holds a task from now on. Returns false when no tasks are taken any more and the task was not known before.
+    /// Holds a task from now on.
+    ///
+    /// Returns false when no tasks are taken any more and the task was not known before.
     func start(_ task: URLSessionTask) -> Bool {
         let identifier = task.identity
         return state.withLock { state in
@@ -72,9 +76,10 @@ final class TaskRegistry: Sendable {
     /// Every task that has not completed, in the order of creation.
     var tasks: [URLSessionTask] {
         let all = state.withLock { state in
-            state.started.map { ($0.key, $0.value) } + state.unstarted.compactMap { entry in
-                entry.value.task.map { (entry.key, $0) }
-            }
+            state.started.map { ($0.key, $0.value) }
+                + state.unstarted.compactMap { entry in
+                    entry.value.task.map { (entry.key, $0) }
+                }
         }
         return all.sorted { $0.0 < $1.0 }.map(\.1).filter { $0.state != .completed }
     }
@@ -82,7 +87,9 @@ final class TaskRegistry: Sendable {
     /// Whether no more tasks are taken.
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Takes no more tasks, and calls back once the last is gone: at once if there is none. Later calls have no effect.
+    /// Takes no more tasks, and calls back once the last is gone: at once if there is none.
+    ///
+    /// Later calls have no effect.
     func close(whenEmpty: @escaping @Sendable () -> Void) {
         let farewell = state.withLock { state in
             guard !state.isClosed else { return nil as (@Sendable () -> Void)? }

@@ -18,7 +18,9 @@ final class ByteLease: Sendable {
     deinit { task.cancel() }
 }
 
-/// The bytes an iterator stands in. Copied out of the chunks, so that the iterator may keep a pointer.
+/// The bytes an iterator stands in.
+///
+/// Copied out of the chunks, so that the iterator may keep a pointer.
 @usableFromInline
 final class ByteWindow {
     private static let capacity = 64 * 1024

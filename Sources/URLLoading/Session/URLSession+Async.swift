@@ -67,7 +67,9 @@ extension URLSession {
         return try await task.data()
     }
 
-    /// Loads a request into a file in the temporary directory. The file stays until the app moves or deletes it.
+    /// Loads a request into a file in the temporary directory.
+    ///
+    /// The file stays until the app moves or deletes it.
     public func download(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
@@ -76,12 +78,16 @@ extension URLSession {
         return try await task.file()
     }
 
-    /// Loads a URL into a file in the temporary directory. The file stays until the app moves or deletes it.
+    /// Loads a URL into a file in the temporary directory.
+    ///
+    /// The file stays until the app moves or deletes it.
     public func download(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (URL, URLResponse) {
         try await download(for: URLRequest(url: url), delegate: delegate)
     }
 
-    /// Goes on with an earlier download. The file stays until the app moves or deletes it.
+    /// Goes on with an earlier download.
+    ///
+    /// The file stays until the app moves or deletes it.
     public func download(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {

@@ -44,7 +44,9 @@ extension URLSession {
     ///
     /// The bytes come once: several iterators share them.
     public struct AsyncBytes: AsyncSequence, Sendable {
+        /// A byte.
         public typealias Element = UInt8
+        /// What hands out the bytes.
         public typealias AsyncIterator = Iterator
 
         /// The task that loads the bytes.

@@ -59,7 +59,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         var description: String?
     }
 
-    /// A session with the default configuration and no delegate, for everybody. It cannot be invalidated.
+    /// A session with the default configuration and no delegate, for everybody.
+    ///
+    /// It cannot be invalidated.
     public class var shared: URLSession { SharedSession.session }
 
     let service: any LoadingService
@@ -83,7 +85,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     ///   - configuration: Copied; later changes have no effect on the session.
     ///   - delegate: Told of the session's tasks. Held until the session became invalid.
     ///   - queue: Where the delegate's methods and completion handlers are called. It should be serial. Nil makes one.
-    public init(configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?) {
+    public init(configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?)
+    {
         settings = URLSession.snapshot(of: configuration)
         service = EngineDirectory.service(for: settings.sessionPolicy())
         customClasses = CustomClasses(settings, isShared: false)
@@ -147,7 +150,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Ending it
 
-    /// Takes no more tasks, lets those there are finish, and tells the delegate when the session is invalid. Returns at once.
+    /// Takes no more tasks, lets those there are finish, and tells the delegate when the session is invalid.
+    ///
+    /// Returns at once.
     ///
     /// Making a task after that is a mistake: such a task fails with `URLError.cancelled` when it is resumed (differs from Apple's,
     /// which throws an exception, because a server should not end over it). No effect on the shared session.
@@ -156,7 +161,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         registry.close { self.becomeInvalid() }
     }
 
-    /// Takes no more tasks, cancels those there are, and tells the delegate when the session is invalid. Returns at once.
+    /// Takes no more tasks, cancels those there are, and tells the delegate when the session is invalid.
+    ///
+    /// Returns at once.
     ///
     /// No effect on the shared session.
     open func invalidateAndCancel() {
@@ -233,7 +240,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// Makes a task that loads a URL into a file and tells the delegate.
     open func downloadTask(with url: URL) -> URLSessionDownloadTask { makeDownloadTask(URLRequest(url: url), nil, .delegate) }
 
-    /// Makes a task that goes on with an earlier download. If the data is not resume data, the task fails once it is resumed.
+    /// Makes a task that goes on with an earlier download.
+    ///
+    /// If the data is not resume data, the task fails once it is resumed.
     open func downloadTask(withResumeData resumeData: Data) -> URLSessionDownloadTask {
         makeDownloadTask(nil, resumeData, .delegate)
     }
@@ -262,7 +271,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeUploadTask(request, .file(fileURL), .data(completionHandler))
     }
 
-    /// Makes a task that sends data, and hands the answer to a handler, on the delegate queue. Without data the body is empty.
+    /// Makes a task that sends data, and hands the answer to a handler, on the delegate queue.
+    ///
+    /// Without data the body is empty.
     open func uploadTask(
         with request: URLRequest, from bodyData: Data?,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void

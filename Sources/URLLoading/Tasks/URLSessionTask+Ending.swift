@@ -34,7 +34,9 @@ struct TaskSettlement: Sendable {
 
 /// The end of a task: its last state, and the result for whoever waits.
 extension URLSessionTask {
-    /// Completes the task. Nil if it was complete.
+    /// Completes the task.
+    ///
+    /// Nil if it was complete.
     ///
     /// A task that was given up ends as cancelled, whatever its load came to meanwhile.
     func settle(_ outcome: TaskOutcome) -> TaskSettlement? {
@@ -53,7 +55,7 @@ extension URLSessionTask {
             switch outcome.result {
             case .success(let body) where !wasGivenUp:
                 if case .collected(let data) = body, state.receivedCount == 0 { state.receivedCount = Int64(data.count) }
-                state.sentCount = max(state.sentCount, outcome.timelines.last?.requestBodyBytesBeforeEncoding ?? 0)
+                state.sentCount = max(state.sentCount, outcome.sentBodyBytes)
                 settlement.result = .success(body)
             case .success(let body):
                 if case .file(let path) = body { try? FileManager.default.removeItem(atPath: path) }
@@ -76,7 +78,9 @@ extension URLSessionTask {
         return settlement
     }
 
-    /// Hands the result to the handler or caller that waits for it. Handlers run here and now.
+    /// Hands the result to the handler or caller that waits for it.
+    ///
+    /// Handlers run here and now.
     func deliver(_ settlement: TaskSettlement) {
         let response = settlement.response
         switch settlement.audience {

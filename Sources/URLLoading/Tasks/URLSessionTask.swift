@@ -96,7 +96,9 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         set { mutex.withLock { $0.description = newValue } }
     }
 
-    /// A delegate for this task alone. What it does not implement goes to the session's delegate, method by method.
+    /// A delegate for this task alone.
+    ///
+    /// What it does not implement goes to the session's delegate, method by method.
     ///
     /// It can be set until the task is first resumed; setting it later has no effect. It is held until the task completes, then nil.
     open var delegate: (any URLSessionTaskDelegate)? {
@@ -122,19 +124,27 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// Starts the task, or lets it go on; needed once for the new task and once more for each `suspend()`.
     open func resume() { resumeLoad() }
 
-    /// Holds the task back: no traffic, no timeouts. What has arrived may still be told.
+    /// Holds the task back: no traffic, no timeouts.
+    ///
+    /// What has arrived may still be told.
     open func suspend() { suspendLoad() }
 
-    /// Gives the task up. It ends with `URLError.cancelled`; until that is told, some work may still be reported.
+    /// Gives the task up.
+    ///
+    /// It ends with `URLError.cancelled`; until that is told, some work may still be reported.
     open func cancel() { cancelLoad() }
 
-    /// How urgent the task is beside others of its session: 0 to 1. A hint that may change at any time.
+    /// How urgent the task is beside others of its session: 0 to 1.
+    ///
+    /// A hint that may change at any time.
     open var priority: Float {
         get { mutex.withLock { $0.priority } }
         set { changePriority(newValue) }
     }
 
-    /// The time before which the load does not begin. Takes effect when set before the task is first resumed.
+    /// The time before which the load does not begin.
+    ///
+    /// Takes effect when set before the task is first resumed.
     open var earliestBeginDate: Date? {
         get { mutex.withLock { $0.earliestBegin } }
         set { mutex.withLock { $0.earliestBegin = newValue } }
@@ -148,7 +158,9 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 
     // MARK: Counting
 
-    /// How far the task is, in bytes sent and received. Pausing, resuming and cancelling it does so to the task.
+    /// How far the task is, in bytes sent and received.
+    ///
+    /// Pausing, resuming and cancelling it does so to the task.
     open var progress: Progress { visibleProgress() }
 
     /// The app's guess at the bytes it will send; `NSURLSessionTransferSizeUnknown` unless set.

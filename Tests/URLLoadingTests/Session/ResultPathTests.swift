@@ -17,7 +17,9 @@ import URLLoading
 @Suite struct ResultPathTests {
     // MARK: Completion handlers
 
-    @Test func `a handler gets data and response on the delegate queue, and the delegate hears only what stands beside them`() async {
+    @Test func `a handler gets data and response on the delegate queue, and the delegate hears only what stands beside them`()
+        async
+    {
         let recorder = Recorder()
         let (session, _) = makeSession(recorder) { load in
             guard case .collect = load.order.delivery else { return load.fail(LoadError(.unknown, "not collected")) }
@@ -25,7 +27,8 @@ import URLLoading
         }
         let result = await withCheckedContinuation { continuation in
             session.dataTask(with: someURL) { data, response, error in
-                continuation.resume(returning: (data, (response as? HTTPURLResponse)?.statusCode, error == nil, OperationQueue.current))
+                continuation.resume(
+                    returning: (data, (response as? HTTPURLResponse)?.statusCode, error == nil, OperationQueue.current))
             }.resume()
         }
         #expect(result.0 == Data("abc".utf8))
@@ -119,7 +122,8 @@ import URLLoading
         await #expect { _ = try await session.download(from: someURL) } throws: { error in
             guard let error = error as? URLError else { return false }
             return error.code == .networkConnectionLost && error.failingURL == someURL
-                && error.userInfo["NSErrorFailingURLStringKey"] as? String == someURL.absoluteString && error.localizedDescription == "reading: reset"
+                && error.userInfo["NSErrorFailingURLStringKey"] as? String == someURL.absoluteString
+                && error.localizedDescription == "reading: reset"
                 && (error.userInfo[NSUnderlyingErrorKey] as? NSError)?.localizedDescription == "inner"
                 && error.downloadTaskResumeData == Data("r".utf8)
         }
@@ -216,7 +220,9 @@ import URLLoading
         task.cancel()
         await recorder.journal.wait(for: "complete")
         #expect(
-            service.state.withLock { $0.loads[task.taskIdentifier]?.commands } == ["suspend", "resume", "priority 0.75", "cancel"]
+            service.state.withLock { $0.loads[task.taskIdentifier]?.commands } == [
+                "suspend", "resume", "priority 0.75", "cancel",
+            ]
         )
     }
 

@@ -143,4 +143,4 @@ func makeSession(
     return (session, service)
 }
 
-let someURL = URL(string: "http://example.test/path")!
+let someURL = URL(string: "http://example.test/path") ?? URL(fileURLWithPath: "/")

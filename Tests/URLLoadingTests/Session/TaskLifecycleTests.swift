@@ -41,7 +41,9 @@ import Testing
             testDescription: "the last resumption lets it go on", events: [.resume, .suspend, .suspend, .resume, .resume],
             actions: [.start, .pause, .unpause], phase: .running
         ),
-        Row(testDescription: "cancel ends a task that never began", events: [.cancel], actions: [.endUnstarted], phase: .cancelling),
+        Row(
+            testDescription: "cancel ends a task that never began", events: [.cancel], actions: [.endUnstarted],
+            phase: .cancelling),
         Row(testDescription: "cancel aborts a load", events: [.resume, .cancel], actions: [.start, .abort], phase: .cancelling),
         Row(
             testDescription: "cancel aborts a paused load", events: [.resume, .suspend, .cancel],
