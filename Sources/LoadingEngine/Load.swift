@@ -92,7 +92,7 @@ final class Load {
         while true {
             if let answer = slot.value { return answer }
             try control.check()
-            if redirectWentUnanswered { return .request(nil) }
+            if isAskingAboutRedirect && redirectWentUnanswered { return .request(nil) }
             await control.wait()
         }
     }

@@ -28,6 +28,7 @@ final class RequestBodyPump {
     private static let pieceSize = 262_144
     /// What sendfile(2) is asked for at once; progress and cancellation are seen in between.
     private static let regionSize = 1_048_576
+    private static let fileWatchInterval = TimeAmount.milliseconds(250)
     /// What curl waits for 100 (Continue).
     private static let patience = TimeAmount.seconds(1)
 
@@ -43,6 +44,7 @@ final class RequestBodyPump {
     private var isFetching = false
     private var writesInFlight = 0
     private var patienceTimer: Scheduled<Void>?
+    private var fileWatch: Scheduled<Void>?
 
     init(body: OutgoingBody, exchange: Exchange, context: ChannelHandlerContext, connection: HTTP1Connection) {
         self.body = body
@@ -95,6 +97,7 @@ final class RequestBodyPump {
         guard !isStopped else { return }
         state = .stopped
         patienceTimer?.cancel()
+        fileWatch?.cancel()
         if case .stream(let stream, _) = body { stream.close() }
     }
 
@@ -134,12 +137,25 @@ final class RequestBodyPump {
                     let region = try source.region(offset: taken, count: count)
                     taken += Int64(count)
                     write(NIOAny(region), counting: count)
+                    watch(source)
                 } catch {
                     return fail(error)
                 }
             } else {
                 fetch(from: source, count: Int(min(remaining, Int64(Self.pieceSize))))
             }
+        }
+    }
+
+    /// sendfile(2) of what the file no longer has would be tried for ever; so the file is looked at while a part of it is under way.
+    private func watch(_ source: FileSource) {
+        guard fileWatch == nil else { return }
+        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+        fileWatch = context.eventLoop.scheduleTask(in: Self.fileWatchInterval) {
+            let pump = bound.value
+            pump.fileWatch = nil
+            guard pump.writesInFlight > 0, !pump.isStopped else { return }
+            if let failure = source.failure(sendingUpTo: pump.taken) { pump.fail(failure) } else { pump.watch(source) }
         }
     }
 

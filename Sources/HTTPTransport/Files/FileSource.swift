@@ -85,6 +85,13 @@ package final class FileSource: Sendable {
         return FileRegion(fileHandle: handle, readerIndex: Int(offset), endIndex: Int(offset) + count)
     }
 
+    /// What is wrong with the file when it has become shorter than a part that is being sent from it; nil as long as it has not.
+    package func failure(sendingUpTo end: Int64) -> LoadError? {
+        var facts = cls_file_facts()
+        guard cls_file_facts(descriptor, &facts) == 0, facts.size >= end else { return shrank(at: facts.size) }
+        return nil
+    }
+
     /// Reads a part off the event loop and answers on it.
     package func read(
         offset: Int64,
