@@ -12,6 +12,16 @@ let settings: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// Without NonisolatedNonsendingByDefault: a public protocol's `async` requirement that is `nonisolated(nonsending)` cannot be met by an
+/// isolated method, so that a `@MainActor` delegate would not compile. The façade writes it where its own functions want it.
+let facadeSettings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .treatAllWarnings(as: .error),
+]
+
 /// In tests, sockaddr_in and the like come from whichever C module was imported first, which MemberImportVisibility objects to.
 let testSettings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
@@ -57,7 +67,11 @@ var targets: [Target] = [
         ["HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "HTTPTransport", nioCore]
     ),
     // Apple's façade.
-    room("URLLoading", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingEngine"]),
+    .target(
+        name: "URLLoading",
+        dependencies: ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingEngine"],
+        swiftSettings: facadeSettings
+    ),
     .executableTarget(
         name: "urlsession",
         dependencies: [

@@ -27,6 +27,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
     weak var pool: ConnectionPool?
     let id: Int
 
+    private let isSecure: Bool
     private var context: ChannelHandlerContext?
     private var parser = ResponseParser()
     private var exchange: Exchange?
@@ -43,6 +44,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
     init(id: Int, facts: ConnectionFacts) {
         self.id = id
         self.facts = facts
+        isSecure = facts.tlsVersion != nil
     }
 
     // MARK: Sending
@@ -248,11 +250,19 @@ package final class HTTP1Connection: ChannelInboundHandler {
         case .body(let range):
             guard let piece = buffer.getSlice(at: buffer.readerIndex + range.lowerBound, length: range.count) else { return }
             exchange.responseBodyBytes += Int64(range.count)
-            exchange.received(piece)
+            exchange.received(isSecure ? Self.copy(of: piece) : piece)
         case .end(let trailers):
             exchange.trailers = trailers
             exchange.responseEnd = .now()
         }
+    }
+
+    /// NIOSSL decrypts into one buffer over and over; a slice that is kept would have it copy that buffer whole each time, however
+    /// little is in it.
+    private static func copy(of piece: ByteBuffer) -> ByteBuffer {
+        var copy = ByteBufferAllocator().buffer(capacity: piece.readableBytes)
+        copy.writeImmutableBuffer(piece)
+        return copy
     }
 
     private func receivedInformational(_ head: ResponseHead, for exchange: Exchange) {

@@ -69,7 +69,7 @@ final class ByteStream: Sendable {
     // MARK: The reader's side
 
     /// Waits for the response; `begin` starts the load once the wait is on record.
-    func response(begin: () -> Void) async throws -> URLResponse {
+    nonisolated(nonsending) func response(begin: () -> Void) async throws -> URLResponse {
         try await withUnsafeThrowingContinuation { continuation in
             let known: Result<URLResponse, any Error>? = state.withLock { state in
                 if let response = state.response { return .success(response) }
@@ -82,7 +82,7 @@ final class ByteStream: Sendable {
     }
 
     /// Everything that has arrived, waiting for it if need be; empty at the end.
-    func takeChunks() async throws -> [Data] {
+    nonisolated(nonsending) func takeChunks() async throws -> [Data] {
         try await withUnsafeThrowingContinuation { continuation in
             let known: Result<[Data], any Error>? = state.withLock { state in
                 if !state.chunks.isEmpty {

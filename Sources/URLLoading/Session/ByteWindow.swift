@@ -52,7 +52,7 @@ final class ByteWindow {
     var start: UnsafePointer<UInt8> { UnsafePointer(memory) }
 
     /// Fills the window from the start and returns how many bytes it holds; 0 at the end of the body.
-    func refill() async throws -> Int {
+    nonisolated(nonsending) func refill() async throws -> Int {
         guard !isAtEnd else { return 0 }
         hasBegun = true
         if Task.isCancelled { task.cancel() }

@@ -14,17 +14,17 @@ internal import LoadingModel
 /// task cancels the load, which then throws `URLError.cancelled`.
 extension URLSession {
     /// Loads a request into memory.
-    public func data(for request: URLRequest) async throws -> (Data, URLResponse) {
+    public nonisolated(nonsending) func data(for request: URLRequest) async throws -> (Data, URLResponse) {
         try await data(for: request, delegate: nil)
     }
 
     /// Loads a URL into memory.
-    public func data(from url: URL) async throws -> (Data, URLResponse) {
+    public nonisolated(nonsending) func data(from url: URL) async throws -> (Data, URLResponse) {
         try await data(for: URLRequest(url: url), delegate: nil)
     }
 
     /// Loads a request into memory, telling a delegate of the task's own besides the session's.
-    public func data(
+    public nonisolated(nonsending) func data(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
         let task = URLSessionDataTask(
@@ -35,22 +35,22 @@ extension URLSession {
     }
 
     /// Loads a URL into memory, telling a delegate of the task's own besides the session's.
-    public func data(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (Data, URLResponse) {
+    public nonisolated(nonsending) func data(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (Data, URLResponse) {
         try await data(for: URLRequest(url: url), delegate: delegate)
     }
 
     /// Sends a file as the request's body and loads the answer into memory.
-    public func upload(for request: URLRequest, fromFile fileURL: URL) async throws -> (Data, URLResponse) {
+    public nonisolated(nonsending) func upload(for request: URLRequest, fromFile fileURL: URL) async throws -> (Data, URLResponse) {
         try await upload(for: request, fromFile: fileURL, delegate: nil)
     }
 
     /// Sends data as the request's body and loads the answer into memory.
-    public func upload(for request: URLRequest, from bodyData: Data) async throws -> (Data, URLResponse) {
+    public nonisolated(nonsending) func upload(for request: URLRequest, from bodyData: Data) async throws -> (Data, URLResponse) {
         try await upload(for: request, from: bodyData, delegate: nil)
     }
 
     /// Sends a file as the request's body and loads the answer into memory, telling a delegate of the task's own.
-    public func upload(
+    public nonisolated(nonsending) func upload(
         for request: URLRequest, fromFile fileURL: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
         let task = uploadTask(request, .file(fileURL), .caller)
@@ -59,7 +59,7 @@ extension URLSession {
     }
 
     /// Sends data as the request's body and loads the answer into memory, telling a delegate of the task's own.
-    public func upload(
+    public nonisolated(nonsending) func upload(
         for request: URLRequest, from bodyData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
         let task = uploadTask(request, .data(bodyData), .caller)
@@ -70,7 +70,7 @@ extension URLSession {
     /// Loads a request into a file in the temporary directory.
     ///
     /// The file stays until the app moves or deletes it.
-    public func download(
+    public nonisolated(nonsending) func download(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
         let task = downloadTask(request, nil, .caller)
@@ -81,14 +81,14 @@ extension URLSession {
     /// Loads a URL into a file in the temporary directory.
     ///
     /// The file stays until the app moves or deletes it.
-    public func download(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (URL, URLResponse) {
+    public nonisolated(nonsending) func download(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (URL, URLResponse) {
         try await download(for: URLRequest(url: url), delegate: delegate)
     }
 
     /// Goes on with an earlier download.
     ///
     /// The file stays until the app moves or deletes it.
-    public func download(
+    public nonisolated(nonsending) func download(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
         let task = downloadTask(nil, resumeData, .caller)
@@ -112,12 +112,12 @@ extension URLSession {
     }
 
     /// Closes idle connections and forgets what was learnt of servers.
-    public func reset() async {
+    public nonisolated(nonsending) func reset() async {
         await withUnsafeContinuation { continuation in service.closeIdleConnections { continuation.resume() } }
     }
 
     /// Lets the next requests go over new connections.
-    public func flush() async {
+    public nonisolated(nonsending) func flush() async {
         await withUnsafeContinuation { continuation in service.closeIdleConnections { continuation.resume() } }
     }
 }

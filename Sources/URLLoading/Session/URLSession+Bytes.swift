@@ -15,7 +15,7 @@ extension URLSession {
     ///
     /// The body is fetched as it is read: a slow reader slows the server. Leaving the loop, dropping the sequence, and cancelling
     /// the Swift task that reads all cancel the load.
-    public func bytes(
+    public nonisolated(nonsending) func bytes(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, URLResponse) {
         let stream = ByteStream()
@@ -34,7 +34,7 @@ extension URLSession {
     }
 
     /// Loads a URL and returns as soon as the response has come, with the body as a sequence of bytes.
-    public func bytes(
+    public nonisolated(nonsending) func bytes(
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, URLResponse) {
         try await bytes(for: URLRequest(url: url), delegate: delegate)
@@ -75,7 +75,7 @@ extension URLSession {
             /// The next byte, or nil at the end of the body.
             @inlinable
             @inline(__always)
-            public mutating func next() async throws -> UInt8? {
+            public nonisolated(nonsending) mutating func next() async throws -> UInt8? {
                 if position != end {
                     let byte = position.pointee
                     position += 1
@@ -98,7 +98,7 @@ extension URLSession {
 
             @usableFromInline
             @inline(never)
-            mutating func reload() async throws -> UInt8? {
+            nonisolated(nonsending) mutating func reload() async throws -> UInt8? {
                 let count = try await window.refill()
                 position = window.start
                 end = position + count

@@ -128,7 +128,7 @@ extension URLSessionTask {
     // MARK: Async callers
 
     /// Runs the task and waits for its data.
-    func data() async throws -> (Data, URLResponse) {
+    nonisolated(nonsending) func data() async throws -> (Data, URLResponse) {
         try await withTaskCancellationHandler {
             try await withUnsafeThrowingContinuation { continuation in
                 begin(for: .waitingForData(continuation)) { continuation.resume(throwing: $0) }
@@ -139,7 +139,7 @@ extension URLSessionTask {
     }
 
     /// Runs the task and waits for its file, which then belongs to the caller.
-    func file() async throws -> (URL, URLResponse) {
+    nonisolated(nonsending) func file() async throws -> (URL, URLResponse) {
         try await withTaskCancellationHandler {
             try await withUnsafeThrowingContinuation { continuation in
                 begin(for: .waitingForFile(continuation)) { continuation.resume(throwing: $0) }
