@@ -2,7 +2,7 @@
 
 SECONDS ?= 60
 
-.PHONY: demo test sanitize fuzz bench check format format-check
+.PHONY: demo test sanitize fuzz bench check api format format-check
 
 demo:
 	@Scripts/demo
@@ -21,6 +21,10 @@ bench:
 
 check:
 	@Scripts/check
+
+# Writes API/URLLoading.txt, the list of everything that is public.
+api:
+	@Scripts/api
 
 format:
 	swift format --in-place --recursive --parallel Package.swift Sources Tests

@@ -12,8 +12,10 @@ let settings: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-/// Without NonisolatedNonsendingByDefault: a public protocol's `async` requirement that is `nonisolated(nonsending)` cannot be met by an
-/// isolated method, so that a `@MainActor` delegate would not compile. The façade writes it where its own functions want it.
+/// Without NonisolatedNonsendingByDefault.
+///
+/// A public protocol's `async` requirement that is `nonisolated(nonsending)` cannot be met by an isolated method, so that a `@MainActor`
+/// delegate would not compile. The façade writes it where its own functions want it.
 let facadeSettings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("ExistentialAny"),
@@ -38,7 +40,7 @@ let x509: Target.Dependency = .product(name: "X509", package: "swift-certificate
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 
 /// One room of docs/ARCHITECTURE.md. What it may import is what it lists here; `Scripts/check` holds the sources to it.
-func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+func room(_ name: String, _ dependencies: [Target.Dependency] = [], settings: [SwiftSetting] = settings) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
@@ -67,11 +69,7 @@ var targets: [Target] = [
         ["HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "HTTPTransport", nioCore]
     ),
     // Apple's façade.
-    .target(
-        name: "URLLoading",
-        dependencies: ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingEngine"],
-        swiftSettings: facadeSettings
-    ),
+    room("URLLoading", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingEngine"], settings: facadeSettings),
     .executableTarget(
         name: "urlsession",
         dependencies: [
@@ -87,9 +85,18 @@ var targets: [Target] = [
     tests("TransportMachinesTests", ["TransportMachines", "HTTPWire"]),
     tests(
         "HTTPTransportTests",
-        ["HTTPTransport", "LoadingTestKit", "LoadingModel", "HTTPWire", "HTTPRules", "CZlib", nioCore, nioPosix, nioSSL, x509, crypto]
+        [
+            "HTTPTransport", "LoadingTestKit", "LoadingModel", "HTTPWire", "HTTPRules", "CZlib",
+            nioCore, nioPosix, nioSSL, x509, crypto,
+        ]
     ),
     tests("URLLoadingTests", ["URLLoading", "LoadingTestKit"]),
+    // A client as older programs are: Swift 5 mode, no upcoming features. It warns, as on Apple's platforms, that a delegate is Sendable.
+    .testTarget(
+        name: "SwiftFiveTests",
+        dependencies: ["URLLoading", "LoadingTestKit"],
+        swiftSettings: [.swiftLanguageMode(.v5)]
+    ),
     tests("ToolTests", ["LoadingTestKit", "urlsession"]),
 ]
 
@@ -111,6 +118,10 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
                 "HTTPWire", nioCore, .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]
+        ),
+        fuzzer(
+            "FuzzResponsePath",
+            ["HTTPTransport", "HTTPWire", "LoadingModel", nioCore, .product(name: "NIOEmbedded", package: "swift-nio")]
         ),
         fuzzer("FuzzLocation", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzContentDisposition", ["HTTPRules", "HTTPWire"]),

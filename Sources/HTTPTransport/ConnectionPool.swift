@@ -43,6 +43,8 @@ package final class ConnectionPool {
     private var machine: PoolMachine
     private var origins: [Route: OriginID] = [:]
     private var routes: [OriginID: Route] = [:]
+    /// The origin that was looked up last; mostly it is the next one, too.
+    private var lastOrigin: (route: Route, id: OriginID)?
     private var leases: [LeaseID: Lease] = [:]
     private var entries: [ConnectionID: Entry] = [:]
     /// Why dials failed, until the machine said whom that refuses.
@@ -58,19 +60,21 @@ package final class ConnectionPool {
 
     // MARK: The load's side
 
+    /// An idle connection, if there is one. It is the load's until its exchange ends.
+    package func takeIdle(_ route: Route) -> HTTP1Connection? {
+        guard let id = machine.takeIdle(origin(of: route)) else { return nil }
+        if let connection = entries[id]?.connection { return connection }
+        perform(machine.handle(.closed(id)))
+        return nil
+    }
+
     /// Asks for a connection: an idle one, or one that is dialled, or the first that comes free. It is the load's until its exchange
     /// ends. Every wish must be taken.
     package func wish(_ route: Route, priority: Float, control: LoadControl) -> Lease {
         nextLease += 1
         let lease = Lease(LeaseID(nextLease), origin(of: route), control)
-        let actions = machine.handle(.wanted(lease.id, lease.origin, priority: priority))
-        // Most wishes are granted at once, and nobody has to find them again.
-        if actions.count == 1, case .grant(_, let connection, _)? = actions.first {
-            fulfil(lease, connection)
-        } else {
-            leases[lease.id] = lease
-            perform(actions)
-        }
+        leases[lease.id] = lease
+        perform(machine.handle(.wanted(lease.id, lease.origin, priority: priority)))
         return lease
     }
 
@@ -102,13 +106,13 @@ package final class ConnectionPool {
 
     /// Takes back a connection that was leased and not used, or found closed.
     package func giveBack(_ connection: HTTP1Connection) {
-        exchangeEnded(on: connection, reusable: connection.channelIsActive, keepAlive: nil)
+        exchangeEnded(on: connection, reusable: connection.channelIsActive, keepAlive: nil, now: .now())
     }
 
     // MARK: The connections' side
 
-    func exchangeEnded(on connection: HTTP1Connection, reusable: Bool, keepAlive: Int64?) {
-        let now = Int64(NIODeadline.now().uptimeNanoseconds)
+    func exchangeEnded(on connection: HTTP1Connection, reusable: Bool, keepAlive: Int64?, now: NIODeadline) {
+        let now = Int64(now.uptimeNanoseconds)
         perform(
             machine.handle(.released(ConnectionID(connection.id), reusable: reusable, now: now, keepAlive: keepAlive))
         )
@@ -131,8 +135,11 @@ package final class ConnectionPool {
     // MARK: Carrying out
 
     private func origin(of route: Route) -> OriginID {
-        if let known = origins[route] { return known }
-        let origin = OriginID(origins.count + 1)
+        if let lastOrigin, lastOrigin.route == route { return lastOrigin.id }
+        let known = origins[route]
+        let origin = known ?? OriginID(origins.count + 1)
+        lastOrigin = (route, origin)
+        guard known == nil else { return origin }
         origins[route] = origin
         routes[origin] = route
         return origin
@@ -199,13 +206,9 @@ package final class ConnectionPool {
 
     private func grant(_ id: LeaseID, _ connection: ConnectionID) {
         guard let lease = leases.removeValue(forKey: id) else { return }
-        fulfil(lease, connection)
-        lease.control.wake()
-    }
-
-    private func fulfil(_ lease: Lease, _ connection: ConnectionID) {
         lease.connection = entries[connection]?.connection
         if lease.connection == nil { lease.failure = LoadError(.connectionLost, "the connection was lost") }
+        lease.control.wake()
     }
 
     private func refuse(_ id: LeaseID, _ error: LoadError) {

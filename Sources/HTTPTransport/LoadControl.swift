@@ -23,8 +23,8 @@ package final class LoadControl {
     package private(set) var isSuspended = false
     /// The last instant at which something arrived or left; the request timeout counts from here.
     package private(set) var lastProgress: NIODeadline
-    /// Told when ``isSuspended`` changes, so that reading from the socket stops at once.
-    package var suspensionChanged: (() -> Void)?
+    /// Told when ``isSuspended`` changes, so that reading from the socket stops at once; the load lets go of it at its end.
+    package var exchange: Exchange?
 
     /// Answers whether the load stands in line for a connection that other loads of its session use; set while it waits for one.
     package var isInLine: (() -> Bool)?
@@ -66,7 +66,7 @@ package final class LoadControl {
     package func suspend() {
         guard !isSuspended else { return }
         isSuspended = true
-        suspensionChanged?()
+        exchange?.suspensionChanged()
         wake()
     }
 
@@ -74,7 +74,7 @@ package final class LoadControl {
         guard isSuspended else { return }
         isSuspended = false
         lastProgress = now
-        suspensionChanged?()
+        exchange?.suspensionChanged()
         wake()
     }
 

@@ -32,4 +32,6 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor {
     package func asUnownedTaskExecutor() -> UnownedTaskExecutor { UnownedTaskExecutor(ordinary: self) }
 
     package func checkIsolated() { loop.preconditionInEventLoop() }
+
+    package func isIsolatingCurrentContext() -> Bool? { loop.inEventLoop }
 }

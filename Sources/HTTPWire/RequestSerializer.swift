@@ -61,36 +61,44 @@ package enum RequestSerializer {
 
     /// The caller has judged the head and made room.
     private static func write(_ head: borrowing RequestHead, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        var writer = Writer(buffer: buffer)
+        writer.put(head.method)
+        writer.put(UInt8(ascii: " "))
+        writer.put(head.target)
+        writer.put(UnsafeRawBufferPointer(start: version.utf8Start, count: version.utf8CodeUnitCount))
+        head.headers.bytes.withUnsafeBytes { bytes in
+            for line in head.headers.lines {
+                writer.put(UnsafeRawBufferPointer(rebasing: bytes[line.name]))
+                writer.put(UInt8(ascii: ":"))
+                writer.put(UInt8(ascii: " "))
+                writer.put(UnsafeRawBufferPointer(rebasing: bytes[line.value]))
+                writer.put(0x0D)
+                writer.put(0x0A)
+            }
+        }
+        writer.put(0x0D)
+        writer.put(0x0A)
+        return writer.position
+    }
+
+    private struct Writer {
+        let buffer: UnsafeMutableRawBufferPointer
         var position = 0
-        func put(_ source: UnsafeRawBufferPointer) {
+
+        mutating func put(_ byte: UInt8) {
+            buffer[position] = byte
+            position += 1
+        }
+
+        mutating func put(_ source: UnsafeRawBufferPointer) {
             UnsafeMutableRawBufferPointer(rebasing: buffer[position...]).copyMemory(from: source)
             position += source.count
         }
-        func put(_ text: String) {
+
+        mutating func put(_ text: String) {
             var text = text
             text.withUTF8 { put(UnsafeRawBufferPointer($0)) }
         }
-        func put(_ first: UInt8, _ second: UInt8) {
-            buffer[position] = first
-            buffer[position + 1] = second
-            position += 2
-        }
-        put(head.method)
-        buffer[position] = UInt8(ascii: " ")
-        position += 1
-        put(head.target)
-        put(UnsafeRawBufferPointer(start: version.utf8Start, count: version.utf8CodeUnitCount))
-        let lines = head.headers.lines
-        head.headers.bytes.withUnsafeBytes { bytes in
-            for line in lines {
-                put(UnsafeRawBufferPointer(rebasing: bytes[line.name]))
-                put(UInt8(ascii: ":"), UInt8(ascii: " "))
-                put(UnsafeRawBufferPointer(rebasing: bytes[line.value]))
-                put(0x0D, 0x0A)
-            }
-        }
-        put(0x0D, 0x0A)
-        return position
     }
 
     private static func isToken(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Bool {

@@ -17,7 +17,7 @@
 ///
 /// What a failure means does not depend on how the bytes were cut: the same bytes give the same events and the same failure. After a
 /// failure nothing can be trusted any more; every later call throws it again until ``begin(_:)``.
-package struct ResponseParser: Sendable {
+package struct ResponseParser: ~Copyable, Sendable {
     /// How much a peer may make us read or keep that is not content.
     package struct Limits: Sendable {
         /// One status line with its header section, empty lines before it included.

@@ -27,7 +27,9 @@ final class Load {
     var order: TaskOrder
     /// The response that was, or is being, delivered.
     var response: LoadResponse?
-    var transactions: [Transaction] = []
+    /// The transaction that goes on, or was the last.
+    private(set) var transaction: Transaction?
+    private var earlierTransactions: [Transaction] = []
     var redirectCount = 0
     /// Where `DeadlineClock` keeps the load.
     var deadlineSlot = -1
@@ -61,7 +63,18 @@ final class Load {
         control = LoadControl(now: now)
     }
 
-    var timelines: [TransactionTimeline] { transactions.map(\.timeline) }
+    var timelines: [TransactionTimeline] { earlierTransactions.map(\.timeline) + (transaction.map { [$0.timeline] } ?? []) }
+
+    func begin(_ transaction: Transaction) {
+        if let earlier = self.transaction { earlierTransactions.append(earlier) }
+        self.transaction = transaction
+    }
+
+    var isDownload: Bool { if case .download = order.delivery { true } else { false } }
+    var collects: Bool { if case .collect = order.delivery { true } else { false } }
+
+    @inline(never)
+    func firstHop() -> Hop { Hop(number: 0, request: order.request) }
 
     func wants(_ interest: TaskOrder.Interests) -> Bool { order.interests.contains(interest) }
 

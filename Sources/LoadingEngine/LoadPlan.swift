@@ -27,6 +27,7 @@ struct LoadPlan {
     }
 
     func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
-        try await stages[...].answer(hop, in: load)
+        let (stage, next) = try stages[...].stage(for: hop, in: load)
+        return try await stage.answer(hop, in: load, then: next)
     }
 }

@@ -12,8 +12,7 @@ import NIOCore
 /// The way in from other threads: what is posted is carried out on the loop in the order of posting, and posting never blocks.
 extension SessionEngine: LoadingService {
     package nonisolated func submit(_ order: TaskOrder, client: any LoadClient) {
-        // The task's first job goes straight into the loop's queue, behind whatever was posted before.
-        Task(executorPreference: executor) { await self.run(order, client: client) }
+        loop.execute { self.assumeIsolated { $0.start(order, client: client) } }
     }
 
     package nonisolated func command(_ command: TaskCommand, for task: TaskID) {

@@ -6,7 +6,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-import FoundationEssentials
 import HTTPRules
 package import HTTPTransport
 package import LoadingModel
@@ -81,12 +80,17 @@ package actor SessionEngine {
 
     // MARK: One load
 
+    /// Starts a load, here and now: its task is made on the loop, whose memory it then is from beginning to end, and runs until it waits.
+    func start(_ order: TaskOrder, client: any LoadClient) {
+        guard let load = accept(order, client) else { return }
+        Task.immediate(executorPreference: executor) { await run(load) }
+    }
+
     /// A load from beginning to end, as the app sees it.
     ///
     /// What waits is kept apart from what does not: every local of an async function that is alive across a wait takes room in the
     /// task's memory, for each of ten thousand loads that may wait at once.
-    func run(_ order: TaskOrder, client: any LoadClient) async {
-        guard let load = accept(order, client) else { return }
+    private func run(_ load: Load) async {
         do {
             if load.control.isSuspended || load.order.earliestBegin != nil { try await begin(load) }
             end(load, .success(try await loadAndDeliver(load)))
@@ -112,11 +116,11 @@ package actor SessionEngine {
     private func end(_ load: Load, _ result: Result<TaskOutcome.Body, LoadError>) {
         loads[load.id] = nil
         deadlines.remove(load)
-        load.control.suspensionChanged = nil
+        load.control.exchange = nil
         var outcome = TaskOutcome(
             result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [], redirectCount: load.redirectCount
         )
-        outcome.sentBodyBytes = load.transactions.last?.exchange?.requestBodyBytes ?? 0
+        outcome.sentBodyBytes = load.transaction?.exchange?.requestBodyBytes ?? 0
         ended.append((load.client, outcome))
         // Loads that end in one turn of the loop are told of together: waking one thread many times costs more than the loads.
         if ended.count == 1 { loop.execute { self.assumeIsolated { $0.tellEnded() } } }
@@ -159,22 +163,15 @@ package actor SessionEngine {
     }
 
     private func loadAndDeliver(_ load: Load) async throws(LoadError) -> TaskOutcome.Body {
-        switch load.order.delivery {
-        case .collect:
-            let answer = try await plan.answer(Hop(number: 0, request: load.order.request), in: load)
-            return try await DataDelivery.collect(answer, of: load)
-        case .stream:
-            let answer = try await plan.answer(Hop(number: 0, request: load.order.request), in: load)
-            return try await DataDelivery.stream(answer, of: load)
-        case .download(let resumeData):
-            return try await download(resumeData, load)
-        }
+        if load.isDownload { return try await download(load) }
+        let answer = try await plan.answer(load.firstHop(), in: load)
+        return load.collects ? try await DataDelivery.collect(answer, of: load) : try await DataDelivery.stream(answer, of: load)
     }
 
     @inline(never)
-    private func download(_ resumeData: Data?, _ load: Load) async throws(LoadError) -> TaskOutcome.Body {
-        guard let resumeData else {
-            let answer = try await plan.answer(Hop(number: 0, request: load.order.request), in: load)
+    private func download(_ load: Load) async throws(LoadError) -> TaskOutcome.Body {
+        guard case .download(let resumeData?) = load.order.delivery else {
+            let answer = try await plan.answer(load.firstHop(), in: load)
             return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
         }
         let (answer, start) = try await DownloadResumption(resuming: resumeData, in: load).answer(plan, in: load)
@@ -183,7 +180,7 @@ package actor SessionEngine {
 
     private func failure(_ error: LoadError, of load: Load) -> LoadError {
         var error = error
-        if error.url == nil { error.url = load.transactions.last?.request.url ?? load.order.request.url }
+        if error.url == nil { error.url = load.transaction?.request.url ?? load.order.request.url }
         return error
     }
 }

@@ -104,6 +104,16 @@ package struct PoolMachine: Sendable {
     /// True when nothing dials, is leased, idles or waits.
     package var isEmpty: Bool { connections.isEmpty && waiters.isEmpty }
 
+    /// Leases the idle connection that was used last, or answers nil where there is none: `wanted` for the one case that most requests
+    /// meet, without a list of actions.
+    package mutating func takeIdle(_ origin: OriginID) -> ConnectionID? {
+        guard let place = origins.index(forKey: origin), let connection = origins.values[place].idle.popLast(),
+            let slot = connections.index(forKey: connection)
+        else { return nil }
+        connections.values[slot].stage = .leased
+        return connection
+    }
+
     package mutating func handle(_ event: Event) -> [Action] {
         switch event {
         case .wanted(let lease, let origin, let priority): want(lease, origin, priority)
@@ -126,10 +136,7 @@ package struct PoolMachine: Sendable {
 extension PoolMachine {
     private mutating func want(_ lease: LeaseID, _ origin: OriginID, _ priority: Float) -> [Action] {
         guard !isShutDown else { return [.refuse(lease, failedDial: nil)] }
-        if let place = origins.index(forKey: origin), let connection = origins.values[place].idle.popLast() {
-            connections[connection]?.stage = .leased
-            return [.grant(lease, connection, reused: true)]
-        }
+        if let connection = takeIdle(origin) { return [.grant(lease, connection, reused: true)] }
         guard waiters[lease] == nil else { return [] }
         join(lease, origin, Self.sortable(priority))
         return dialIfNeeded(origin)

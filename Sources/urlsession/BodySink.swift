@@ -51,7 +51,8 @@ final class BodySink: Sendable {
         try handle.withLock { (file: inout FileHandle?) throws(Failure) -> FileHandle in
             if let file { return file }
             let path = path ?? "/dev/stdout"
-            let descriptor = creat(path, 0o666)
+            var descriptor: Int32
+            repeat { descriptor = creat(path, 0o666) } while descriptor < 0 && errno == EINTR
             guard descriptor >= 0 else {
                 throw Failure(message: "cannot create \(path): \(String(cString: strerror(errno)))")
             }

@@ -31,10 +31,12 @@ struct DownloadPlace: Sendable {
     ///
     /// Called before the session is made.
     func prepare() throws(ToolFailure) {
-        do {
-            try FileManager.default.createDirectory(atPath: partFolder, withIntermediateDirectories: true)
-        } catch {
-            throw ToolFailure(23, "cannot create \(partFolder)")
+        guard mkdir(partFolder, 0o777) == 0 || errno == EEXIST else {
+            throw ToolFailure(23, "cannot create \(partFolder): \(String(cString: strerror(errno)))")
+        }
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: partFolder, isDirectory: &isFolder), isFolder.boolValue else {
+            throw ToolFailure(23, "cannot create \(partFolder): it is there, and no folder")
         }
         setenv("TMPDIR", URL(fileURLWithPath: partFolder).path, 1)
     }
@@ -82,9 +84,14 @@ struct DownloadPlace: Sendable {
         }
     }
 
+    /// Only what is ours: other programs call their files so, too.
     func removeRemains() {
-        try? FileManager.default.removeItem(atPath: partFolder)
-        try? FileManager.default.removeItem(atPath: resumeFile)
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: partFolder)) ?? [] {
+            guard name == "complete" || name.hasPrefix("CFNetworkDownload_") else { continue }
+            unlink(partFolder + "/" + name)
+        }
+        rmdir(partFolder)
+        unlink(resumeFile)
     }
 
     private func isNamed(_ response: URLResponse?) -> Bool {

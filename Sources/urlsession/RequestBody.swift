@@ -14,8 +14,11 @@ import URLLoading
 enum RequestBody {
     static func read(_ argument: String) throws -> Data {
         if argument == "-" || argument == "@-" {
-            guard let data = try? FileHandle.standardInput.readToEnd() else { return Data() }
-            return data
+            do {
+                return try FileHandle.standardInput.readToEnd() ?? Data()
+            } catch {
+                throw ToolFailure(26, "cannot read standard input")
+            }
         }
         guard argument.hasPrefix("@") else { return Data(argument.utf8) }
         let path = String(argument.dropFirst())

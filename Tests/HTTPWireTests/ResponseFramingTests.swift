@@ -290,7 +290,7 @@ import Testing
             Issue.record("no end: \(String(describing: end))")
             return
         }
-        #expect(parser.isIdle)
+        #expect(parser.isIdle == true)
     }
 
     @Test func `one parser reads one response after another`() throws {
@@ -310,7 +310,7 @@ import Testing
                 #expect(ends == 1)
                 #expect(offset == bytes.count)
             }
-            #expect(parser.mayReuseConnection)
+            #expect(parser.mayReuseConnection == true)
             #expect(parser.bodyBytesReceived == 1)
         }
     }

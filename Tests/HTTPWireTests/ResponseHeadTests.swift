@@ -224,14 +224,14 @@ import Testing
             }
         }
         #expect(throws: ResponseParser.Failure.notHTTP) { try parser.finish() }
-        #expect(!parser.isIdle)
+        #expect(parser.isIdle == false)
         parser.begin(.other)
         #expect(throws: ResponseParser.Failure.closedBeforeResponse) { try parser.finish() }
     }
 
     @Test func `an idle parser leaves bytes alone`() throws {
         var parser = ResponseParser()
-        #expect(parser.isIdle)
+        #expect(parser.isIdle == true)
         let end = try parser.finish()
         #expect(end == nil)
         try Array("HTTP/1.1 200 OK\r\n\r\n".utf8)

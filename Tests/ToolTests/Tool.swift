@@ -45,10 +45,17 @@ final class Tool: Sendable {
     }
 
     /// Starts the tool in a folder, with standard input from a file or from nothing.
-    init(_ arguments: [String], in folder: TemporaryDirectory, input: URL? = nil) throws {
+    ///
+    /// - Parameter preparation: Shell commands that the tool's process carries out before it becomes the tool.
+    init(
+        _ arguments: [String], in folder: TemporaryDirectory, input: URL? = nil, environment: [String: String] = [:],
+        preparation: String? = nil
+    ) throws {
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: try Self.path())
-        process.arguments = arguments
+        let path = try Self.path()
+        process.executableURL = URL(fileURLWithPath: preparation == nil ? path : "/bin/sh")
+        process.arguments = (preparation.map { ["-c", $0 + #"; exec "$0" "$@""#, path] } ?? []) + arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.currentDirectoryURL = folder.url
         process.standardInput = try input.map { try FileHandle(forReadingFrom: $0) } ?? FileHandle.nullDevice
         let (output, errors) = (Pipe(), Pipe())
@@ -96,14 +103,24 @@ final class Tool: Sendable {
         try await progress.value { $0.errorText.contains(text) || $0.code != nil ? () : nil }
     }
 
+    /// Waits for the end; where the test may not wait any longer, the tool is stopped.
     func result() async throws -> Result {
-        try await progress.value { progress in
-            guard let code = progress.code, progress.openPipes == 0 else { return nil }
-            return Result(code: code, output: progress.output, errors: progress.errorText)
+        do {
+            return try await progress.value { progress in
+                guard let code = progress.code, progress.openPipes == 0 else { return nil }
+                return Result(code: code, output: progress.output, errors: progress.errorText)
+            }
+        } catch {
+            kill(processID, SIGKILL)
+            throw error
         }
     }
 
-    static func run(_ arguments: [String], in folder: TemporaryDirectory? = nil, input: URL? = nil) async throws -> Result {
-        try await Tool(arguments, in: folder ?? TemporaryDirectory(), input: input).result()
+    static func run(
+        _ arguments: [String], in folder: TemporaryDirectory? = nil, input: URL? = nil, environment: [String: String] = [:],
+        preparation: String? = nil
+    ) async throws -> Result {
+        let folder = try folder ?? TemporaryDirectory()
+        return try await Tool(arguments, in: folder, input: input, environment: environment, preparation: preparation).result()
     }
 }

@@ -32,13 +32,9 @@ struct BackPressureTests {
         var answers = EventRecorder.Answers()
         let isSuspended = Watched(false)
         answers.wrote = { task, _ in
-            guard
-                isSuspended.change({ value in
-                    defer { value = true }
-                    return !value
-                })
-            else { return }
+            guard !isSuspended.read({ $0 }) else { return }
             task.suspend()
+            isSuspended.change { $0 = true }
         }
         let recorder = EventRecorder(answers)
         try await withScenario(

@@ -58,11 +58,21 @@ import URLLoading
         #expect(policy.additionalHeaders.first { $0.name == "X-Number" }?.value == "5")
     }
 
+    @Test(arguments: [
+        "", "no certificate", "-----BEGIN CERTIFICATE-----", "-----BEGIN CERTIFICATE-----\nAAAA",
+        "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", "-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----\n",
+    ])
+    func `a trust root that cannot be read never stands for the system's roots`(text: String) {
+        let configuration = URLSessionConfiguration.default
+        configuration.tlsTrustRoots = [Data(text.utf8)]
+        #expect(configuration.sessionPolicy().trustRoots.count == 1)
+    }
+
     @Test func `trust roots may be DER or PEM with several certificates`() {
         let configuration = URLSessionConfiguration.default
         let der = Data([0x30, 0x03, 0x02, 0x01, 0x05])
         let block = "-----BEGIN CERTIFICATE-----\n\(der.base64EncodedString())\n-----END CERTIFICATE-----\n"
-        configuration.tlsTrustRoots = [der, Data("# a comment\n\(block)\n\(block)-----BEGIN CERTIFICATE-----\nAAAA".utf8)]
+        configuration.tlsTrustRoots = [der, Data("# a comment\n\(block)\n\(block)".utf8)]
         #expect(configuration.sessionPolicy().trustRoots == [der, der, der])
     }
 }

@@ -179,6 +179,25 @@ struct HTTP1ConnectionTests {
             await session.reset()
             _ = try await session.data(from: server.url())
             #expect(server.requests.count == 2)
+            #expect(server.connectionCount == 2)
+        }
+    }
+
+    @Test func `after a flush no request goes over an old connection, idle or busy`() async throws {
+        try await withScenario(
+            reply: { $0.path == "/busy" ? ScriptedReply([.gate("go")] + ScriptedReply.ok().effects) : .ok() }
+        ) { (server, session) async throws in
+            let busy = server.url("/busy")
+            async let running = session.data(from: busy)
+            try await server.reached("go")
+            _ = try await session.data(from: server.url())
+            #expect(server.connectionCount == 2)
+            await session.flush()
+            server.open("go")
+            _ = try await running
+            try await server.waitForAllClosed()
+            _ = try await session.data(from: server.url())
+            #expect(server.connectionCount == 3)
         }
     }
 

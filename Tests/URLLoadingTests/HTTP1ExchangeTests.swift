@@ -51,6 +51,38 @@ struct HTTP1ExchangeTests {
         }
     }
 
+    @Test func `a policy that ignores remote caches asks them to fetch anew, whoever has it`() async throws {
+        try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
+            var request = URLRequest(server.url())
+            for policy in [URLRequest.CachePolicy.reloadIgnoringLocalAndRemoteCacheData, .reloadIgnoringLocalCacheData] {
+                request.cachePolicy = policy
+                _ = try await session.data(for: request)
+            }
+            request.cachePolicy = .reloadIgnoringLocalAndRemoteCacheData
+            request.setValue("no-store", forHTTPHeaderField: "Cache-Control")
+            _ = try await session.data(for: request)
+            #expect(server.requests.map { $0.values(of: "Cache-Control") } == [["no-cache"], [], ["no-store"]])
+            #expect(server.requests.map { $0.values(of: "Pragma") } == [["no-cache"], [], []])
+        }
+        try await withScenario(
+            configure: { $0.requestCachePolicy = .reloadIgnoringLocalAndRemoteCacheData }, reply: { _ in .ok() }
+        ) { (server, session) async throws in
+            _ = try await session.data(from: server.url())
+            #expect(server.requests[0].header("Cache-Control") == "no-cache")
+        }
+    }
+
+    @Test func `a policy that wants the cache alone sends nothing`() async throws {
+        try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
+            var request = URLRequest(server.url())
+            request.cachePolicy = .returnCacheDataDontLoad
+            await expectFailure(.resourceUnavailable) { try await session.data(for: request) }
+            request.cachePolicy = .returnCacheDataElseLoad
+            _ = try await session.data(for: request)
+            #expect(server.requests.count == 1)
+        }
+    }
+
     @Test func `a POST with a body gets its length and a form's content type`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.data(for: URLRequest(server.url(), method: "POST", body: Data("a=b".utf8)))

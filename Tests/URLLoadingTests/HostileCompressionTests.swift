@@ -17,12 +17,12 @@ import URLLoading
 struct HostileCompressionTests {
     private static let content = ScriptedFile.pattern(100_000)
 
-    /// A gzip member of 1 MiB that holds 1 GiB of zeros.
-    private static func bomb() -> ScriptedReply {
+    /// A gzip member of 1 MiB, or of so many 16ths of it, that holds 1 GiB of zeros, and no end.
+    private static func bomb(blocks: Int = 16) -> ScriptedReply {
         let zeros = [UInt8](repeating: 0, count: 65_536)
         let start = GzipBytes.bombStart
-        let headers = [("Content-Encoding", "gzip"), ("Content-Length", "\(start.count + 16 * zeros.count)")]
-        return [.write(Array(ScriptedReply.head(200, headers).utf8) + start), .repeat(zeros, count: 16)]
+        let headers = [("Content-Encoding", "gzip"), ("Content-Length", "\(start.count + blocks * zeros.count)")]
+        return [.write(Array(ScriptedReply.head(200, headers).utf8) + start), .repeat(zeros, count: blocks)]
     }
 
     @Test func `B1 a bomb stops when the delegate cancels`() async throws {
@@ -38,6 +38,32 @@ struct HostileCompressionTests {
             #expect(received.read(\.after) <= 1 << 20)
             #expect(received.read(\.before) <= limit + 2 << 20)
             #expect(try ProcessProbe.residentBytes() - before < 256 << 20)
+        }
+    }
+
+    @Test func `B1 a bomb that is downloaded ends at a limit`() async throws {
+        let counter = WritingDelegate()
+        try await withScenario(delegate: counter, reply: { _ in Self.bomb() }) { (server, session) async throws in
+            let before = try ProcessProbe.residentBytes()
+            session.downloadTask(with: server.url()).resume()
+            #expect(try await counter.completed.value == .dataLengthExceedsMaximum)
+            #expect(counter.written.read { $0 } < 210 << 20)
+            #expect(try ProcessProbe.residentBytes() - before < 128 << 20)
+            try await server.waitForAllClosed()
+        }
+    }
+
+    @Test func `B1 a bomb that may expand streams to the disk`() async throws {
+        let counter = WritingDelegate()
+        try await withScenario(
+            delegate: counter, configure: { $0.maximumDecompressionRatio = 2_000 }, reply: { _ in Self.bomb(blocks: 4) }
+        ) { (server, session) async throws in
+            let before = try ProcessProbe.residentBytes()
+            session.downloadTask(with: server.url()).resume()
+            // It has no end.
+            #expect(try await counter.completed.value == .cannotDecodeContentData)
+            #expect(counter.written.read { $0 } >= 4 * 65_536 * Int64(GzipBytes.bombRatio) * 9 / 10)
+            #expect(try ProcessProbe.residentBytes() - before < 128 << 20)
         }
     }
 
@@ -176,6 +202,25 @@ private final class CountingDelegate: NSObject, URLSessionDataDelegate, Sendable
         }
         if cancels { dataTask.cancel() }
     }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        completed((error as? URLError)?.code)
+    }
+}
+
+/// Counts the bytes that a download wrote.
+private final class WritingDelegate: NSObject, URLSessionDownloadDelegate, Sendable {
+    let written = Watched<Int64>(0)
+    let completed = Delivered<URLError.Code?>()
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
+        totalBytesExpectedToWrite: Int64
+    ) {
+        written.change { $0 = totalBytesWritten }
+    }
+
+    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {}
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         completed((error as? URLError)?.code)

@@ -64,6 +64,30 @@ struct TrustTests {
         }
     }
 
+    @Test func `trust roots that cannot be read fail the load, and the system's do not stand in for them`() async throws {
+        let rows = [
+            Data(), Data("no certificate".utf8), Data([0x30, 0x03, 0x02, 0x01, 0x05]),
+            Data("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".utf8),
+            Data("-----BEGIN CERTIFICATE-----\n".utf8),
+        ]
+        for row in rows {
+            try await withScenario(
+                identity: certificates.valid, configure: { $0.tlsTrustRoots = [row] }, reply: { _ in .ok() }
+            ) { (server, session) async throws in
+                let error = await expectFailure(.secureConnectionFailed) { try await session.data(from: server.url()) }
+                #expect(error?.localizedDescription.contains("cannot be read") == true)
+                #expect(server.requests.isEmpty)
+            }
+        }
+        // What can be read beside it counts.
+        try await withScenario(
+            identity: certificates.valid, configure: { $0.tlsTrustRoots = rows + [certificates.root] },
+            reply: { _ in .ok("read") }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "read")
+        }
+    }
+
     @Test func `T4 plain HTTP where TLS is expected fails`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 2 },

@@ -17,41 +17,62 @@ struct BodyQueue {
     private static let smallPiece = 4_096
     private static let gatheredSize = 65_536
 
-    private var pieces = CircularBuffer<ByteBuffer>(initialCapacity: 1)
+    /// The piece that is taken next; most bodies are one piece.
+    private var first: ByteBuffer?
+    /// What comes after it; made when there is something.
+    private var rest: CircularBuffer<ByteBuffer>?
     /// Whether the last piece was gathered here, and may be appended to.
     private var lastIsGathered = false
     private(set) var byteCount = 0
 
-    var isEmpty: Bool { pieces.isEmpty }
+    var isEmpty: Bool { first == nil }
 
     mutating func append(_ piece: ByteBuffer) {
         byteCount += piece.readableBytes
-        if piece.readableBytes < Self.smallPiece, !pieces.isEmpty {
-            let last = pieces.index(before: pieces.endIndex)
-            if lastIsGathered, pieces[last].readableBytes < Self.gatheredSize {
-                pieces[last].writeImmutableBuffer(piece)
-                return
-            }
-            var gathered = ByteBufferAllocator().buffer(capacity: Self.smallPiece * 4)
-            gathered.writeImmutableBuffer(piece)
-            pieces.append(gathered)
-            lastIsGathered = true
+        guard piece.readableBytes < Self.smallPiece, !isEmpty else {
+            push(piece)
+            lastIsGathered = false
             return
         }
-        pieces.append(piece)
-        lastIsGathered = false
+        if lastIsGathered, gather(piece) { return }
+        var gathered = ByteBufferAllocator().buffer(capacity: Self.smallPiece * 4)
+        gathered.writeImmutableBuffer(piece)
+        push(gathered)
+        lastIsGathered = true
     }
 
     mutating func popFirst() -> ByteBuffer? {
-        guard let piece = pieces.popFirst() else { return nil }
+        guard let piece = first else { return nil }
+        first = rest?.popFirst()
         byteCount -= piece.readableBytes
-        if pieces.isEmpty { lastIsGathered = false }
+        if isEmpty { lastIsGathered = false }
         return piece
     }
 
     mutating func removeAll() {
-        pieces.removeAll()
+        first = nil
+        rest = nil
         byteCount = 0
         lastIsGathered = false
+    }
+
+    private mutating func push(_ piece: ByteBuffer) {
+        guard !isEmpty else { return first = piece }
+        if rest == nil { rest = CircularBuffer(initialCapacity: 4) }
+        rest?.append(piece)
+    }
+
+    /// Copies a piece to the end of the last; answers false where that is full.
+    private mutating func gather(_ piece: ByteBuffer) -> Bool {
+        if var pieces = rest, let last = pieces.indices.last {
+            rest = nil
+            defer { rest = pieces }
+            guard pieces[last].readableBytes < Self.gatheredSize else { return false }
+            pieces[last].writeImmutableBuffer(piece)
+            return true
+        }
+        guard (first?.readableBytes ?? .max) < Self.gatheredSize else { return false }
+        first?.writeImmutableBuffer(piece)
+        return true
     }
 }

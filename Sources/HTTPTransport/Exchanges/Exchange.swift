@@ -51,7 +51,8 @@ package final class Exchange {
     /// Whether any byte of a response has arrived: what decides whether the request may be sent again.
     package internal(set) var hasReceivedBytes = false
 
-    weak var connection: HTTP1Connection?
+    /// What carries the exchange, until its end.
+    var connection: HTTP1Connection?
     private var queue = BodyQueue()
     private var informational: [ResponseHead] = []
     private var informationalCount = 0

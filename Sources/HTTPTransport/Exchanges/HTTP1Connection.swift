@@ -23,8 +23,8 @@ package final class HTTP1Connection: ChannelInboundHandler {
     package typealias OutboundOut = ByteBuffer
 
     package let facts: ConnectionFacts
-    /// Told when an exchange is over, and when the connection is.
-    weak var pool: ConnectionPool?
+    /// Told when an exchange is over, and when the connection is; let go then.
+    var pool: ConnectionPool?
     let id: Int
 
     private let isSecure: Bool
@@ -58,9 +58,10 @@ package final class HTTP1Connection: ChannelInboundHandler {
         guard let context, !isClosing, self.exchange == nil else {
             throw LoadError(.connectionLost, "the connection was closed before the request could be sent")
         }
-        outgoing.clear(minimumCapacity: RequestSerializer.encodedLength(of: head))
+        let length = RequestSerializer.encodedLength(of: head)
+        outgoing.clear(minimumCapacity: length)
         do {
-            let written = try outgoing.writeWithUnsafeMutableBytes(minimumWritableBytes: RequestSerializer.encodedLength(of: head)) {
+            let written = try outgoing.writeWithUnsafeMutableBytes(minimumWritableBytes: length) {
                 try RequestSerializer.encode(head, into: $0)
             }
             exchange.requestHeaderBytes = written
@@ -131,6 +132,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
         guard self.exchange === exchange else { return }
         parser.skip(moved)
         exchange.responseBodyBytes += moved
+        exchange.control.markProgress(.now())
         do {
             _ = try parse(ByteBuffer(), for: exchange)
             if parser.isIdle { finishIfComplete() } else if context == nil { fail(exchange, with: try unfinished()) }
@@ -208,6 +210,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
         isClosing = true
         if let exchange, !isBypassed {
             do {
+                exchange.control.markProgress(.now())
                 if let event = try parser.finish() { handle(event, of: ByteBuffer(), for: exchange) }
                 end(exchange, reusable: false)
             } catch {
@@ -215,6 +218,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
             }
         }
         pool?.connectionClosed(self)
+        pool = nil
         context.fireChannelInactive()
     }
 
@@ -253,7 +257,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
             exchange.received(isSecure ? Self.copy(of: piece) : piece)
         case .end(let trailers):
             exchange.trailers = trailers
-            exchange.responseEnd = .now()
+            exchange.responseEnd = exchange.control.lastProgress
         }
     }
 
@@ -298,7 +302,10 @@ package final class HTTP1Connection: ChannelInboundHandler {
         exchange.control.wake()
         let reusable = reusable && channelIsActive
         if reusable { setReading(true) } else { isClosing = true }
-        pool?.exchangeEnded(on: self, reusable: reusable, keepAlive: reusable ? exchange.head.flatMap(Self.keepAlive) : nil)
+        pool?.exchangeEnded(
+            on: self, reusable: reusable, keepAlive: reusable ? exchange.head.flatMap(Self.keepAlive) : nil,
+            now: exchange.responseEnd ?? .now()
+        )
         if !reusable { context?.close(promise: nil) }
     }
 

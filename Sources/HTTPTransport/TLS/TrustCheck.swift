@@ -37,6 +37,12 @@ package enum TrustCheck {
         if let failure = rejected.first {
             return explain(failure.chain, "\(failure.policyFailureReason)", leaf, host)
         }
+        if TrustRoots.containsUnreadable(roots) {
+            return TrustFailure(
+                kind: .secureConnectionFailed,
+                message: "a certificate that the session is to trust cannot be read, and the others do not vouch for \(host)"
+            )
+        }
         return explainUnanchored(certificates, leaf, host)
     }
 

@@ -33,6 +33,11 @@ package enum TrustRoots {
         roots.isEmpty ? named.contains(leaf) : roots.contains { (try? Certificate(derEncoded: Array($0))) == leaf }
     }
 
+    /// Whether something among the roots is no certificate: nothing leads to it, and the system's do not stand in for it.
+    static func containsUnreadable(_ roots: [Data]) -> Bool {
+        roots.contains { (try? Certificate(derEncoded: Array($0))) == nil }
+    }
+
     /// Begins to read the system's roots, where they will be needed.
     static func prepare(_ roots: [Data]) {
         if roots.isEmpty && file == nil { _ = CertificateStore.systemTrustRoots }

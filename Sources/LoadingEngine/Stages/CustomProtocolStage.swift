@@ -18,10 +18,13 @@ struct CustomProtocolStage: LoadStage {
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
         guard case .customLoader(let loader) = try await load.ask(.customLoader(hop.request)),
             let loader
-        else { return try await next.answer(hop, in: load) }
+        else {
+            let (stage, next) = try next.stage(for: hop, in: load)
+            return try await stage.answer(hop, in: load, then: next)
+        }
         try await load.control.waitWhileSuspended()
         let transaction = Transaction(request: hop.request, now: .now())
-        load.transactions.append(transaction)
+        load.begin(transaction)
         let body = CustomBody(loader: loader, control: load.control, transaction: transaction)
         loader.start(reportingTo: CustomSink(body, loop: load.session.loop))
         do {

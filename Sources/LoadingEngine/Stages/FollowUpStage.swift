@@ -25,7 +25,8 @@ struct FollowUpStage: LoadStage {
         while true {
             let answer: Answer
             do {
-                answer = try await next.answer(hop, in: load)
+                let (stage, next) = try next.stage(for: hop, in: load)
+                answer = try await stage.answer(hop, in: load, then: next)
             } catch {
                 try retryOrThrow(error, &hop, in: load)
                 continue

@@ -76,11 +76,9 @@ protocol ResponseBody: AnyObject {
 }
 
 extension ArraySlice<any LoadStage> {
-    /// Hands the hop to the next stage that has to do with it.
-    func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
-        for index in indices where self[index].applies(to: hop, in: load) {
-            return try await self[index].answer(hop, in: load, then: self[(index + 1)...])
-        }
+    /// The next stage that has to do with the hop, and those below it.
+    func stage(for hop: Hop, in load: Load) throws(LoadError) -> (stage: any LoadStage, next: Self) {
+        for index in indices where self[index].applies(to: hop, in: load) { return (self[index], self[(index + 1)...]) }
         throw LoadError(.unsupportedURL, "nothing loads this URL", url: hop.request.url)
     }
 }

@@ -37,7 +37,7 @@ struct LocalContentStage: LoadStage {
         try await load.control.waitWhileSuspended()
         let transaction = Transaction(request: hop.request, now: .now())
         transaction.response = content.response
-        load.transactions.append(transaction)
+        load.begin(transaction)
         let body = LocalBody(content.source, control: load.control, loop: load.session.loop, transaction: transaction)
         return Answer(response: content.response, body: body, transaction: transaction)
     }

@@ -25,9 +25,12 @@ struct NetworkStage: LoadStage {
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
         let transaction = beginTransaction(hop, in: load)
         if load.control.isSuspended { try await load.control.waitWhileSuspended() }
-        let lease = try wish(hop, in: load)
-        if !lease.isAnswered { await pool.wait(for: lease) }
-        let exchange = try begin(hop, on: try pool.take(lease), transaction, in: load)
+        let exchange: Exchange
+        if let idle = try idleConnection(for: hop, in: load) {
+            exchange = try begin(hop, on: idle, transaction, in: load)
+        } else {
+            exchange = try begin(hop, on: try await connection(for: hop, in: load), transaction, in: load)
+        }
         do {
             while !tellProgress(of: exchange, hop, in: load) { try await exchange.waitForEvent() }
             return try answer(hop, exchange, transaction, in: load)
@@ -39,16 +42,29 @@ struct NetworkStage: LoadStage {
 
     @inline(never)
     private func beginTransaction(_ hop: Hop, in load: Load) -> Transaction {
-        let transaction = Transaction(request: hop.request, now: .now())
-        load.transactions.append(transaction)
+        // The last thing that happened to the load led here.
+        let transaction = Transaction(request: hop.request, now: load.control.lastProgress)
+        load.begin(transaction)
         load.lastAttempt = Load.Attempt()
         return transaction
     }
 
     @inline(never)
-    private func wish(_ hop: Hop, in load: Load) throws(LoadError) -> ConnectionPool.Lease {
+    private func idleConnection(for hop: Hop, in load: Load) throws(LoadError) -> HTTP1Connection? {
+        try load.control.check()
+        return pool.takeIdle(try route(of: hop))
+    }
+
+    @inline(never)
+    private func connection(for hop: Hop, in load: Load) async throws(LoadError) -> HTTP1Connection {
+        let lease = pool.wish(try route(of: hop), priority: load.order.priority, control: load.control)
+        await pool.wait(for: lease)
+        return try pool.take(lease)
+    }
+
+    private func route(of hop: Hop) throws(LoadError) -> Route {
         guard let route = hop.message?.route else { throw LoadError(.badURL, "the request has no message") }
-        return pool.wish(route, priority: load.order.priority, control: load.control)
+        return route
     }
 
     /// Gives a failed exchange up, and keeps what decides whether to try again.
@@ -68,7 +84,7 @@ struct NetworkStage: LoadStage {
                 message.head, body: message.body, expectsContinue: message.expectsContinue, control: load.control
             )
             transaction.exchange = exchange
-            load.control.suspensionChanged = { [weak exchange] in exchange?.suspensionChanged() }
+            load.control.exchange = exchange
             return exchange
         } catch {
             load.lastAttempt.connectionWasReused = true

@@ -20,12 +20,17 @@ struct PrepareStage: LoadStage {
     func applies(to hop: Hop, in load: Load) -> Bool { true }
 
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+        if Self.follows(.returnCacheDataDontLoad, hop, in: load) {
+            throw LoadError(
+                .resourceUnavailable, "the cache has no answer, and the request is not to be sent", url: hop.request.url)
+        }
         switch hop.request.body {
         case .none: try prepare(hop, .none, in: load)
         case .data(let data): try prepare(hop, .data(data), in: load)
         case .file, .stream, .streamOnDemand: try await open(hop, in: load)
         }
-        return try await next.answer(hop, in: load)
+        let (stage, next) = try next.stage(for: hop, in: load)
+        return try await stage.answer(hop, in: load, then: next)
     }
 
     @inline(never)
@@ -46,6 +51,9 @@ struct PrepareStage: LoadStage {
         let expects =
             !hop.withoutExpectation
             && ((length ?? 0) >= Self.expectationThreshold || hop.request.headers.hasToken("100-continue", in: "Expect"))
+        if Self.follows(.reloadIgnoringLocalAndRemoteCacheData, hop, in: load) {
+            extra += ReloadFields.fields(besides: hop.request.headers)
+        }
         if expects, !hop.request.headers.contains("Expect") { extra.append(("Expect", "100-continue")) }
         var fields = hop.request.headers
         if hop.withoutExpectation { fields.remove("Expect") }
@@ -60,6 +68,11 @@ struct PrepareStage: LoadStage {
             route: Route(isSecure: isSecure, host: target.origin.host, port: target.origin.port),
             expectsContinue: expects && length != nil
         )
+    }
+
+    /// Whether the request or its session has a policy, each of those asked about being stricter than the others.
+    private static func follows(_ policy: LoadRequest.CachePolicy, _ hop: Hop, in load: Load) -> Bool {
+        hop.request.cachePolicy == policy || load.session.policy.cachePolicy == policy
     }
 
     private static func error(_ error: RequestTarget.Malformed, _ url: URL) -> LoadError {

@@ -13,8 +13,10 @@ import Synchronization
 /// Keeps responses in memory, found by the URLs they came from.
 ///
 /// The least recently used entries go when ``memoryCapacity`` is exceeded. Nothing is written to disk: ``diskCapacity`` is kept for
-/// code that reads it, and entries count against memory alone. Sessions do not consult a cache by themselves; apps may store and
-/// look up entries.
+/// code that reads it, and entries count against memory alone.
+///
+/// Differs from Apple's so far: a session's loads neither look into its cache nor store in it. What is in it was put there by the app,
+/// or by a `URLProtocol` class of its own, and is there for both.
 ///
 /// Sendable because its state is under a mutex.
 open class URLCache: NSObject, @unchecked Sendable {

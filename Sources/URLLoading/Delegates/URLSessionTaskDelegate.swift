@@ -30,6 +30,8 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
     ) async -> (URLSession.DelayedRequestDisposition, URLRequest?)
 
     /// A task waits until there is a network, as its configuration's `waitsForConnectivity` asks. At most once for each task.
+    ///
+    /// Differs from Apple's so far: it is never called, since loads do not wait.
     func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask)
 
     /// A redirect is about to be followed: answer with the request to follow it with, or nil to get the redirect itself as the

@@ -45,13 +45,15 @@ public struct URLRequest: Sendable {
         set { unique().load.url = newValue }
     }
 
-    /// The URL of the main document this request belongs to, by which third-party cookies are told apart. Default nil.
+    /// The URL of the main document this request belongs to, by which third-party cookies are told apart. Default nil. Kept and
+    /// handed along redirects; there are no cookies yet that it could tell apart.
     public var mainDocumentURL: URL? {
         get { storage.load.mainDocumentURL }
         set { unique().load.mainDocumentURL = newValue }
     }
 
-    /// How the request uses the cache. Default `.useProtocolCachePolicy`.
+    /// How the request uses the cache. Default `.useProtocolCachePolicy`. Loads do not consult the cache yet; see
+    /// ``URLSessionConfiguration/requestCachePolicy`` for what each policy does so far.
     public var cachePolicy: CachePolicy {
         get { CachePolicy(storage.load.cachePolicy) }
         set { unique().load.cachePolicy = newValue.loadPolicy }
@@ -110,7 +112,8 @@ public struct URLRequest: Sendable {
         set { unique().bodyStream = newValue }
     }
 
-    /// Whether cookies are sent and stored for this request. Default true.
+    /// Whether cookies are sent and stored for this request. Default true. Differs from Apple's so far: there are no cookies yet,
+    /// other than those in a `Cookie` field of the app's own.
     public var httpShouldHandleCookies: Bool {
         get { storage.load.handlesCookies }
         set { unique().load.handlesCookies = newValue }
@@ -185,7 +188,7 @@ public struct URLRequest: Sendable {
         set { unique().options.set(.allowsPersistentDNS, newValue) }
     }
 
-    /// The cookie partition the load belongs to. Default nil.
+    /// The cookie partition the load belongs to. Default nil. Kept for code that reads it: there are no cookies yet.
     public var cookiePartitionIdentifier: String? {
         get { storage.cookiePartition }
         set { unique().cookiePartition = newValue }
@@ -211,6 +214,20 @@ extension URLRequest {
     /// stems from.
     package init(loadRequest: LoadRequest, template: URLRequest?) {
         storage = RequestStorage(load: loadRequest, template: template?.storage)
+    }
+
+    /// The request with a stream that holds the same bytes as its body, which stays as it is.
+    func streaming(_ stream: InputStream) -> URLRequest {
+        var request = self
+        request.unique().stream = stream
+        return request
+    }
+
+    /// Adds header fields that it does not have.
+    mutating func complete(with fields: [(name: String, value: String)]) {
+        for field in fields where value(forHTTPHeaderField: field.name) == nil {
+            setValue(field.value, forHTTPHeaderField: field.name)
+        }
     }
 
     /// Sets the flags all at once, as an archive has them.

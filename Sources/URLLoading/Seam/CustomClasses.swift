@@ -24,12 +24,24 @@ struct CustomClasses: Sendable {
 
     var isEmpty: Bool { own.isEmpty && (!usesRegistered || URLProtocolRegistry.classes.isEmpty) }
 
-    /// The class that wants to load a request, or nil.
+    /// The class that wants to load a task, or nil. Where it does not say otherwise, it is asked about the task's current request.
     ///
     /// Runs code of the app's.
-    func claimant(of task: URLSessionTask, _ request: URLRequest) -> URLProtocol.Type? {
+    func claimant(of task: URLSessionTask) -> URLProtocol.Type? {
         let registered = usesRegistered ? URLProtocolRegistry.classes : []
-        return (own + registered).first { $0.canInit(with: task) || $0.canInit(with: request) }
+        return (own + registered).first { $0.canInit(with: task) }
+    }
+}
+
+extension URLRequest {
+    /// The request with its body as a stream too: Apple's system hands a `URLProtocol` every body so.
+    fileprivate func withBodyStream() -> URLRequest {
+        guard httpBodyStream == nil else { return self }
+        return switch loadRequest.body {
+        case .data(let data): streaming(InputStream(data: data))
+        case .file(let path): InputStream(fileAtPath: path).map { streaming($0) } ?? self
+        case .none, .stream, .streamOnDemand: self
+        }
     }
 }
 
@@ -44,8 +56,8 @@ extension URLSessionTask {
         }
         guard let (session, visible) = known, !session.customClasses.isEmpty else { return reply(nil) }
         CustomProtocolLoader.queue().async {
-            guard let type = session.customClasses.claimant(of: self, visible) else { return reply(nil) }
-            reply(CustomProtocolLoader(type, task: self, request: type.canonicalRequest(for: visible)))
+            guard let type = session.customClasses.claimant(of: self) else { return reply(nil) }
+            reply(CustomProtocolLoader(type, task: self, request: type.canonicalRequest(for: visible.withBodyStream())))
         }
     }
 

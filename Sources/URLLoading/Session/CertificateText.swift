@@ -14,12 +14,17 @@ enum CertificateText {
     private static let begin = "-----BEGIN CERTIFICATE-----"
     private static let end = "-----END CERTIFICATE-----"
 
-    /// Each certificate as DER. Data without a PEM marker is taken for DER as it is; a damaged PEM block is passed over.
+    /// Each certificate as DER. Data without a PEM marker is taken for DER as it is.
+    ///
+    /// There is never less than one, and a damaged PEM block stays as it is: as a root that no certificate leads to. If it were left
+    /// out, an app that names its roots badly would find itself trusting the system's.
     static func certificates(in data: Data) -> [Data] {
         guard data.first != 0x30, let text = String(data: data, encoding: .utf8), text.contains(begin) else { return [data] }
-        return text.components(separatedBy: begin).dropFirst().compactMap { block in
-            guard let body = block.components(separatedBy: end).first, body.count < block.count else { return nil }
-            return Data(base64Encoded: body, options: .ignoreUnknownCharacters)
+        return text.components(separatedBy: begin).dropFirst().map { block in
+            guard let body = block.components(separatedBy: end).first, body.count < block.count,
+                let certificate = Data(base64Encoded: body, options: .ignoreUnknownCharacters), !certificate.isEmpty
+            else { return Data(block.utf8) }
+            return certificate
         }
     }
 }

@@ -59,9 +59,15 @@ struct SessionSettings: Sendable {
         return policy
     }
 
+    /// The app's fields but those that are not its to set, in an order that is always the same.
+    func additionalFields() -> [(name: String, value: String)] {
+        (httpAdditionalHeaders ?? [:]).sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
+            .filter { !OutgoingHeaders.isReserved($0.name) }
+    }
+
     /// The app's fields, then the defaults it does not replace.
     private func headers() -> [(name: String, value: String)] {
-        let own = (httpAdditionalHeaders ?? [:]).sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
+        let own = additionalFields()
         let names = Set(own.map { $0.name.lowercased() })
         return own + Self.defaults.filter { !names.contains($0.name.lowercased()) }
     }

@@ -27,20 +27,20 @@ extension URLSession {
     public nonisolated(nonsending) func data(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
-        let task = URLSessionDataTask(
-            session: self, identifier: registry.nextIdentifier(), request: request, delivery: .collect, audience: .caller
-        )
-        announce(task, delegate: delegate)
-        return try await task.data()
+        try await collectingTask(request, delegate).data()
     }
 
     /// Loads a URL into memory, telling a delegate of the task's own besides the session's.
-    public nonisolated(nonsending) func data(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (Data, URLResponse) {
+    public nonisolated(nonsending) func data(
+        from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (Data, URLResponse) {
         try await data(for: URLRequest(url: url), delegate: delegate)
     }
 
     /// Sends a file as the request's body and loads the answer into memory.
-    public nonisolated(nonsending) func upload(for request: URLRequest, fromFile fileURL: URL) async throws -> (Data, URLResponse) {
+    public nonisolated(nonsending) func upload(
+        for request: URLRequest, fromFile fileURL: URL
+    ) async throws -> (Data, URLResponse) {
         try await upload(for: request, fromFile: fileURL, delegate: nil)
     }
 
@@ -81,7 +81,9 @@ extension URLSession {
     /// Loads a URL into a file in the temporary directory.
     ///
     /// The file stays until the app moves or deletes it.
-    public nonisolated(nonsending) func download(from url: URL, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (URL, URLResponse) {
+    public nonisolated(nonsending) func download(
+        from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (URL, URLResponse) {
         try await download(for: URLRequest(url: url), delegate: delegate)
     }
 
@@ -94,6 +96,16 @@ extension URLSession {
         let task = downloadTask(nil, resumeData, .caller)
         announce(task, delegate: delegate)
         return try await task.file()
+    }
+
+    /// Apart from the async methods, and out of line, so that what making a task needs takes no room while the caller waits.
+    @inline(never)
+    private func collectingTask(_ request: URLRequest, _ delegate: (any URLSessionTaskDelegate)?) -> URLSessionDataTask {
+        let task = URLSessionDataTask(
+            session: self, identifier: registry.nextIdentifier(), request: request, delivery: .collect, audience: .caller
+        )
+        announce(task, delegate: delegate)
+        return task
     }
 
     // MARK: About the session

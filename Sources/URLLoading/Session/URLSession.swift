@@ -67,6 +67,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     let service: any LoadingService
     let registry = TaskRegistry()
     let customClasses: CustomClasses
+    /// The configuration's header fields, for the requests that tasks show.
+    let additionalFields: [(name: String, value: String)]
     private let settings: URLSessionConfiguration
     private let isShared: Bool
     private let mutex: Mutex<State>
@@ -90,6 +92,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         settings = URLSession.snapshot(of: configuration)
         service = EngineDirectory.service(for: settings.sessionPolicy())
         customClasses = CustomClasses(settings, isShared: false)
+        additionalFields = settings.snapshot.additionalFields()
         isShared = false
         mutex = Mutex(State(roster: delegate.map { DelegateRoster($0) }, queue: queue))
         super.init()
@@ -103,6 +106,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         settings = URLSession.snapshot(of: configuration)
         self.service = service
         customClasses = CustomClasses(settings, isShared: isShared)
+        additionalFields = settings.snapshot.additionalFields()
         self.isShared = isShared
         mutex = Mutex(State(roster: delegate.map { DelegateRoster($0) }, queue: queue))
         super.init()

@@ -67,6 +67,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     // MARK: Requests
 
     /// How requests use the cache where they do not say otherwise. Default `.useProtocolCachePolicy`.
+    ///
+    /// Differs from Apple's so far: loads do not consult the cache yet. `.reloadIgnoringLocalAndRemoteCacheData` asks the caches on
+    /// the way to fetch anew, `.returnCacheDataDontLoad` fails with `URLError.resourceUnavailable`, and the others load.
     open var requestCachePolicy: NSURLRequest.CachePolicy {
         get { get { $0.requestCachePolicy } }
         set { set { $0.requestCachePolicy = newValue } }
@@ -141,8 +144,10 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.allowsUltraConstrainedNetworkAccess = newValue } }
     }
 
-    /// Whether a load waits for a network instead of failing at once where there is none. Default false. Differs
-    /// from Apple's: a load that cannot connect fails at once in either case.
+    /// Whether a load waits for a network instead of failing at once where there is none. Default false.
+    ///
+    /// Differs from Apple's so far: the value is kept and not acted on. A load that cannot connect fails at once in either case, and
+    /// `urlSession(_:taskIsWaitingForConnectivity:)` is not called.
     open var waitsForConnectivity: Bool {
         get { get { $0.waitsForConnectivity } }
         set { set { $0.waitsForConnectivity = newValue } }
@@ -191,6 +196,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// The certificates that servers' certificates must lead to: each DER, or PEM with any number of certificates. Default empty:
     /// the system's roots, for which the environment variable SSL_CERT_FILE may name another file.
     ///
+    /// What cannot be read counts as a root that nothing leads to: if no other one vouches for the server, the load fails with
+    /// `URLError.secureConnectionFailed`. The system's roots never stand in for it.
+    ///
     /// Not in Apple's API, where the keychain has the system's and the user's roots.
     open var tlsTrustRoots: [Data] {
         get { get { $0.tlsTrustRoots } }
@@ -207,6 +215,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// The cache of the session, or nil for none. Default `URLCache.shared`; an ephemeral configuration has its own.
+    ///
+    /// Differs from Apple's so far: loads neither look into it nor store anything; see ``URLCache``.
     open var urlCache: URLCache? {
         get {
             switch get({ $0.cache }) {

@@ -24,6 +24,8 @@ struct TaskState: Sendable {
     var current: URLRequest?
     /// What `current` will be made of when somebody asks for it.
     var sentRequest: LoadRequest?
+    /// The configuration's header fields, which `current` has once the load began.
+    let sessionFields: [(name: String, value: String)]
     var response: URLResponse?
     /// What `response` will be made of when somebody asks for it.
     var loadResponse: LoadResponse?
@@ -50,8 +52,12 @@ struct TaskState: Sendable {
     /// Who waits for resume data after `cancel(byProducingResumeData:)`.
     var resumeDataHandlers: [@Sendable (Data?) -> Void] = []
 
-    init(session: URLSession?, request: URLRequest?, delivery: TaskOrder.Delivery, audience: TaskAudience) {
+    init(
+        session: URLSession?, request: URLRequest?, delivery: TaskOrder.Delivery, audience: TaskAudience, uploadBody: RequestBody? = nil
+    ) {
         self.session = session
+        self.uploadBody = uploadBody
+        sessionFields = session?.additionalFields ?? []
         self.original = request
         self.current = request
         self.delivery = delivery
@@ -74,6 +80,7 @@ struct TaskState: Sendable {
             self.sentRequest = nil
             current = URLRequest(loadRequest: sentRequest, template: original)
         }
+        if !sessionFields.isEmpty, !lifecycle.isUnstarted { current?.complete(with: sessionFields) }
         return current
     }
 

@@ -1,0 +1,27 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import HTTPWire
+import Testing
+
+@Suite struct ReloadFieldsTests {
+    @Test(
+        arguments: [
+            ([], ["Cache-Control: no-cache", "Pragma: no-cache"]),
+            ([("Accept", "*/*")], ["Cache-Control: no-cache", "Pragma: no-cache"]),
+            ([("cache-control", "no-store")], []),
+            ([("PRAGMA", "no-cache")], []),
+        ] as [([(String, String)], [String])])
+    func `what the app says of caches itself stands`(own: [(String, String)], added: [String]) {
+        var headers = HeaderBlock()
+        for (name, value) in own { headers.append(name, value) }
+        #expect(ReloadFields.fields(besides: headers).map { "\($0.0): \($0.1)" } == added)
+    }
+}

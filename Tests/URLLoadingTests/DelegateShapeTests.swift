@@ -1,0 +1,220 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Delegates in every shape that programs give them: isolated to an actor, `async` alone, handlers alone, inherited.
+@Suite(.timeLimit(.minutes(1)))
+struct DelegateShapeTests {
+    /// Loads a page by way of a redirect, and returns what the delegate wrote on the redirected request.
+    private func roundTrip(_ delegate: any URLSessionDelegate) async throws -> String? {
+        var mark: String?
+        try await withScriptedServer(reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }) {
+            (server) async throws in
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            session.dataTask(with: server.url("/a")).resume()
+            session.finishTasksAndInvalidate()
+            try await server.waitForRequests(2)
+            try await server.waitForAllClosed()
+            mark = server.requests[1].header("X-Mark")
+        }
+        return mark
+    }
+
+    @Test func `a delegate isolated to the main actor is asked there`() async throws {
+        let delegate = await MainActorDelegate()
+        #expect(try await roundTrip(delegate) == "main")
+        try await delegate.invalid.count(reaches: 1)
+        #expect(await delegate.events == ["redirect", "response", "data", "metrics", "complete"])
+    }
+
+    @Test func `a delegate isolated to an actor of the app's own is asked there`() async throws {
+        let delegate = StudioDelegate()
+        #expect(try await roundTrip(delegate) == "studio")
+        #expect(await delegate.count == 1)
+    }
+
+    @Test func `a delegate with nothing but async methods is asked`() async throws {
+        let delegate = AsyncOnlyDelegate()
+        #expect(try await roundTrip(delegate) == "async")
+        #expect(delegate.events.all == ["redirect", "response"])
+    }
+
+    @Test func `a delegate with nothing but handler methods is asked`() async throws {
+        let delegate = HandlerDelegate()
+        #expect(try await roundTrip(delegate) == "handler")
+        #expect(delegate.events.all == ["redirect", "response"])
+    }
+
+    @Test func `a subclass answers in place of its superclass, and inherits the rest`() async throws {
+        let delegate = HandlerSubclass()
+        #expect(try await roundTrip(delegate) == "subclass")
+        #expect(delegate.events.all == ["response"])
+    }
+
+    @MainActor
+    @Test func `async calls from the main actor come back to it`() async throws {
+        try await withScenario(reply: { _ in .ok("line\n") }) { (server, session) async throws in
+            var count = 0
+            let delegate = MainActorDelegate()
+            let (data, _) = try await session.data(from: server.url(), delegate: delegate)
+            MainActor.assertIsolated()
+            count += data.count
+            for try await line in try await session.bytes(from: server.url()).0.lines {
+                MainActor.assertIsolated()
+                count += line.count
+            }
+            let (file, _) = try await session.download(from: server.url())
+            try FileManager.default.removeItem(at: file)
+            #expect(count == 9)
+        }
+    }
+}
+
+extension URLRequest {
+    fileprivate func marked(_ mark: String) -> URLRequest {
+        var request = self
+        request.setValue(mark, forHTTPHeaderField: "X-Mark")
+        return request
+    }
+}
+
+@MainActor
+private final class MainActorDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate {
+    private(set) var events: [String] = []
+    nonisolated let invalid = Delivered<Bool>()
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest
+    ) async -> URLRequest? {
+        MainActor.assertIsolated()
+        events.append("redirect")
+        await Task.yield()
+        return request.marked("main")
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
+    ) async -> URLSession.ResponseDisposition {
+        MainActor.assertIsolated()
+        events.append("response")
+        return .allow
+    }
+
+    func urlSession(
+        _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
+    ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) { (.performDefaultHandling, nil) }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
+    ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) { (.performDefaultHandling, nil) }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest
+    ) async -> (URLSession.DelayedRequestDisposition, URLRequest?) { (.continueLoading, nil) }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
+    ) async -> CachedURLResponse? { proposedResponse }
+
+    // The methods that return nothing are called on the delegate queue: an isolated class says that they are not isolated.
+    nonisolated func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { note("data") }
+
+    nonisolated func urlSession(
+        _ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics
+    ) { note("metrics") }
+
+    nonisolated func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        note("complete")
+    }
+
+    nonisolated func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
+    ) {}
+
+    nonisolated func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
+        DispatchQueue.main.async { self.invalid(true) }
+    }
+
+    private nonisolated func note(_ event: String) {
+        DispatchQueue.main.async { MainActor.assumeIsolated { self.events.append(event) } }
+    }
+}
+
+@globalActor
+private actor Studio: GlobalActor {
+    static let shared = Studio()
+}
+
+@Studio
+private final class StudioDelegate: NSObject, URLSessionTaskDelegate {
+    private(set) var count = 0
+
+    nonisolated override init() { super.init() }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest
+    ) async -> URLRequest? {
+        count += 1
+        return request.marked("studio")
+    }
+}
+
+private final class AsyncOnlyDelegate: NSObject, URLSessionDataDelegate, Sendable {
+    let events = Delivered<String>()
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest
+    ) async -> URLRequest? {
+        events("redirect")
+        return request.marked("async")
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
+    ) async -> URLSession.ResponseDisposition {
+        events("response")
+        return .allow
+    }
+}
+
+private class HandlerDelegate: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+    let events = Delivered<String>()
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        events("redirect")
+        completionHandler(request.marked("handler"))
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        events("response")
+        completionHandler(.allow)
+    }
+}
+
+private final class HandlerSubclass: HandlerDelegate, @unchecked Sendable {
+    override func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        completionHandler(request.marked("subclass"))
+    }
+}

@@ -1,0 +1,192 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// What a task shows of itself, from its making to its end.
+@Suite(.timeLimit(.minutes(1)))
+struct TaskStateTests {
+    @Test func `a task goes from suspended over running to completed, and nothing moves it then`() async throws {
+        let recorder = EventRecorder()
+        try await withScenario(
+            delegate: recorder, reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok("body").effects) }
+        ) { (server, session) async throws in
+            let task = session.dataTask(with: server.url())
+            #expect(task.state == .suspended && task.response == nil && task.error == nil)
+            task.resume()
+            #expect(task.state == .running)
+            task.suspend()
+            #expect(task.state == .suspended)
+            task.resume()
+            try await server.reached("go")
+            server.open("go")
+            try await recorder.completion(of: task)
+            #expect(task.state == .completed && task.error == nil)
+            #expect((task.response as? HTTPURLResponse)?.statusCode == 200)
+            for _ in 0..<2 {
+                task.resume()
+                task.suspend()
+                task.cancel()
+            }
+            #expect(task.state == .completed && task.error == nil)
+            _ = try await session.data(from: server.url())
+            #expect(server.requests.count == 2)
+            #expect(recorder.faults.isEmpty)
+            #expect(await session.allTasks.isEmpty)
+        }
+    }
+
+    @Test func `a task cancelled before it was resumed tells its handler, and sends nothing`() async throws {
+        try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
+            let done = Delivered<URLError.Code?>()
+            let task = session.dataTask(with: server.url()) { done(($2 as? URLError)?.code) }
+            task.cancel()
+            #expect(try await done.value == .cancelled)
+            task.resume()
+            #expect((task.error as? URLError)?.code == .cancelled && task.state == .completed)
+            _ = try await session.data(from: server.url("/other"))
+            #expect(server.requests.map(\.path) == ["/other"])
+            #expect(done.all.count == 1)
+        }
+    }
+
+    @Test func `a task that was never resumed is listed, and a session that finishes waits for it`() async throws {
+        let recorder = EventRecorder()
+        try await withScriptedServer(reply: { _ in .ok() }) { (server) async throws in
+            let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
+            let task = session.dataTask(with: server.url())
+            #expect(await session.allTasks.map(\.taskIdentifier) == [task.taskIdentifier])
+            session.finishTasksAndInvalidate()
+            #expect(session.delegate === recorder)
+            task.resume()
+            try await recorder.completion(of: task)
+            #expect(task.error == nil)
+            #expect(try await recorder.invalidation() == 1)
+            #expect(recorder.faults.isEmpty)
+        }
+    }
+
+    @Test func `the current request has the configuration's fields and the redirect's URL, the original stays`() async throws {
+        let recorder = EventRecorder()
+        try await withScenario(
+            delegate: recorder,
+            configure: { $0.httpAdditionalHeaders = ["X-Session": "session", "X-Both": "session", "Content-Length": "9"] },
+            reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok() }
+        ) { (server, session) async throws in
+            let task = session.dataTask(with: URLRequest(server.url("/a"), headers: ["X-Both": "request"]))
+            #expect(task.currentRequest == task.originalRequest)
+            task.resume()
+            try await recorder.completion(of: task)
+            #expect(task.currentRequest?.url == server.url("/b") && task.originalRequest?.url == server.url("/a"))
+            #expect(task.currentRequest?.allHTTPHeaderFields == ["X-Session": "session", "X-Both": "request"])
+            #expect(task.originalRequest?.allHTTPHeaderFields == ["X-Both": "request"])
+            #expect(task.response?.url == server.url("/b"))
+        }
+    }
+
+    @Test func `progress counts both directions and is complete at the end`() async throws {
+        let recorder = EventRecorder()
+        try await withScenario(
+            delegate: recorder,
+            reply: { $0.path == "/chunked" ? .chunked(["one", "two"]) : .ok([UInt8](repeating: 1, count: 3000)) }
+        ) { (server, session) async throws in
+            for path in ["/known", "/chunked"] {
+                let task = session.uploadTask(
+                    with: URLRequest(server.url(path), method: "POST"), from: Data(repeating: 2, count: 1000))
+                let progress = task.progress
+                #expect(task.progress === progress && !progress.isFinished)
+                task.resume()
+                try await recorder.completion(of: task)
+                #expect(progress.fractionCompleted == 1 && progress.isFinished, "\(path)")
+                #expect(progress.totalUnitCount == (path == "/known" ? 4000 : 1006), "\(path)")
+                #expect(task.countOfBytesSent == 1000 && task.countOfBytesExpectedToSend == 1000)
+            }
+        }
+    }
+
+    @Test func `pausing, resuming and cancelling the progress does so to the task`() async throws {
+        let recorder = EventRecorder()
+        try await withScenario(delegate: recorder, reply: { _ in [.stall] }) { (server, session) async throws in
+            let task = session.dataTask(with: server.url())
+            let progress = task.progress
+            task.resume()
+            // Foundation calls the handlers of a progress from a thread of its own.
+            progress.pause()
+            while task.state != .suspended { await Task.yield() }
+            progress.resume()
+            while task.state != .running { await Task.yield() }
+            progress.cancel()
+            let record = try await recorder.completion(of: task)
+            #expect((record.error as? URLError)?.code == .cancelled)
+        }
+    }
+
+    @Test func `what stands beside the result of a task with a handler reaches the delegate`() async throws {
+        let delegate = BesidesDelegate()
+        try await withScenario(
+            delegate: delegate,
+            reply: { request in
+                switch request.path {
+                case "/a": .redirect(307, to: "/b")
+                default:
+                    request.header("Authorization") == nil
+                        ? .status(401, [("WWW-Authenticate", "Basic realm=\"r\"")], body: "no") : .ok("yes")
+                }
+            }
+        ) { (server, session) async throws in
+            let done = Delivered<String>()
+            let task = session.uploadTask(with: URLRequest(server.url("/a"), method: "POST"), from: Data("body".utf8)) {
+                data, _, _ in
+                done(String(decoding: data ?? Data(), as: UTF8.self))
+            }
+            task.resume()
+            #expect(try await done.value == "yes")
+            let told = delegate.told.all
+            #expect(told.first == "created" && told.last == "metrics")
+            #expect(Set(told) == ["created", "sent", "redirect", "challenge", "metrics"])
+        }
+    }
+}
+
+private final class BesidesDelegate: NSObject, URLSessionDataDelegate, Sendable {
+    let told = Delivered<String>()
+
+    func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) { told("created") }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
+        totalBytesExpectedToSend: Int64
+    ) { told("sent") }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest
+    ) async -> URLRequest? {
+        told("redirect")
+        return request
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
+    ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
+        told("challenge")
+        return (.useCredential, URLCredential(user: "u", password: "p", persistence: .forSession))
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+        told("metrics")
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { told("data") }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { told("complete") }
+}
