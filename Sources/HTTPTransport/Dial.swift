@@ -140,7 +140,7 @@ extension Dialer.Dial {
             .connectTimeout(.seconds(75))
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .channelOption(
-                .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 2_048, initial: 2_048, maximum: maximumRead)
+                .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 1_024, initial: 1_024, maximum: maximumRead)
             )
             // Few reads in a row, so that a suspended load stops at once and the loop's other connections get their turn.
             .channelOption(.maxMessagesPerRead, value: 2)

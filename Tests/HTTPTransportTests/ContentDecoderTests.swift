@@ -119,6 +119,23 @@ import Testing
         }
     }
 
+    @Test(arguments: [1, 7, 50, 100_000])
+    func `what comes before the damage is the same, however the body is cut (B5)`(step: Int) throws {
+        let damaged = Array(Self.gzip.dropLast(8)) + [1, 2, 3, 4] + Array(Self.gzip.suffix(4))
+        let decoder = try #require(try ContentDecoder(encodings: ["gzip"]))
+        var decoded: [UInt8] = []
+        var rest = damaged[...]
+        #expect(throws: DecodingFailure.corrupt("incorrect data check")) {
+            while !rest.isEmpty {
+                decoder.push(ByteBuffer(bytes: rest.prefix(step)))
+                rest = rest.dropFirst(step)
+                while let piece = try decoder.next() { decoded += piece.readableBytesView }
+            }
+        }
+        #expect(decoded == Self.text)
+        #expect(throws: DecodingFailure.corrupt("incorrect data check")) { try decoder.finish() }
+    }
+
     @Test func `no damage does worse than to fail`() {
         var random = SplitMix(seed: 7)
         for round in 0..<3_000 {

@@ -127,7 +127,8 @@ extension ResumePoint {
         // Also what the parser sees is of bounded depth, whoever computed the checksum.
         guard data.count > length, data.starts(with: "<?xml".utf8), nesting(data) <= 8 else { throw .damaged }
         let list = data.dropLast(length)
-        guard data.suffix(length).elementsEqual(seal(list).utf8),
+        // Foundation's parser traps on bytes that are no text.
+        guard data.suffix(length).elementsEqual(seal(list).utf8), String(validating: list, as: UTF8.self) != nil,
             let content = try? PropertyListDecoder().decode(Content.self, from: list)
         else { throw .damaged }
         return content

@@ -26,6 +26,8 @@ final class InflateStage {
         case betweenMembers
         /// Whatever else comes is ignored.
         case over
+        /// What came before the damage was given out; next comes the failure.
+        case damaged(DecodingFailure)
     }
 
     private let coding: Coding
@@ -58,7 +60,7 @@ final class InflateStage {
     var mayEndHere: Bool {
         switch state {
         case .unopened: consumed == 0
-        case .inflating: false
+        case .inflating, .damaged: false
         case .betweenMembers, .over: true
         }
     }
@@ -83,9 +85,11 @@ final class InflateStage {
                 guard try startNextMember() else { return nil }
             case .over:
                 return nil
+            case .damaged(let failure):
+                throw failure
             case .inflating:
                 guard input.readableBytes > 0 || hasMore else { return nil }
-                let piece = try inflate(upTo: count)
+                let piece = inflate(upTo: count)
                 if piece.readableBytes > 0 { return piece }
             }
         }
@@ -128,7 +132,7 @@ final class InflateStage {
         return true
     }
 
-    private func inflate(upTo count: Int) throws(DecodingFailure) -> ByteBuffer {
+    private func inflate(upTo count: Int) -> ByteBuffer {
         // Small bodies get small buffers.
         let capacity = hasMore ? count : min(count, max(1_024, input.readableBytes * 6))
         var output = ByteBufferAllocator().buffer(capacity: capacity)
@@ -154,7 +158,12 @@ final class InflateStage {
         stream.pointee.next_in = nil
         stream.pointee.next_out = nil
         produced += Int64(output.readableBytes)
-        try settle(status, isFull: isFull)
+        do {
+            try settle(status, isFull: isFull)
+        } catch {
+            // However the body was cut, the same of it comes before the failure.
+            state = .damaged(error)
+        }
         return output
     }
 

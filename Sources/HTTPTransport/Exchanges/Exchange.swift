@@ -83,16 +83,13 @@ package final class Exchange {
         return head == nil ? nil : .head
     }
 
-    /// Returns when ``takeEvent()`` has something new.
-    package func waitForEvent() async throws(LoadError) {
-        while true {
-            try control.check()
-            if !control.isSuspended {
-                if head != nil || requestBodyBytes > toldSentBytes || !informational.isEmpty { return }
-                if let failure { throw failure }
-            }
-            await control.wait()
-        }
+    /// Whether ``takeEvent()`` has something new. Throws when nothing more will come.
+    package func hasEvent() throws(LoadError) -> Bool {
+        try control.check()
+        guard !control.isSuspended else { return false }
+        if head != nil || requestBodyBytes > toldSentBytes || !informational.isEmpty { return true }
+        if let failure { throw failure }
+        return false
     }
 
     /// The next piece of the body as it was on the wire, or nil at its end. Failures come after every byte that arrived before them.

@@ -71,7 +71,7 @@ struct FollowUpStage: LoadStage {
             following = try await redirect(head, answer, hop, url, in: load)
         case 401:
             following = try await ChallengeDesk.answer(head, answer.response, hop, url, in: load)
-        case 417 where hop.message?.expectsContinue == true && hop.request.body.isReplayable:
+        case 417 where hop.askedToContinue && hop.request.body.isReplayable:
             hop.withoutExpectation = true
             following = hop
         default:

@@ -27,8 +27,11 @@ final class Hop {
     var request: LoadRequest
     /// Fields that the stages add to the caller's.
     var extraFields: [(String, String)] = []
-    /// The message, once `PrepareStage` composed it.
+    /// The message, from when `PrepareStage` composed it until it is sent.
     var message: PreparedMessage?
+    /// The length of the body that was sent last, or -1 where it was not known; and whether the server was asked for 100 (Continue).
+    var sentBodyLength: Int64 = 0
+    var askedToContinue = false
     /// How often this hop was sent before, and failed.
     var failedAttempts = 0
     /// The server refused `Expect: 100-continue`.

@@ -32,7 +32,7 @@ struct NetworkStage: LoadStage {
             exchange = try begin(hop, on: try await connection(for: hop, in: load), transaction, in: load)
         }
         do {
-            while !tellProgress(of: exchange, hop, in: load) { try await exchange.waitForEvent() }
+            while try !isAnswered(exchange, hop, in: load) { await load.control.wait() }
             return try answer(hop, exchange, transaction, in: load)
         } catch {
             note(exchange, in: load)
@@ -85,12 +85,26 @@ struct NetworkStage: LoadStage {
             )
             transaction.exchange = exchange
             load.control.exchange = exchange
+            // What was sent is not needed while the load waits, perhaps with ten thousand others.
+            hop.sentBodyLength = message.body.length ?? 0
+            hop.askedToContinue = message.expectsContinue
+            hop.message = nil
             return exchange
         } catch {
             load.lastAttempt.connectionWasReused = true
             pool.giveBack(connection)
             throw error
         }
+    }
+
+    /// Whether the head is there. Tells meanwhile what the client wants to hear.
+    @inline(never)
+    private func isAnswered(_ exchange: Exchange, _ hop: Hop, in load: Load) throws(LoadError) -> Bool {
+        // Once more after telling: a failure may stand behind what was told, and will not wake the load again.
+        while try exchange.hasEvent() {
+            if tellProgress(of: exchange, hop, in: load) { return true }
+        }
+        return false
     }
 
     /// Tells what the client wants to hear before the head; answers true once the head is there.
@@ -100,7 +114,7 @@ struct NetworkStage: LoadStage {
             switch event {
             case .sent(let bytes, let total):
                 guard load.wants(.sentBytes) else { break }
-                load.tell(.sent(bytes: bytes, total: total, expected: hop.message?.body.length ?? 0))
+                load.tell(.sent(bytes: bytes, total: total, expected: hop.sentBodyLength))
             case .informational(let head):
                 guard load.wants(.informational), let url = hop.request.url else { break }
                 load.tell(.informational(head, url: url))

@@ -20,6 +20,14 @@ struct PrepareStage: LoadStage {
     func applies(to hop: Hop, in load: Load) -> Bool { true }
 
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+        if try !prepareAtOnce(hop, in: load) { try await open(hop, in: load) }
+        let (stage, next) = try next.stage(for: hop, in: load)
+        return try await stage.answer(hop, in: load, then: next)
+    }
+
+    /// Composes the message where that takes no waiting; answers false where the body has to be opened first.
+    @inline(never)
+    private func prepareAtOnce(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
         if Self.follows(.returnCacheDataDontLoad, hop, in: load) {
             throw LoadError(
                 .resourceUnavailable, "the cache has no answer, and the request is not to be sent", url: hop.request.url)
@@ -27,10 +35,9 @@ struct PrepareStage: LoadStage {
         switch hop.request.body {
         case .none: try prepare(hop, .none, in: load)
         case .data(let data): try prepare(hop, .data(data), in: load)
-        case .file, .stream, .streamOnDemand: try await open(hop, in: load)
+        case .file, .stream, .streamOnDemand: return false
         }
-        let (stage, next) = try next.stage(for: hop, in: load)
-        return try await stage.answer(hop, in: load, then: next)
+        return true
     }
 
     @inline(never)
