@@ -57,8 +57,10 @@ struct FaultShim: Sendable {
 
     /// The tool's environment for a fault among its calls; files count where they are in or below `folder`.
     func environment(_ fault: Fault, in folder: TemporaryDirectory) -> [String: String] {
-        [
-            "LD_PRELOAD": library, "FAULT_CALL": fault.kind, "FAULT_AT": "\(fault.at)", "FAULT_ERRNO": "\(fault.error)",
+        // What is preloaded already, as by `Scripts/sanitize thread`, stays.
+        let others = ProcessInfo.processInfo.environment["LD_PRELOAD"].map { [$0] } ?? []
+        return [
+            "LD_PRELOAD": ([library] + others.filter { !$0.isEmpty }).joined(separator: ":"), "FAULT_CALL": fault.kind, "FAULT_AT": "\(fault.at)", "FAULT_ERRNO": "\(fault.error)",
             "FAULT_FOLDER": folder.url.resolvingSymlinksInPath().path, "FAULT_MARK": mark.path,
         ]
     }
