@@ -60,7 +60,8 @@ struct FaultShim: Sendable {
         // What is preloaded already, as by `Scripts/sanitize thread`, stays.
         let others = ProcessInfo.processInfo.environment["LD_PRELOAD"].map { [$0] } ?? []
         return [
-            "LD_PRELOAD": ([library] + others.filter { !$0.isEmpty }).joined(separator: ":"), "FAULT_CALL": fault.kind, "FAULT_AT": "\(fault.at)", "FAULT_ERRNO": "\(fault.error)",
+            "LD_PRELOAD": ([library] + others.filter { !$0.isEmpty }).joined(separator: ":"),
+            "FAULT_CALL": fault.kind, "FAULT_AT": "\(fault.at)", "FAULT_ERRNO": "\(fault.error)",
             "FAULT_FOLDER": folder.url.resolvingSymlinksInPath().path, "FAULT_MARK": mark.path,
         ]
     }
