@@ -35,6 +35,8 @@ let testSettings: [SwiftSetting] = [
 
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
+let nioTLS: Target.Dependency = .product(name: "NIOTLS", package: "swift-nio")
+let asn1: Target.Dependency = .product(name: "SwiftASN1", package: "swift-asn1")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let x509: Target.Dependency = .product(name: "X509", package: "swift-certificates")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
@@ -61,7 +63,7 @@ var targets: [Target] = [
         "HTTPTransport",
         [
             "HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "CZlib", "CLoadingSystem",
-            nioCore, nioPosix, nioSSL, x509, crypto,
+            nioCore, nioPosix, nioSSL, nioTLS, x509, asn1, crypto,
         ]
     ),
     room(
@@ -79,7 +81,7 @@ var targets: [Target] = [
         swiftSettings: settings
     ),
     // Tests.
-    room("LoadingTestKit", ["LoadingModel", nioCore, nioPosix, nioSSL, x509, crypto]),
+    room("LoadingTestKit", ["LoadingModel", nioCore, nioPosix, nioSSL, x509, asn1, crypto]),
     tests("HTTPWireTests", ["HTTPWire"]),
     tests("HTTPRulesTests", ["HTTPRules", "HTTPWire"]),
     tests("TransportMachinesTests", ["TransportMachines", "HTTPWire"]),
@@ -140,6 +142,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
+        .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     ],
