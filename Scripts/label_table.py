@@ -1,0 +1,110 @@
+# What Scripts/public-suffix-list and Scripts/hsts-preload share: packs rules on domain names into the text that
+# Sources/HTTPRules/Cookies/LabelTable.swift searches, and writes the Swift file that holds it.
+#
+# A block lists the labels under one name, sorted by their bytes, each closed by a comma. After a label stands nothing where its
+# name is a rule and has nothing below; else one letter, "A" plus the sum of RULE, EXCEPTION, WILDCARD and CHILDREN, and for
+# CHILDREN the start and the length of the block below, each as four letters, base 26. The root's block comes last.
+
+import unicodedata
+
+RULE, EXCEPTION, WILDCARD, CHILDREN = 1, 2, 4, 8
+
+HEADER = """\
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+"""
+
+
+def a_label(label):
+    """As UTS 46 writes it without transitional processing; the lists are in lower case and composed already."""
+    if label.isascii():
+        assert label == label.lower() and label, label
+        return label
+    assert label == unicodedata.normalize("NFC", label.lower()), label
+    return "xn--" + label.encode("punycode").decode("ascii")
+
+
+class Node:
+    def __init__(self):
+        self.flags = 0
+        self.children = {}
+
+
+def tree(rules):
+    """The rules as they are written: "com", "*.mm", "!www.ck"."""
+    root = Node()
+    for rule in rules:
+        exception = rule.startswith("!")
+        labels = [label if label == "*" else a_label(label) for label in rule.removeprefix("!").split(".")]
+        assert "*" not in labels[1:], f"{rule}: a wildcard may stand only at the left"
+        node = root
+        for label in reversed(labels[1:] if labels[0] == "*" else labels):
+            node = node.children.setdefault(label, Node())
+        node.flags |= WILDCARD if labels[0] == "*" else EXCEPTION if exception else RULE
+    return root
+
+
+def number(value):
+    letters = ""
+    for _ in range(4):
+        value, digit = divmod(value, 26)
+        letters = chr(ord("A") + digit) + letters
+    assert value == 0
+    return letters
+
+
+def pack(root):
+    """The entries of all blocks, and the root block's start and length."""
+    out, size, known = [], 0, {}
+
+    def block(node):
+        nonlocal size
+        entries = []
+        for label in sorted(node.children):
+            child = node.children[label]
+            flags, below = child.flags, ""
+            if child.children:
+                start, length = block(child)
+                flags, below = flags | CHILDREN, number(start) + number(length)
+            entries.append(label + ("" if flags == RULE else chr(ord("A") + flags) + below) + ",")
+        length = sum(map(len, entries))
+        # Many names have the same names below them.
+        text = "".join(entries)
+        if text not in known:
+            known[text] = size
+            out.extend(entries)
+            size += length
+        return known[text], length
+
+    start, length = block(root)
+    return out, start, length
+
+
+def write(path, name, documentation, rules, version, width):
+    entries, start, length = pack(tree(rules))
+    lines = [""]
+    for entry in entries:
+        if len(lines[-1]) + len(entry) > width:
+            lines.append("")
+        lines[-1] += entry
+    text = "".join(f"        {line}\\\n" for line in lines)[:-2] + "\n"
+    assert text.isascii() and '"' not in text
+    with open(path, "w", encoding="ascii") as file:
+        file.write(
+            f"{HEADER}// swift-format-ignore-file\n\n{documentation}"
+            f"enum {name} {{\n"
+            f'    static let version: StaticString = "{version}"\n\n'
+            "    static var table: LabelTable {\n"
+            f"        LabelTable(text: text, root: {start}..<{start + length})\n"
+            "    }\n\n"
+            "    private static var text: StaticString {\n"
+            f'        """\n{text}        """\n'
+            "    }\n}\n"
+        )
+    print(f"{path}: {len(rules)} rules, {sum(map(len, entries))} bytes, {len(lines)} lines")

@@ -1,0 +1,87 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+extension Cookie {
+    /// Whether a host gets the cookie: the very host, or one that domain-matches (RFC 6265bis, section 5.1.3).
+    package func matches(domain host: String) -> Bool {
+        isHostOnly ? Self.areSame(host, domain) : Self.domainMatches(host, domain)
+    }
+
+    /// Whether a request's path path-matches the cookie's (section 5.1.4).
+    package func matches(path: String) -> Bool {
+        Self.pathMatches(path, self.path)
+    }
+
+    /// The path of a cookie that names none: up to, but not including, the last slash (section 5.1.4).
+    package static func defaultPath(ofPath path: String) -> String {
+        let bytes = path.utf8
+        guard bytes.first == UInt8(ascii: "/"), let last = bytes.lastIndex(of: UInt8(ascii: "/")), last > bytes.startIndex else {
+            return "/"
+        }
+        return String(path[..<last])
+    }
+
+    /// "The domain string is a suffix of the string", at a dot, and "the string is a host name (i.e., not an IP address)".
+    static func domainMatches(_ host: String, _ domain: String) -> Bool {
+        guard host.utf8.count > domain.utf8.count else { return areSame(host, domain) }
+        let rest = host.utf8.dropLast(domain.utf8.count)
+        return rest.last == UInt8(ascii: ".") && host.utf8[rest.endIndex...].elementsEqual(domain.utf8) && !domain.isEmpty
+            && !isAddress(host)
+    }
+
+    static func pathMatches(_ path: String, _ cookiePath: String) -> Bool {
+        let count = cookiePath.utf8.count
+        let path = path.utf8
+        let cookiePath = cookiePath.utf8
+        guard path.count >= count, path.starts(with: cookiePath) else { return false }
+        return path.count == count || cookiePath.last == UInt8(ascii: "/") || path.dropFirst(count).first == UInt8(ascii: "/")
+    }
+
+    /// Whether a host is an IPv6 address, or ends in a number as only IPv4 addresses do (WHATWG URL, section 3.5).
+    static func isAddress(_ host: String) -> Bool {
+        var hasDigits = false
+        for byte in host.utf8.reversed() {
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): hasDigits = true
+            case UInt8(ascii: ".") where hasDigits: return true
+            default: return host.utf8.contains(UInt8(ascii: ":"))
+            }
+        }
+        return hasDigits
+    }
+
+    /// Octet for octet: `String` takes canonical equivalents for equal, the RFC does not.
+    static func areSame(_ one: String, _ other: String) -> Bool {
+        one.utf8.count == other.utf8.count && one.utf8.elementsEqual(other.utf8)
+    }
+
+    static func areSame(_ one: String?, _ other: String?) -> Bool {
+        switch (one, other) {
+        case (nil, nil): true
+        case (let one?, let other?): areSame(one, other)
+        case (nil, _), (_, nil): false
+        }
+    }
+}
+
+extension Cookie.Key {
+    package static func == (one: Self, other: Self) -> Bool {
+        Cookie.areSame(one.name, other.name) && Cookie.areSame(one.domain, other.domain) && Cookie.areSame(one.path, other.path)
+            && one.isHostOnly == other.isHostOnly && Cookie.areSame(one.partition, other.partition)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        for text in [name, domain, path] {
+            for byte in text.utf8 { hasher.combine(byte) }
+            hasher.combine(UInt8(0xFF))
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// One cookie as kept (RFC 6265bis, section 5.7).
+package struct Cookie: Hashable, Sendable {
+    /// What makes a cookie the same one: a newer one with the same key takes its place.
+    package struct Key: Hashable, Sendable {
+        package var name: String
+        package var domain: String
+        package var path: String
+        package var isHostOnly: Bool
+        package var partition: String?
+
+        package init(name: String, domain: String, path: String, isHostOnly: Bool, partition: String? = nil) {
+            self.name = name
+            self.domain = domain
+            self.path = path
+            self.isHostOnly = isHostOnly
+            self.partition = partition
+        }
+    }
+
+    /// 400 days: how long a server may have a cookie kept (section 5.5).
+    package static let maximumLifetime: Double = 400 * 86400
+
+    package var name: String
+    package var value: String
+    /// In lower case, as A-labels, without a leading dot.
+    package var domain: String
+    package var isHostOnly: Bool
+    package var path: String
+    /// Nil for a session cookie, which is never written to disk.
+    package var expires: Double?
+    package var creation: Double
+    package var lastAccess: Double
+    package var isSecure: Bool
+    package var isHTTPOnly: Bool
+    package var sameSite: SetCookie.SameSite?
+    /// The partition of the request that set it, for `Partitioned` cookies; nil goes with any request.
+    package var partition: String?
+
+    /// Of `HTTPCookie` only (RFC 2965), and carried along.
+    package var version: Int
+    package var comment: String?
+    package var commentURL: String?
+    /// The only ports that get the cookie; empty for all.
+    package var ports: [Int]
+    package var isDiscarded: Bool
+
+    package init(
+        name: String,
+        value: String,
+        domain: String,
+        isHostOnly: Bool = true,
+        path: String = "/",
+        expires: Double? = nil,
+        creation: Double = 0,
+        lastAccess: Double? = nil,
+        isSecure: Bool = false,
+        isHTTPOnly: Bool = false,
+        sameSite: SetCookie.SameSite? = nil,
+        partition: String? = nil,
+        version: Int = 0,
+        comment: String? = nil,
+        commentURL: String? = nil,
+        ports: [Int] = [],
+        isDiscarded: Bool = false
+    ) {
+        self.name = name
+        self.value = value
+        self.domain = domain
+        self.isHostOnly = isHostOnly
+        self.path = path
+        self.expires = expires
+        self.creation = creation
+        self.lastAccess = lastAccess ?? creation
+        self.isSecure = isSecure
+        self.isHTTPOnly = isHTTPOnly
+        self.sameSite = sameSite
+        self.partition = partition
+        self.version = version
+        self.comment = comment
+        self.commentURL = commentURL
+        self.ports = ports
+        self.isDiscarded = isDiscarded
+    }
+
+    package var key: Key {
+        Key(name: name, domain: domain, path: path, isHostOnly: isHostOnly, partition: partition)
+    }
+
+    /// "Expired if the cookie has an expiry date in the past" (section 5.7).
+    package func isExpired(_ now: Double) -> Bool {
+        expires.map { $0 <= now } ?? false
+    }
+}

@@ -1,0 +1,104 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// Reads the `Expires` attribute of `Set-Cookie` (RFC 6265bis, section 5.1.1): whatever order the parts of the date stand in.
+package enum CookieDate {
+    private static let months: [StaticString] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ]
+
+    /// The seconds since the reference date, or nil for what the algorithm fails to parse.
+    package static func parse(_ text: some StringProtocol) -> Double? {
+        var parts = Parts()
+        for token in text.utf8.split(whereSeparator: isDelimiter) { parts.read(Array(token)) }
+        return parts.seconds
+    }
+
+    /// `%x09 / %x20-2F / %x3B-40 / %x5B-60 / %x7B-7E`.
+    private static func isDelimiter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x09, 0x20...0x2F, 0x3B...0x40, 0x5B...0x60, 0x7B...0x7E: true
+        default: false
+        }
+    }
+
+    /// What the date tokens have said so far; each part is taken from the first token that has its shape (step 2).
+    private struct Parts {
+        var time: (hour: Int, minute: Int, second: Int)?
+        var day: Int?
+        var month: Int?
+        var year: Int?
+
+        mutating func read(_ token: [UInt8]) {
+            if time == nil, let found = Self.time(token) {
+                time = found
+            } else if day == nil, let found = Self.number(token[...], 1...2)?.value {
+                day = found
+            } else if month == nil, let found = Self.month(token) {
+                month = found
+            } else if year == nil, let found = Self.number(token[...], 2...4)?.value {
+                year = found
+            }
+        }
+
+        /// Steps 3 to 6.
+        var seconds: Double? {
+            guard let time, let day, let month, var year else { return nil }
+            switch year {
+            case 70...99: year += 1900
+            case 0...69: year += 2000
+            default: break
+            }
+            // "If no such date exists, abort these steps and fail": 31 February is none.
+            guard year >= 1601, day >= 1, day <= Self.length(year, month), time.hour <= 23, time.minute <= 59, time.second <= 59
+            else { return nil }
+            let days = Self.days(year, month, day) - Self.days(2001, 1, 1)
+            return Double(days * 86400 + time.hour * 3600 + time.minute * 60 + time.second)
+        }
+
+        /// Digits at the beginning, as many as allowed, not followed by one more; and where they end.
+        private static func number(_ token: ArraySlice<UInt8>, _ width: ClosedRange<Int>) -> (value: Int, end: Int)? {
+            let digits = token.prefix { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+            guard width.contains(digits.count) else { return nil }
+            return (digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }, digits.endIndex)
+        }
+
+        /// `time-field ":" time-field ":" time-field`, with anything but a digit behind it.
+        private static func time(_ token: [UInt8]) -> (hour: Int, minute: Int, second: Int)? {
+            guard let hour = number(token[...], 1...2), hour.end < token.count, token[hour.end] == UInt8(ascii: ":"),
+                let minute = number(token[(hour.end + 1)...], 1...2), minute.end < token.count,
+                token[minute.end] == UInt8(ascii: ":"), let second = number(token[(minute.end + 1)...], 1...2)
+            else { return nil }
+            return (hour.value, minute.value, second.value)
+        }
+
+        private static func month(_ token: [UInt8]) -> Int? {
+            guard token.count >= 3 else { return nil }
+            let index = months.firstIndex { name in (0..<3).allSatisfy { ASCII.lowercased(token[$0]) == name.utf8Start[$0] } }
+            return index.map { $0 + 1 }
+        }
+
+        private static func length(_ year: Int, _ month: Int) -> Int {
+            switch month {
+            case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+            case 4, 6, 9, 11: 30
+            default: 31
+            }
+        }
+
+        /// Days of the Gregorian calendar, counted from 1 March so that the leap day comes last; the year is positive.
+        private static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
+            let year = month <= 2 ? year - 1 : year
+            let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day
+            return year * 365 + year / 4 - year / 100 + year / 400 + dayOfYear
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+extension CookieJar {
+    /// What goes along with a request: longer paths first, then the older ones (RFC 6265bis, section 5.8.3).
+    ///
+    /// Their time of last access becomes `now`.
+    package mutating func cookies(for request: CookieRequest, now: Double) -> [Cookie] {
+        picks(for: request, now: now).map { entry in entry.cookie }
+    }
+
+    /// The value of the `Cookie` field, or nil where no cookie goes along.
+    package mutating func header(for request: CookieRequest, now: Double) -> String? {
+        let picks = picks(for: request, now: now)
+        guard let first = picks.first else { return nil }
+        if picks.count == 1 { return first.record.pair }
+        var header = ""
+        header.reserveCapacity(picks.reduce(0) { $0 + $1.record.pair.utf8.count + 2 })
+        header += first.record.pair
+        for pick in picks.dropFirst() {
+            header += "; "
+            header += pick.record.pair
+        }
+        return header
+    }
+
+    private mutating func picks(for request: CookieRequest, now: Double) -> [Entry] {
+        guard count > 0 else { return [] }
+        var picks: [Entry] = []
+        var drawersUsed = 0
+        // The host itself, then what stands behind each of its dots; an address has no such parents.
+        var domain = request.host[...]
+        while true {
+            if let drawer = place(of: domain) {
+                let before = picks.count
+                pick(from: drawer, isHost: domain.startIndex == request.host.startIndex, request, now, into: &picks)
+                if picks.count > before { drawersUsed += 1 }
+            }
+            guard let dot = domain.utf8.firstIndex(of: UInt8(ascii: ".")) else { break }
+            domain = domain[domain.utf8.index(after: dot)...]
+        }
+        if drawersUsed > 1 { picks.sort { $0.precedes($1) } }
+        return picks
+    }
+
+    private mutating func pick(
+        from drawer: Int,
+        isHost: Bool,
+        _ request: CookieRequest,
+        _ now: Double,
+        into picks: inout [Entry]
+    ) {
+        guard isHost || !Cookie.isAddress(request.host) else { return }
+        for position in drawers[drawer].entries.indices {
+            let entry = drawers[drawer].entries[position]
+            guard isHost || !entry.record.cookie.isHostOnly,
+                entry.goes(with: request, treatsDefaultAsLax: treatsDefaultAsLax, now: now)
+            else { continue }
+            drawers[drawer].entries[position].lastAccess = now
+            picks.append(drawers[drawer].entries[position])
+        }
+    }
+}

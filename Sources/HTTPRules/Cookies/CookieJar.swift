@@ -1,0 +1,167 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// The cookies of one storage, as a value (RFC 6265bis, sections 5.7 and 5.8).
+///
+/// Cookies lie in drawers by their domain, each drawer in the order in which its cookies are sent, so that a request looks into as
+/// many drawers as its host has labels, and into nothing else.
+package struct CookieJar: Sendable {
+    /// What became of one cookie, for whoever keeps a copy.
+    package enum Change: Hashable, Sendable {
+        case set(Cookie)
+        case removed(Cookie.Key)
+    }
+
+    /// The cookies of one domain, in the order of ``Entry/precedes(_:)``.
+    struct Drawer: Sendable {
+        let domain: String
+        let isPublicSuffix: Bool
+        var entries: [Entry] = []
+    }
+
+    /// At least 3000 (section 6.1).
+    package static let maximumCount = 3000
+    /// At least 50 (section 6.1); 180 as in Chrome.
+    package static let maximumPerDomain = 180
+    /// As in curl.
+    package static let maximumPerResponse = 50
+    /// Of name and value together (section 5.6).
+    package static let maximumBytes = 4096
+    package static let maximumAttributeBytes = 1024
+
+    /// Whether a cookie without `SameSite` is held to `Lax`.
+    ///
+    /// Off, which differs from section 5.6.7 ("Default" is enforced as `Lax`) because Apple's `always` policy accepts all cookies,
+    /// and because the app, not a page, makes the requests here.
+    package var treatsDefaultAsLax = false
+    package private(set) var count = 0
+
+    var drawers: [Drawer] = []
+    /// Which drawer holds a domain's cookies; by `Substring`, so that the end of a host is looked up without being copied.
+    private(set) var places: [Substring: Int] = [:]
+    private var emptyDrawers: [Int] = []
+    private var nextSequence = 0
+
+    package init() {}
+
+    /// Of cookies kept before; those that may not be kept any more, and those beyond the limits, are left out.
+    package init(_ cookies: [Cookie]) {
+        for cookie in cookies { keepIfAllowed(cookie) }
+        enforceTotal()
+    }
+
+    /// In the order of their creation.
+    package var all: [Cookie] {
+        drawers.flatMap(\.entries).sorted { one, other in
+            let (creation, otherCreation) = (one.record.cookie.creation, other.record.cookie.creation)
+            return creation != otherCreation ? creation < otherCreation : one.sequence < other.sequence
+        }.map(\.cookie)
+    }
+
+    // MARK: Changing
+
+    package mutating func remove(_ key: Cookie.Key) -> [Change] {
+        guard let (drawer, position) = place(of: key) else { return [] }
+        return [remove(at: position, of: drawer)]
+    }
+
+    package mutating func removeAll() -> [Change] {
+        removeAll { _ in true }
+    }
+
+    package mutating func removeExpired(now: Double) -> [Change] {
+        removeAll { $0.expires <= now }
+    }
+
+    package mutating func removeCookies(createdAfter date: Double) -> [Change] {
+        removeAll { $0.record.cookie.creation > date }
+    }
+
+    /// Repeats what changed elsewhere; no cookie is judged again, but the limits hold.
+    package mutating func apply(_ changes: [Change]) {
+        for change in changes {
+            switch change {
+            case .set(let cookie): keepIfAllowed(cookie)
+            case .removed(let key): _ = remove(key)
+            }
+        }
+        enforceTotal()
+    }
+
+    // MARK: Drawers
+
+    func place(of domain: Substring) -> Int? { places[domain] }
+
+    func place(of key: Cookie.Key) -> (drawer: Int, position: Int)? {
+        guard let drawer = places[key.domain[...]] else { return nil }
+        let position = drawers[drawer].entries.firstIndex { $0.hasKey(key) }
+        return position.map { (drawer, $0) }
+    }
+
+    /// Keeps a cookie from a file or another process, unless it is malformed or its domain has become a public suffix: "avoid
+    /// retrieving these invalid cookies" (section 5.8.3).
+    private mutating func keepIfAllowed(_ cookie: Cookie) {
+        guard cookie.isWellFormed else { return }
+        let drawer = openDrawer(of: cookie.domain)
+        if cookie.isHostOnly || !drawers[drawer].isPublicSuffix { keep(cookie, in: drawer) }
+        if drawers[drawer].entries.count > Self.maximumPerDomain { _ = evictOne(of: drawer) }
+        closeIfEmpty(drawer)
+    }
+
+    /// Puts a cookie where it belongs, in the place of the one with the same key.
+    mutating func keep(_ cookie: Cookie, in drawer: Int? = nil) {
+        let old = place(of: cookie.key)
+        let drawer = drawer ?? openDrawer(of: cookie.domain)
+        var sequence = nextSequence
+        if let old {
+            sequence = drawers[drawer].entries.remove(at: old.position).sequence
+        } else {
+            nextSequence += 1
+            count += 1
+        }
+        let entry = Entry(cookie, sequence: sequence)
+        let position = drawers[drawer].entries.lastIndex { !entry.precedes($0) }
+        drawers[drawer].entries.insert(entry, at: position.map { $0 + 1 } ?? 0)
+    }
+
+    @discardableResult
+    mutating func remove(at position: Int, of drawer: Int) -> Change {
+        let key = drawers[drawer].entries.remove(at: position).record.cookie.key
+        count -= 1
+        closeIfEmpty(drawer)
+        return .removed(key)
+    }
+
+    private mutating func removeAll(where isUnwanted: (Entry) -> Bool) -> [Change] {
+        var changes: [Change] = []
+        for drawer in drawers.indices {
+            let unwanted = drawers[drawer].entries.filter(isUnwanted)
+            guard !unwanted.isEmpty else { continue }
+            changes += unwanted.map { .removed($0.record.cookie.key) }
+            drawers[drawer].entries.removeAll(where: isUnwanted)
+            count -= unwanted.count
+            closeIfEmpty(drawer)
+        }
+        return changes
+    }
+
+    private mutating func openDrawer(of domain: String) -> Int {
+        if let drawer = places[domain[...]] { return drawer }
+        let new = Drawer(domain: domain, isPublicSuffix: PublicSuffixList.isPublicSuffix(domain))
+        let drawer = emptyDrawers.popLast() ?? drawers.count
+        if drawer < drawers.count { drawers[drawer] = new } else { drawers.append(new) }
+        places[domain[...]] = drawer
+        return drawer
+    }
+
+    private mutating func closeIfEmpty(_ drawer: Int) {
+        guard drawers[drawer].entries.isEmpty, places.removeValue(forKey: drawers[drawer].domain[...]) != nil else { return }
+        emptyDrawers.append(drawer)
+    }
+}

@@ -1,0 +1,78 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+extension SetCookie {
+    /// Takes apart a value that may hold several cookies joined by commas, which is what an API with a dictionary of headers gives.
+    ///
+    /// RFC 9110, section 5.3, warns that `Set-Cookie` cannot be joined: a date has a comma too, and so may a value. A comma ends a
+    /// cookie where a name and `=` follow it, which never is so inside a date or between two quotation marks.
+    package static func split(_ joined: String) -> [String] {
+        let bytes = Array(joined.utf8)
+        var cookies: [String] = []
+        var start = 0
+        var position = 0
+        while position < bytes.count {
+            switch bytes[position] {
+            case UInt8(ascii: ",") where beginsCookie(bytes, after: position):
+                append(bytes[start..<position], to: &cookies)
+                start = position + 1
+            case UInt8(ascii: "="):
+                position = endOfQuotation(bytes, after: position)
+            default: break
+            }
+            position += 1
+        }
+        append(bytes[start...], to: &cookies)
+        return cookies
+    }
+
+    private static func append(_ bytes: ArraySlice<UInt8>, to cookies: inout [String]) {
+        let bytes = ASCII.trimmed(bytes)
+        if !bytes.isEmpty { cookies.append(String(decoding: bytes, as: UTF8.self)) }
+    }
+
+    /// Whether a name and `=` follow a comma.
+    ///
+    /// Names are not held to `token`: `a[b]` is common.
+    private static func beginsCookie(_ bytes: [UInt8], after comma: Int) -> Bool {
+        let start = skippingSpace(bytes, comma + 1)
+        var end = start
+        while end < bytes.count, isNameByte(bytes[end]) { end += 1 }
+        guard end > start else { return false }
+        let next = skippingSpace(bytes, end)
+        return next < bytes.count && bytes[next] == UInt8(ascii: "=")
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0...0x20, 0x7F, UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "="), UInt8(ascii: "\""): false
+        default: true
+        }
+    }
+
+    private static func skippingSpace(_ bytes: [UInt8], _ start: Int) -> Int {
+        var position = start
+        while position < bytes.count, ASCII.isWhitespace(bytes[position]) { position += 1 }
+        return position
+    }
+
+    /// The closing mark of a value that is quoted as a whole, or the place of the `=` where none is.
+    private static func endOfQuotation(_ bytes: [UInt8], after equals: Int) -> Int {
+        let open = skippingSpace(bytes, equals + 1)
+        guard open < bytes.count, bytes[open] == UInt8(ascii: "\"") else { return equals }
+        guard let close = bytes[(open + 1)...].firstIndex(where: { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: ";") }),
+            bytes[close] == UInt8(ascii: "\"")
+        else { return equals }
+        let next = skippingSpace(bytes, close + 1)
+        guard next == bytes.count || bytes[next] == UInt8(ascii: ";") || bytes[next] == UInt8(ascii: ",") else { return equals }
+        return close
+    }
+}

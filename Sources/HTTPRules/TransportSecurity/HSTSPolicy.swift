@@ -1,0 +1,133 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// What a `Strict-Transport-Security` field asks for (RFC 6797, section 6.1).
+package struct HSTSPolicy: Hashable, Sendable {
+    /// In seconds; 0 asks to forget the host (section 6.1.1).
+    package let maxAge: Int
+    package let includesSubdomains: Bool
+
+    /// "If a cache receives a delta-seconds value greater than the greatest integer it can represent, … the cache MUST consider
+    /// the value to be 2147483648" (RFC 9111, section 1.2.2): 68 years are enough for HSTS, too.
+    package static let greatestMaxAge = 1 << 31
+
+    package init(maxAge: Int, includesSubdomains: Bool) {
+        self.maxAge = maxAge
+        self.includesSubdomains = includesSubdomains
+    }
+
+    /// Reads the value of the first such field of a message; the others do not count (section 8.1).
+    ///
+    /// Nil asks to ignore the field: "UAs MUST ignore any STS header field containing directives, or other header field value
+    /// data, that does not conform to the syntax", "All directives MUST appear only once", and `max-age` is required. Directives
+    /// not known here are skipped.
+    package init?(_ fieldValue: String) {
+        var reader = Reader(rest: Array(fieldValue.utf8)[...])
+        var names: Set<String> = []
+        var maxAge: Int?
+        var includesSubdomains = false
+        while !reader.isAtEnd {
+            guard let directive = reader.readDirective() else { return nil }
+            guard let name = directive.name else { continue }
+            guard names.insert(name).inserted else { return nil }
+            switch name {
+            case "max-age":
+                guard let seconds = directive.value.flatMap(Self.seconds) else { return nil }
+                maxAge = seconds
+            case "includesubdomains":
+                // A valueless directive (section 6.1.2).
+                guard directive.value == nil else { return nil }
+                includesSubdomains = true
+            default: break
+            }
+        }
+        guard let maxAge else { return nil }
+        self.init(maxAge: maxAge, includesSubdomains: includesSubdomains)
+    }
+
+    /// `delta-seconds = 1*DIGIT`.
+    private static func seconds(_ digits: [UInt8]) -> Int? {
+        guard !digits.isEmpty else { return nil }
+        var value = 0
+        for digit in digits {
+            guard digit &- UInt8(ascii: "0") <= 9 else { return nil }
+            value = min(value * 10 + Int(digit &- UInt8(ascii: "0")), greatestMaxAge)
+        }
+        return value
+    }
+
+    /// `[ directive ] *( ";" [ directive ] )`, with white space allowed around every token (RFC 2616, section 2.1).
+    private struct Reader {
+        var rest: ArraySlice<UInt8>
+
+        var isAtEnd: Bool { rest.isEmpty }
+
+        /// The next directive, its name in lower case, and the semicolon after it, or nil where it is malformed.
+        ///
+        /// Nothing between two semicolons is a directive without a name.
+        mutating func readDirective() -> (name: String?, value: [UInt8]?)? {
+            skipWhitespace()
+            let name = readToken()
+            var value: [UInt8]?
+            if !name.isEmpty {
+                skipWhitespace()
+                if takes(UInt8(ascii: "=")) {
+                    skipWhitespace()
+                    guard let read = readValue() else { return nil }
+                    value = read
+                }
+            }
+            skipWhitespace()
+            guard rest.isEmpty || takes(UInt8(ascii: ";")) else { return nil }
+            return (name.isEmpty ? nil : String(decoding: name.map(ASCII.lowercased), as: UTF8.self), value)
+        }
+
+        private mutating func readValue() -> [UInt8]? {
+            guard takes(UInt8(ascii: "\"")) else {
+                let token = readToken()
+                return token.isEmpty ? nil : Array(token)
+            }
+            var value: [UInt8] = []
+            while let byte = rest.popFirst() {
+                if byte == UInt8(ascii: "\"") { return value }
+                guard byte == UInt8(ascii: "\\") else {
+                    guard Self.mayBeQuoted(byte) else { return nil }
+                    value.append(byte)
+                    continue
+                }
+                guard let escaped = rest.popFirst(), Self.mayBeQuoted(escaped) else { return nil }
+                value.append(escaped)
+            }
+            return nil
+        }
+
+        /// No control character but HTAB (RFC 9110, section 5.6.4).
+        private static func mayBeQuoted(_ byte: UInt8) -> Bool {
+            byte == 0x09 || (byte >= 0x20 && byte != 0x7F)
+        }
+
+        private mutating func readToken() -> ArraySlice<UInt8> {
+            let token = rest.prefix { ASCII.isTokenCharacter($0) }
+            rest = rest[token.endIndex...]
+            return token
+        }
+
+        private mutating func skipWhitespace() {
+            rest = rest.drop { ASCII.isWhitespace($0) }
+        }
+
+        private mutating func takes(_ byte: UInt8) -> Bool {
+            guard rest.first == byte else { return false }
+            rest.removeFirst()
+            return true
+        }
+    }
+}

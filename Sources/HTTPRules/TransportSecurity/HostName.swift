@@ -1,0 +1,67 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Tells names from addresses: cookies and HSTS have rules for domains that must not apply to an IP address.
+package enum HostName {
+    /// Whether a host is an IPv4 or IPv6 address, with or without brackets and zone.
+    ///
+    /// A host whose last label is a number is never a name (WHATWG URL, "ends in a number checker"): `1.2.3.4`, `127.1`,
+    /// `0x7f.1`.
+    package static func isAddress(_ host: String) -> Bool {
+        withBytes(of: host, isAddress)
+    }
+
+    /// The same, of the bytes of a host in lower case.
+    static func isAddress(_ host: UnsafeBufferPointer<UInt8>) -> Bool {
+        var end = host.count
+        if end > 1, host[end - 1] == UInt8(ascii: ".") { end -= 1 }
+        var start = end
+        var isDecimal = true
+        while start > 0, host[start - 1] != UInt8(ascii: ".") {
+            start -= 1
+            if host[start] == UInt8(ascii: ":") { return true }
+            if host[start] &- UInt8(ascii: "0") > 9 { isDecimal = false }
+        }
+        guard start < end else { return false }
+        if isDecimal { return true }
+        if host[0] == UInt8(ascii: "[") || host[..<start].contains(UInt8(ascii: ":")) { return true }
+        guard end - start >= 2, host[start] == UInt8(ascii: "0"), host[start + 1] | 0x20 == UInt8(ascii: "x")
+        else { return false }
+        return host[(start + 2)..<end].allSatisfy { $0 &- UInt8(ascii: "0") <= 9 || ($0 | 0x20) &- UInt8(ascii: "a") <= 5 }
+    }
+
+    /// A name as the lists have it: in lower case, without the dot of the root at its end.
+    ///
+    /// Nil for addresses, and for what no name looks like: nothing, or an empty label.
+    static func normalized(_ host: String) -> String? {
+        withBytes(of: host) { bytes -> String? in
+            guard !isAddress(bytes), let count = nameLength(bytes) else { return nil }
+            let hasCapitals = bytes.contains { $0 &- UInt8(ascii: "A") < 26 }
+            if count == bytes.count, !hasCapitals { return host }
+            let name = String(decoding: bytes[..<count], as: UTF8.self)
+            return hasCapitals ? name.lowercased() : name
+        }
+    }
+
+    /// How many bytes of a host are its name, without the dot of the root, or nil where a label is empty.
+    static func nameLength(_ host: UnsafeBufferPointer<UInt8>) -> Int? {
+        var previous = UInt8(ascii: ".")
+        for (index, byte) in host.enumerated() {
+            if byte == UInt8(ascii: "."), previous == byte { return nil }
+            previous = byte
+            if index == host.count - 1 { return byte == UInt8(ascii: ".") ? index : index + 1 }
+        }
+        return nil
+    }
+
+    static func withBytes<Result>(of host: String, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        if let result = host.utf8.withContiguousStorageIfAvailable(body) { return result }
+        return Array(host.utf8).withUnsafeBufferPointer(body)
+    }
+}

@@ -1,0 +1,43 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import Testing
+
+@Suite struct HSTSPreloadListTests {
+    @Test(arguments: [
+        "dev", "app", "page", "new", "zip", "bank", "example.dev", "a.b.c.app", "EXAMPLE.Dev", "example.dev.", "www.google",
+        "x.framer.website", "framer.website", "service.gov.uk", "xn--jlq480n2rg",
+    ])
+    func `a preloaded domain and all below it are asked over TLS`(host: String) {
+        #expect(HSTSPreloadList.contains(host))
+        #expect(HSTSList().requiresUpgrade(host: host, now: 0))
+    }
+
+    @Test(arguments: [
+        "com", "example.com", "dev.example", "mydev", "gov.uk", "www.gov.uk", "website", "a.website", "1.2.3.4", "::1", "[::1]",
+        "",
+        ".dev", "dev..", "a..dev", "localhost", "google.com",
+    ])
+    func `all others are not`(host: String) {
+        #expect(!HSTSPreloadList.contains(host))
+        #expect(!HSTSList().requiresUpgrade(host: host, now: 0))
+    }
+
+    @Test func `a host of a preloaded domain cannot take itself out`() {
+        // RFC 6797, section 8.1, is about what was noted; the preload list is the domain's word.
+        var list = HSTSList()
+        #expect(list.note("max-age=0", host: "example.dev", isVerified: true, now: 0) == [])
+        #expect(list.requiresUpgrade(host: "example.dev", now: 0))
+    }
+
+    @Test func `the version is known`() {
+        #expect(!HSTSPreloadList.version.isEmpty)
+    }
+}
