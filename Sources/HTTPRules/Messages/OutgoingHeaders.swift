@@ -31,6 +31,9 @@ package struct OutgoingHeaders: Sendable {
         names = defaults.fields.map(\.name)
     }
 
+    /// The session's own value of a field, which requests have that do not set one.
+    package func sessionValue(_ name: String) -> String? { defaults.first(name) }
+
     /// Composes the fields of one request.
     ///
     /// - Parameters:

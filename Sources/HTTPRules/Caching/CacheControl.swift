@@ -1,0 +1,159 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+
+/// The directives of a request or a response (RFC 9111, section 5.2; RFC 5861; RFC 8246), read so that what is malformed never
+/// makes a response more usable.
+///
+/// Names count in any case and arguments as tokens or quoted strings: "recipients ought to accept both forms". Directives that
+/// are unknown are ignored.
+package struct CacheControl: Hashable, Sendable {
+    /// "If a cache receives a delta-seconds value greater than the greatest integer it can represent … the cache MUST consider
+    /// the value to be 2147483648 (2^31)" (section 1.2.2).
+    package static let maximumSeconds = 2_147_483_648
+
+    /// Whether there was any `Cache-Control` line.
+    package private(set) var isPresent = false
+    /// Whether a freshness directive was invalid or contradicted itself: the response is stale (section 4.2.1), the request
+    /// wants validation.
+    package private(set) var hasInvalidFreshness = false
+
+    package private(set) var maxAge: Int?
+    /// Of shared caches: read, and of no effect here.
+    package private(set) var sharedMaxAge: Int?
+    /// Of requests; ``maximumSeconds`` where any staleness will do.
+    package private(set) var maxStale: Int?
+    package private(set) var minFresh: Int?
+    package private(set) var staleWhileRevalidate: Int?
+    package private(set) var staleIfError: Int?
+
+    /// Unqualified `no-cache`; of a request also `Pragma: no-cache` where there is no `Cache-Control` (section 5.4).
+    package private(set) var noCache = false
+    /// The fields that a qualified `no-cache` names.
+    package private(set) var noCacheFields: [String] = []
+    package private(set) var noStore = false
+    package private(set) var noTransform = false
+    package private(set) var onlyIfCached = false
+    package private(set) var mustRevalidate = false
+    package private(set) var mustUnderstand = false
+    package private(set) var isPublic = false
+    /// Of shared caches, with or without field names: of no effect here.
+    package private(set) var isPrivate = false
+    package private(set) var proxyRevalidate = false
+    /// RFC 8246.
+    package private(set) var immutable = false
+
+    /// The directives of a response; `Pragma` means nothing in one.
+    package init(_ headers: HeaderBlock) {
+        var next = headers.index(of: "Cache-Control")
+        while let index = next {
+            isPresent = true
+            read(headers.bytes, headers.lines[index].value)
+            next = headers.index(of: "Cache-Control", from: index + 1)
+        }
+    }
+
+    /// The directives of a request.
+    ///
+    /// "When the Cache-Control header field is not present in a request, caches MUST consider the no-cache request
+    /// pragma-directive as having the same effect as if Cache-Control: no-cache were present" (RFC 7234, section 5.4).
+    package init(request headers: HeaderBlock) {
+        self.init(headers)
+        if !isPresent, headers.hasToken("no-cache", in: "Pragma") { noCache = true }
+    }
+
+    private mutating func read(_ bytes: [UInt8], _ line: Range<Int>) {
+        var reader = CacheDirectiveReader(bytes: bytes, position: line.lowerBound, end: line.upperBound)
+        while let directive = reader.next() { take(directive.name, directive.argument) }
+        // A quote that never ends may hide anything.
+        if reader.isUnterminated { hasInvalidFreshness = true }
+    }
+
+    private mutating func take(_ name: String, _ argument: CacheDirectiveReader.Argument) {
+        switch name {
+        case "max-age": takeFreshness(argument, \.maxAge, min)
+        case "min-fresh": takeFreshness(argument, \.minFresh, max)
+        case "s-maxage": sharedMaxAge = sharedMaxAge ?? Self.seconds(argument)
+        case "max-stale":
+            // "If no value is assigned to max-stale, then the client will accept a stale response of any age."
+            if case .none = argument {
+                narrow(\.maxStale, Self.maximumSeconds)
+            } else {
+                narrow(\.maxStale, Self.seconds(argument))
+            }
+        case "stale-while-revalidate": narrow(\.staleWhileRevalidate, Self.seconds(argument) ?? 0)
+        case "stale-if-error": narrow(\.staleIfError, Self.seconds(argument) ?? 0)
+        case "no-cache":
+            let fields = Self.fieldNames(argument)
+            if let fields { noCacheFields += fields } else { noCache = true }
+        case "no-store": noStore = true
+        case "no-transform": noTransform = true
+        case "only-if-cached": onlyIfCached = true
+        case "must-revalidate": mustRevalidate = true
+        case "must-understand": mustUnderstand = true
+        case "public": isPublic = true
+        case "private": isPrivate = true
+        case "proxy-revalidate": proxyRevalidate = true
+        case "immutable": immutable = true
+        default: break
+        }
+    }
+
+    /// "When there is more than one value present for a given directive …, either the first occurrence should be used or the
+    /// response should be considered stale" (section 4.2.1): the latter, unless they agree.
+    private mutating func takeFreshness(
+        _ argument: CacheDirectiveReader.Argument,
+        _ directive: WritableKeyPath<CacheControl, Int?>,
+        _ stricter: (Int, Int) -> Int
+    ) {
+        guard let value = Self.seconds(argument) else {
+            hasInvalidFreshness = true
+            return
+        }
+        guard let earlier = self[keyPath: directive] else {
+            self[keyPath: directive] = value
+            return
+        }
+        if earlier != value { hasInvalidFreshness = true }
+        self[keyPath: directive] = stricter(earlier, value)
+    }
+
+    /// Of several permissions the smallest counts; one that cannot be read is none.
+    private mutating func narrow(_ directive: WritableKeyPath<CacheControl, Int?>, _ value: Int?) {
+        guard let value else { return }
+        self[keyPath: directive] = min(self[keyPath: directive] ?? value, value)
+    }
+
+    /// `delta-seconds` (section 1.2.2), or nil for anything but digits.
+    private static func seconds(_ argument: CacheDirectiveReader.Argument) -> Int? {
+        guard case .text(let text) = argument else { return nil }
+        return seconds(text)
+    }
+
+    static func seconds(_ text: some Collection<UInt8>) -> Int? {
+        guard !text.isEmpty else { return nil }
+        var seconds = 0
+        for byte in text {
+            let digit = byte &- UInt8(ascii: "0")
+            guard digit <= 9 else { return nil }
+            seconds = min(maximumSeconds, seconds * 10 + Int(digit))
+        }
+        return seconds
+    }
+
+    /// The names in the argument of `no-cache`, or nil where it is not qualified or not by field names: then it stands for the
+    /// whole response.
+    private static func fieldNames(_ argument: CacheDirectiveReader.Argument) -> [String]? {
+        guard case .text(let text) = argument else { return nil }
+        let names = text.split(separator: UInt8(ascii: ",")).map { String(decoding: ASCII.trimmed($0), as: UTF8.self) }
+        let listed = names.filter { !$0.isEmpty }
+        return listed.isEmpty || !listed.allSatisfy(ASCII.isToken) ? nil : listed
+    }
+}

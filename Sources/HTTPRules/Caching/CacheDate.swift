@@ -1,0 +1,95 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// Reads the dates that freshness is reckoned from, strictly: an `Expires` that is no date is past (RFC 9111, section 5.3).
+enum CacheDate {
+    /// Between 1970, which ``HTTPDate`` counts from, and 2001, which everything about caching counts from.
+    private static let referenceDate: Double = 978_307_200
+
+    /// Seconds since the reference date, or nil for what is none of the three forms of RFC 9110, section 5.6.7.
+    ///
+    /// "Although all date formats are specified to be case-sensitive, a cache recipient SHOULD match the field value
+    /// case-insensitively", and "SHOULD consider a date with a zone abbreviation other than 'GMT' or 'UTC' to be invalid" (RFC
+    /// 9111, section 4.2). The day of the week is not compared with the date.
+    static func parse(_ text: String, now: Double) -> Double? {
+        var text = text
+        if let quick = text.withUTF8({ fixedDate(UnsafeRawBufferPointer($0)) }) { return quick }
+        var bytes = Array(text.utf8)
+        if bytes.count >= 3, bytes.last.map(ASCII.lowercased) != UInt8(ascii: "t"), ends(bytes, "utc") {
+            bytes.replaceSubrange((bytes.count - 3)..., with: "GMT".utf8)
+        } else if ends(bytes, "gmt") {
+            bytes.replaceSubrange((bytes.count - 3)..., with: "GMT".utf8)
+        }
+        guard hasForm(bytes) else { return nil }
+        return HTTPDate.parse(String(decoding: bytes, as: UTF8.self), now: now + referenceDate).map { $0 - referenceDate }
+    }
+
+    /// The same, of a field.
+    static func parse(_ name: String, in headers: HeaderBlock, now: Double) -> Double? {
+        guard let index = headers.index(of: name) else { return nil }
+        let value = headers.lines[index].value
+        if let quick = headers.bytes.withUnsafeBytes({ fixedDate(UnsafeRawBufferPointer(rebasing: $0[value])) }) { return quick }
+        return parse(headers.value(at: index), now: now)
+    }
+
+    /// `Sun, 06 Nov 1994 08:49:37 GMT` as everybody writes it, without a copy: this is read for every answer from the store.
+    ///
+    /// Nil for everything else, which is not said to be invalid.
+    private static func fixedDate(_ bytes: UnsafeRawBufferPointer) -> Double? {
+        guard matches(bytes, "aaa, 00 aaa 0000 00:00:00 GMT") else { return nil }
+        func number(_ start: Int, _ count: Int) -> Int {
+            (start..<start + count).reduce(0) { $0 * 10 + Int(bytes[$1] & 15) }
+        }
+        let names: StaticString = "janfebmaraprmayjunjulaugsepoctnovdec"
+        let month = (0..<12).first { month in
+            (0..<3).allSatisfy { ASCII.lowercased(bytes[8 + $0]) == names.utf8Start[3 * month + $0] }
+        }
+        let (day, year) = (number(5, 2), number(12, 4))
+        let (hour, minute, second) = (number(17, 2), number(20, 2), number(23, 2))
+        // The last days of a month are left to who knows their number.
+        guard let month, (1...28).contains(day), year >= 1970, hour < 24, minute < 60, second < 60 else { return nil }
+        // Days since 1 March of year 0, so that the leap day comes last.
+        let shifted = (month + 10) % 12
+        let years = month < 2 ? year - 1 : year
+        let days = years * 365 + years / 4 - years / 100 + years / 400 + (153 * shifted + 2) / 5 + day - 1
+        return Double((days - 730_791) * 86_400 + hour * 3600 + minute * 60 + second)
+    }
+
+    /// Writes a time as HTTP does.
+    static func format(_ date: Double) -> String { HTTPDate.format(date + referenceDate) }
+
+    private static func ends(_ bytes: [UInt8], _ zone: String) -> Bool {
+        bytes.suffix(3).map(ASCII.lowercased).elementsEqual(zone.utf8)
+    }
+
+    private static func hasForm(_ bytes: [UInt8]) -> Bool {
+        if matches(bytes, "aaa, 00 aaa 0000 00:00:00 GMT") || matches(bytes, "aaa aaa _0 00:00:00 0000") { return true }
+        guard let comma = bytes.firstIndex(of: UInt8(ascii: ",")), (6...9).contains(comma),
+            bytes[..<comma].allSatisfy({ ASCII.lowercased($0) &- UInt8(ascii: "a") < 26 })
+        else { return false }
+        return matches(bytes[comma...], ", 00-aaa-00 00:00:00 GMT")
+    }
+
+    /// `a` is a letter, `0` a digit, `_` a digit or a space; everything else stands for itself.
+    private static func matches(_ bytes: some Collection<UInt8>, _ form: StaticString) -> Bool {
+        guard bytes.count == form.utf8CodeUnitCount else { return false }
+        for (offset, byte) in bytes.enumerated() {
+            let isDigit = byte &- UInt8(ascii: "0") <= 9
+            switch form.utf8Start[offset] {
+            case UInt8(ascii: "a"): guard ASCII.lowercased(byte) &- UInt8(ascii: "a") < 26 else { return false }
+            case UInt8(ascii: "0"): guard isDigit else { return false }
+            case UInt8(ascii: "_"): guard isDigit || byte == 0x20 else { return false }
+            case let expected: guard byte == expected else { return false }
+            }
+        }
+        return true
+    }
+}

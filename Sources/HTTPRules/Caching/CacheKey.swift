@@ -1,0 +1,120 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+package import HTTPWire
+
+/// Tells which stored response belongs to which request (RFC 9111, sections 2 and 4.1).
+package enum CacheKey {
+    /// The key of a URL: scheme and host in lower case, the port where it is not the scheme's own, path and query as they are;
+    /// no fragment.
+    ///
+    /// The user of the URL is part of it, the password is not: one user's answer is not another's, and keys are written to
+    /// disk.
+    package static func text(of url: URL) -> String {
+        guard let target = try? RequestTarget(url) else { return foreign(url) }
+        return text(of: target)
+    }
+
+    package static func text(of target: RequestTarget) -> String {
+        let origin = target.origin
+        var host = origin.host.utf8.contains(UInt8(ascii: ":")) ? "[" + origin.host + "]" : origin.host
+        if !origin.hasDefaultPort { host += ":" + String(origin.port) }
+        if let user = target.user {
+            var encoded: [UInt8] = []
+            for byte in user.utf8 {
+                if ASCII.isTokenCharacter(byte), byte != UInt8(ascii: "%") {
+                    encoded.append(byte)
+                } else {
+                    PercentEncoding.append(byte, to: &encoded)
+                }
+            }
+            host = String(decoding: encoded, as: UTF8.self) + "@" + host
+        }
+        return origin.scheme + "://" + host + target.path
+    }
+
+    /// The key of a URL that is not of HTTP, as protocols of the app load them.
+    private static func foreign(_ url: URL) -> String {
+        let text = url.absoluteString.prefix { $0 != "#" }
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return String(text) }
+        return text[..<colon].lowercased() + text[colon...]
+    }
+
+    /// Whether a request has the fields that a stored response was chosen by (section 4.1).
+    ///
+    /// "The header fields from two requests are defined to match if and only if those in the first request can be transformed
+    /// to those in the second request by applying any of: adding or removing whitespace, where allowed in the header field's
+    /// syntax; combining multiple header field lines with the same field name; normalizing both header field values in a way
+    /// that is known to have identical semantics". The case of what is negotiated is such a way; order is not, for servers are
+    /// known to look at it.
+    package static func matches(_ stored: StoredResponse, requestHeaders: HeaderBlock) -> Bool {
+        guard stored.headers.contains("Vary") else { return true }
+        for name in varyNames(of: stored.headers) {
+            // "A stored response with a Vary header field value containing a member "*" always fails to match."
+            guard name != "*", ASCII.isToken(name) else { return false }
+            if isSameLine(stored.varyFields, requestHeaders, name) { continue }
+            // "If … a header field is absent from a request, it can only match another request if it is also absent there."
+            guard normalized(stored.varyFields, name) == normalized(requestHeaders, name) else { return false }
+        }
+        return true
+    }
+
+    /// The response to use where several are stored for a URL: of those that match, the one received last.
+    ///
+    /// "When more than one suitable response is stored, a cache MUST use the most recent one (as determined by the Date header
+    /// field)" (section 4); that of receipt is the clock we trust.
+    package static func select(_ stored: [StoredResponse], requestHeaders: HeaderBlock) -> Int? {
+        stored.indices.filter { matches(stored[$0], requestHeaders: requestHeaders) }
+            .max { stored[$0].responseTime < stored[$1].responseTime }
+    }
+
+    /// The request's values of the fields that a response's `Vary` names; fields that the request has not are left out.
+    package static func varyFields(of headers: HeaderBlock, requestHeaders: HeaderBlock) -> HeaderBlock {
+        var kept = HeaderBlock()
+        guard headers.contains("Vary") else { return kept }
+        for name in varyNames(of: headers) where !kept.contains(name) {
+            if let value = requestHeaders.joined(name) { kept.append(name, value) }
+        }
+        return kept
+    }
+
+    private static func varyNames(of headers: HeaderBlock) -> [String] {
+        var names: [String] = []
+        var next = headers.index(of: "Vary")
+        while let index = next {
+            for member in headers.bytes[headers.lines[index].value].split(separator: UInt8(ascii: ",")) {
+                let name = ASCII.trimmed(member)
+                if !name.isEmpty { names.append(String(decoding: name, as: UTF8.self)) }
+            }
+            next = headers.index(of: "Vary", from: index + 1)
+        }
+        return names
+    }
+
+    /// Whether a field stands once in both blocks with the same bytes, or in neither.
+    private static func isSameLine(_ left: HeaderBlock, _ right: HeaderBlock, _ name: String) -> Bool {
+        guard let a = left.index(of: name), let b = right.index(of: name) else {
+            return !left.contains(name) && !right.contains(name)
+        }
+        return left.index(of: name, from: a + 1) == nil && right.index(of: name, from: b + 1) == nil
+            && left.bytes[left.lines[a].value] == right.bytes[right.lines[b].value]
+    }
+
+    /// A field's members without the white space around them, or nil where the field is absent.
+    private static func normalized(_ headers: HeaderBlock, _ name: String) -> [[UInt8]]? {
+        guard let joined = headers.joined(name) else { return nil }
+        let isNegotiation = ["accept", "accept-charset", "accept-encoding", "accept-language"].contains(name.lowercased())
+        return joined.utf8.split(separator: UInt8(ascii: ",")).compactMap { member in
+            let trimmed = ASCII.trimmed(Array(member)[...])
+            guard !trimmed.isEmpty else { return nil }
+            return isNegotiation ? trimmed.map(ASCII.lowercased) : Array(trimmed)
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// One request and what is stored for it, as ``CacheDecision`` looks at them.
+struct CacheQuestion {
+    private let method: String
+    private let headers: HeaderBlock
+    private let policy: CacheDecision.Policy
+    private let instant: Double
+    /// What could answer the request, as far as method, `Vary` and range go.
+    private let usable: StoredResponse?
+    /// What matches the request, and is only a part of the answer.
+    private let partial: StoredResponse?
+    private let wishes: CacheControl
+    private let control: CacheControl
+
+    init(method: String, headers: HeaderBlock, policy: CacheDecision.Policy, stored: StoredResponse?, now: Double) {
+        self.method = method
+        self.headers = headers
+        self.policy = policy
+        instant = now
+        wishes = CacheControl(request: headers)
+        control = CacheControl(stored?.headers ?? HeaderBlock())
+        guard let stored, Self.mayAnswer(method, headers, stored, control) else {
+            (usable, partial) = (nil, nil)
+            return
+        }
+        let answers: Bool
+        if method == "GET", headers.contains("Range") {
+            answers = PartialContent.range(requestHeaders: headers, stored: stored, now: now) != nil
+        } else {
+            answers = stored.isComplete
+        }
+        usable = answers ? stored : nil
+        partial = answers ? nil : stored
+    }
+
+    private static func mayAnswer(
+        _ method: String,
+        _ headers: HeaderBlock,
+        _ stored: StoredResponse,
+        _ control: CacheControl
+    ) -> Bool {
+        // "the request method associated with the stored response allows it to be used for the presented request" (section 4);
+        // HEAD by RFC 9110, section 9.3.2. A 304 may have forbidden since to keep it.
+        (method == "GET" || method == "HEAD") && stored.method == "GET" && Storability.mayKeep(stored, control)
+            && CacheKey.matches(stored, requestHeaders: headers)
+    }
+
+    func decide() -> CacheDecision {
+        switch policy {
+        case .reloadIgnoringLocal: return .fetch([])
+        case .reloadIgnoringLocalAndRemote: return .fetch(ReloadFields.fields(besides: headers))
+        case .reloadRevalidating: return revalidateByPolicy()
+        case .returnCacheDontLoad:
+            // "regardless of its age or expiration date".
+            return usable != nil && !refusesStored ? .use : .fail
+        case .returnCacheElseLoad:
+            if usable != nil, !refusesStored { return .use }
+            return wishes.onlyIfCached ? .fail : byProtocol()
+        case .useProtocol: return byProtocol()
+        }
+    }
+
+    /// Whether the app says in its fields that it wants nothing from the store unvalidated.
+    ///
+    /// A stored response may satisfy a `no-store` request (section 5.2.1.5), but who writes that means to bypass the cache, and
+    /// other clients take it so.
+    private var refusesStored: Bool { wishes.noCache || wishes.noStore }
+
+    private func byProtocol() -> CacheDecision {
+        guard !wishes.onlyIfCached else { return onlyIfCached() }
+        // The app that brings its own conditions has its own copy, and wants the 304 (as in Fetch, section 4.5: such a request
+        // goes past the cache).
+        guard !isConditional, !wishes.noStore else { return .fetch([]) }
+        guard let usable else { return .fetch(completionFields) }
+        switch usability(of: usable) {
+        case .fresh: return .use
+        case .servedStale where method == "GET" && !headers.contains("Range"): return .useAndRevalidate(usable.validatorFields)
+        case .servedStale, .invalid: return revalidate(usable)
+        }
+    }
+
+    /// "A cache SHOULD either respond using a stored response consistent with the other constraints of the request or respond
+    /// with a 504 (Gateway Timeout) status code" (section 5.2.1.7).
+    private func onlyIfCached() -> CacheDecision {
+        guard let usable, !refusesStored else { return .fail }
+        return usability(of: usable) == .invalid ? .fail : .use
+    }
+
+    private func revalidateByPolicy() -> CacheDecision {
+        // Caches on the way have to ask the origin as well, as for a browser's reload.
+        let endToEnd = wishes.isPresent || headers.contains("Pragma") ? [] : [("Cache-Control", "max-age=0")]
+        guard !isConditional, !wishes.noStore else { return .fetch(endToEnd) }
+        guard let usable else { return .fetch(endToEnd) }
+        // "Clients SHOULD NOT issue a conditional request during the response's freshness lifetime (e.g., upon a reload) unless
+        // explicitly overridden by the user" (RFC 8246, section 2).
+        if control.immutable, !wishes.noCache, Freshness.explicitLifetime(usable, control) != nil, usability(of: usable) == .fresh
+        {
+            return .use
+        }
+        guard method == "GET", usable.hasValidator else { return .fetch(endToEnd) }
+        return .revalidate(usable.validatorFields + endToEnd)
+    }
+
+    /// A HEAD goes out as it is: what it finds tells about the stored GET as well (section 4.3.5).
+    private func revalidate(_ stored: StoredResponse) -> CacheDecision {
+        method == "GET" && stored.hasValidator ? .revalidate(stored.validatorFields) : .fetch([])
+    }
+
+    /// The rest of what is stored, where all of it is asked for.
+    private var completionFields: [(String, String)] {
+        guard method == "GET", !headers.contains("Range"), !wishes.noCache, let partial else { return [] }
+        return PartialContent.completionFields(of: partial)
+    }
+
+    private var isConditional: Bool {
+        ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since"].contains { headers.contains($0) }
+    }
+
+    // MARK: Freshness
+
+    private enum Usability {
+        /// Fresh, or stale as far as the request accepts.
+        case fresh
+        /// Stale as far as the response accepts while it is validated.
+        case servedStale
+        case invalid
+    }
+
+    private func usability(of stored: StoredResponse) -> Usability {
+        // "no-cache … MUST NOT be used to satisfy any other request without forwarding it for validation" (section 5.2.2.4),
+        // and the request's own "prefers a stored response not be used … without successful validation" (section 5.2.1.4).
+        // max-age=0 alone is how browsers say the same.
+        guard !control.noCache, !wishes.noCache, !wishes.hasInvalidFreshness, wishes.maxAge != 0 || wishes.maxStale != nil else {
+            return .invalid
+        }
+        let age = Freshness.currentAge(stored, now: instant)
+        let lifetime = Freshness.lifetime(stored, control)
+        // max-age of the request: "prefers a response whose age is less than or equal to the specified number of seconds".
+        let isYoungEnough = wishes.maxAge.map { age <= Double($0) } ?? true
+        if lifetime > age, isYoungEnough, lifetime - age >= Double(wishes.minFresh ?? 0) { return .fresh }
+        // "once the response has become stale, a cache MUST NOT reuse that response … until it has been successfully
+        // validated".
+        guard !control.mustRevalidate, wishes.minFresh == nil else { return .invalid }
+        // "Unless the max-stale request directive is also present, the client does not wish to receive a stale response."
+        let accepted = min(lifetime, wishes.maxAge.map(Double.init) ?? lifetime)
+        if let maxStale = wishes.maxStale, accepts(age - accepted, upTo: maxStale) { return .fresh }
+        guard wishes.maxAge == nil, let window = control.staleWhileRevalidate, age - lifetime <= Double(window) else {
+            return .invalid
+        }
+        return .servedStale
+    }
+
+    private func accepts(_ staleness: Double, upTo limit: Int) -> Bool {
+        limit == CacheControl.maximumSeconds || staleness <= Double(limit)
+    }
+}

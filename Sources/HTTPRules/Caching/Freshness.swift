@@ -1,0 +1,99 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// Reckons how old a stored response is and how old it may be (RFC 9111, section 4.2).
+///
+/// Both are finite and not negative, whatever the server wrote.
+package enum Freshness {
+    /// Of the time since the last change, "a typical setting of this fraction might be 10%" (section 4.2.2).
+    private static let heuristicFraction = 0.1
+    /// As Firefox: a week at most without the server's word.
+    private static let heuristicLimit: Double = 7 * 86_400
+    private static let longestLifetime = Double(CacheControl.maximumSeconds)
+    /// More than any lifetime, so that what cannot be reckoned is stale.
+    private static let longestAge = 2 * longestLifetime
+
+    /// Seconds after its making at the origin for which a response is fresh (section 4.2.1).
+    package static func lifetime(_ stored: StoredResponse) -> Double {
+        lifetime(stored, CacheControl(stored.headers))
+    }
+
+    static func lifetime(_ stored: StoredResponse, _ control: CacheControl) -> Double {
+        if let explicit = explicitLifetime(stored, control) { return explicit }
+        return heuristicLifetime(stored, control)
+    }
+
+    /// What the server said, or nil where it said nothing.
+    ///
+    /// `s-maxage` is for shared caches. "If a response includes a Cache-Control header field with the max-age directive, a
+    /// recipient MUST ignore the Expires header field" (section 5.3).
+    static func explicitLifetime(_ stored: StoredResponse, _ control: CacheControl) -> Double? {
+        // "Caches are encouraged to consider responses that have invalid freshness information … to be stale."
+        guard !control.hasInvalidFreshness else { return 0 }
+        if let maxAge = control.maxAge { return Double(maxAge) }
+        let expires = stored.headers.all("Expires")
+        guard let first = expires.first else { return nil }
+        // "A cache recipient MUST interpret invalid date formats, especially the value "0", as representing a time in the
+        // past."
+        guard expires.allSatisfy({ $0 == first }), let end = CacheDate.parse(first, now: stored.responseTime) else { return 0 }
+        return bounded(end - date(stored), longestLifetime)
+    }
+
+    /// A tenth of the time since the last change, where nothing was said (section 4.2.2).
+    ///
+    /// Only for statuses that are "defined as heuristically cacheable", or where the response is marked `public`.
+    private static func heuristicLifetime(_ stored: StoredResponse, _ control: CacheControl) -> Double {
+        guard control.isPublic || Storability.isHeuristicallyCacheable(stored.status),
+            let modified = CacheDate.parse("Last-Modified", in: stored.headers, now: stored.responseTime)
+        else { return 0 }
+        return bounded((date(stored) - modified) * heuristicFraction, heuristicLimit)
+    }
+
+    /// `Date`, or where the server has no clock the time of receipt (RFC 9110, section 6.6.1).
+    private static func date(_ stored: StoredResponse) -> Double {
+        CacheDate.parse("Date", in: stored.headers, now: stored.responseTime) ?? stored.responseTime
+    }
+
+    /// Seconds since the origin made or last validated a response (section 4.2.3).
+    ///
+    /// Where the clock was set back since, the difference counts as time that passed: better asked once too often.
+    package static func currentAge(_ stored: StoredResponse, now: Double) -> Double {
+        let apparentAge = max(0, stored.responseTime - date(stored))
+        let responseDelay = max(0, stored.responseTime - stored.requestTime)
+        let correctedAge = Double(ageValue(stored.headers)) + responseDelay
+        let residentTime = abs(now - stored.responseTime)
+        return bounded(max(apparentAge, correctedAge) + residentTime, longestAge)
+    }
+
+    /// The value of `Age`, zero where there is none.
+    ///
+    /// "A cache encountering a message with a list-based Age field value SHOULD use the first member of the field value,
+    /// discarding subsequent ones. If the field value … is invalid …, a cache SHOULD ignore the field" (section 5.1).
+    private static func ageValue(_ headers: HeaderBlock) -> Int {
+        guard let index = headers.index(of: "Age") else { return 0 }
+        let value = headers.bytes[headers.lines[index].value]
+        return CacheControl.seconds(ASCII.trimmed(value.prefix { $0 != UInt8(ascii: ",") })) ?? 0
+    }
+
+    /// `response_is_fresh = (freshness_lifetime > current_age)` (section 4.2).
+    package static func isFresh(_ stored: StoredResponse, now: Double) -> Bool {
+        lifetime(stored) > currentAge(stored, now: now)
+    }
+
+    /// How long a response has been stale; zero where it is fresh.
+    package static func staleness(_ stored: StoredResponse, now: Double) -> Double {
+        max(0, currentAge(stored, now: now) - lifetime(stored))
+    }
+
+    private static func bounded(_ seconds: Double, _ limit: Double) -> Double {
+        seconds.isNaN ? limit : min(max(0, seconds), limit)
+    }
+}

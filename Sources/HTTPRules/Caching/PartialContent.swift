@@ -1,0 +1,242 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+
+/// Serves ranges from what is stored, and puts stored parts together (RFC 9111, sections 3.3 and 3.4; RFC 9110, section 14).
+package enum PartialContent {
+    /// The answer to a Range request.
+    package enum Served: Hashable, Sendable {
+        /// A 206: these bytes of the stored body, counted from its own beginning.
+        case partial(body: Range<Int64>, headers: HeaderBlock)
+        /// A 416, without body.
+        case unsatisfiable(headers: HeaderBlock)
+
+        package var status: Int {
+            switch self {
+            case .partial: 206
+            case .unsatisfiable: 416
+            }
+        }
+
+        package var headers: HeaderBlock {
+            switch self {
+            case .partial(_, let headers), .unsatisfiable(let headers): headers
+            }
+        }
+    }
+
+    /// Two stored parts in one.
+    package struct Combination: Hashable, Sendable {
+        package enum Source: Hashable, Sendable { case first, second }
+
+        package struct Piece: Hashable, Sendable {
+            package var source: Source
+            /// Counted from the beginning of that part's stored body.
+            package var range: Range<Int64>
+        }
+
+        package var response: StoredResponse
+        /// What the body is made of, in order.
+        package var pieces: [Piece]
+    }
+
+    /// The answer that a stored response gives to a request for a range, complete or covering it; whether it is fresh enough is
+    /// ``CacheDecision``'s.
+    ///
+    /// Nil where it cannot answer, and the origin should: several ranges, another unit, a malformed field, coded content, bytes
+    /// that are not here, and an `If-Range` that names another version.
+    package static func range(requestHeaders: HeaderBlock, stored: StoredResponse, now: Double) -> Served? {
+        guard requestHeaders.all("Range").count == 1, let field = requestHeaders.first("Range"), let request = requested(field),
+            stored.status == 200 || stored.status == 206, !stored.isCoded, ifRangeHolds(requestHeaders, stored),
+            let held = held(stored)
+        else { return nil }
+        let total = stored.isComplete ? stored.bodyLength : stored.completeLength
+        let wanted: Range<Int64>
+        switch request {
+        case .from(let first, let last):
+            if let total, first >= total { return unsatisfiable(stored, total, now) }
+            // Without an end, the end has to be known.
+            guard let end = total ?? last.map({ $0 < .max ? $0 + 1 : $0 }) else { return nil }
+            wanted = first..<(last.map { min(end, $0 < .max ? $0 + 1 : $0) } ?? end)
+        case .suffix(let length):
+            guard let total, total > 0 else { return nil }
+            if length == 0 { return unsatisfiable(stored, total, now) }
+            wanted = max(0, total - length)..<total
+        }
+        guard !wanted.isEmpty, held.lowerBound <= wanted.lowerBound, wanted.upperBound <= held.upperBound else { return nil }
+        var headers = stored.headersForReuse(now: now, wasValidated: false)
+        headers.set("Content-Range", contentRange(wanted, total))
+        headers.set("Content-Length", String(wanted.count))
+        return .partial(body: wanted.lowerBound - held.lowerBound..<wanted.upperBound - held.lowerBound, headers: headers)
+    }
+
+    private static func unsatisfiable(_ stored: StoredResponse, _ total: Int64, _ now: Double) -> Served {
+        var headers = HeaderBlock()
+        for name in ["Date", "ETag", "Last-Modified", "Cache-Control", "Expires", "Vary"] {
+            for value in stored.headers.all(name) { headers.append(name, value) }
+        }
+        headers.append("Age", String(Int(Freshness.currentAge(stored, now: now))))
+        headers.append("Content-Range", "bytes */\(total)")
+        headers.append("Content-Length", "0")
+        return .unsatisfiable(headers: headers)
+    }
+
+    /// Which bytes of the representation are stored, or nil where the body is not as long as the range.
+    private static func held(_ stored: StoredResponse) -> Range<Int64>? {
+        guard stored.bodyLength >= 0 else { return nil }
+        guard let range = stored.storedRange else { return stored.status == 206 ? nil : 0..<stored.bodyLength }
+        guard range.lowerBound >= 0, Int64(range.count) == stored.bodyLength,
+            stored.completeLength.map({ $0 >= range.upperBound }) ?? true
+        else { return nil }
+        return range
+    }
+
+    private static func contentRange(_ range: Range<Int64>, _ total: Int64?) -> String {
+        "bytes \(range.lowerBound)-\(range.upperBound - 1)/" + (total.map(String.init) ?? "*")
+    }
+
+    // MARK: Requests
+
+    private enum Requested {
+        case from(Int64, last: Int64?)
+        case suffix(Int64)
+    }
+
+    /// One range of bytes (RFC 9110, section 14.1.2), or nil.
+    private static func requested(_ field: String) -> Requested? {
+        let bytes = ASCII.trimmed(Array(field.utf8)[...])
+        guard bytes.prefix(6).map(ASCII.lowercased).elementsEqual("bytes=".utf8) else { return nil }
+        let spec = ASCII.trimmed(bytes.dropFirst(6))
+        guard let dash = spec.firstIndex(of: UInt8(ascii: "-")) else { return nil }
+        let left = spec[..<dash]
+        let right = spec[(dash + 1)...]
+        if left.isEmpty { return number(right).map { .suffix($0) } }
+        guard let first = number(left) else { return nil }
+        if right.isEmpty { return .from(first, last: nil) }
+        // "An int-range is invalid if the last-pos value is present and less than first-pos."
+        guard let last = number(right), last >= first else { return nil }
+        return .from(first, last: last)
+    }
+
+    /// Digits; a number that is too large is as good as the largest.
+    private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
+        guard !digits.isEmpty else { return nil }
+        var number: Int64 = 0
+        for byte in digits {
+            let digit = byte &- UInt8(ascii: "0")
+            guard digit <= 9 else { return nil }
+            let (tens, overflow) = number.multipliedReportingOverflow(by: 10)
+            let (sum, carry) = tens.addingReportingOverflow(Int64(digit))
+            number = overflow || carry ? .max : sum
+        }
+        return number
+    }
+
+    /// Whether the version that the client has is the stored one, by strong comparison (RFC 9110, section 13.1.5).
+    private static func ifRangeHolds(_ headers: HeaderBlock, _ stored: StoredResponse) -> Bool {
+        let conditions = headers.all("If-Range")
+        guard let condition = conditions.first else { return true }
+        guard conditions.count == 1 else { return false }
+        if let tag = EntityTag(condition) {
+            return stored.headers.first("ETag").flatMap(EntityTag.init)?.matchesStrongly(tag) ?? false
+        }
+        // "If the HTTP-date validator provided is not a strong validator …, the condition is false"; "exactly matches".
+        let date = ResumePoint.strongValidator(
+            entityTag: nil,
+            lastModified: stored.headers.first("Last-Modified"),
+            serverDate: stored.headers.first("Date")
+        )
+        return date == condition
+    }
+
+    // MARK: Parts
+
+    /// The fields that ask for the rest of a part from the beginning; none where it cannot be asked for.
+    ///
+    /// "A cache MAY complete a stored incomplete response by making a subsequent range request and combining the successful
+    /// response with the stored response" (section 3.3); with `If-Range` the server sends all where it has changed.
+    package static func completionFields(of stored: StoredResponse) -> [(String, String)] {
+        guard let held = held(stored), stored.storedRange != nil, held.lowerBound == 0, !held.isEmpty, !stored.isCoded,
+            stored.completeLength.map({ $0 > held.upperBound }) ?? true, let validator = stored.strongValidator
+        else { return [] }
+        return [("Range", ByteRange.field(from: held.upperBound)), ("If-Range", validator)]
+    }
+
+    /// Puts two parts of one representation together (section 3.4; RFC 9110, section 15.3.7.3).
+    ///
+    /// Nil where they may be of different versions ("if all of them share the same strong validator"), or leave a gap. The
+    /// fields are the newer's upon the older's; where nothing is missing any more, the result is a 200.
+    package static func combined(_ a: StoredResponse, _ b: StoredResponse) -> Combination? {
+        guard a.url == b.url, a.method == b.method, !a.isCoded, !b.isCoded, isStatusOfContent(a), isStatusOfContent(b),
+            let first = held(a), let second = held(b), let validator = a.strongValidator, validator == b.strongValidator,
+            !first.isEmpty, !second.isEmpty, first.lowerBound <= second.upperBound, second.lowerBound <= first.upperBound
+        else { return nil }
+        let totals = [total(a), total(b)].compactMap { $0 }
+        guard totals.allSatisfy({ $0 == totals[0] }) else { return nil }
+        let union = min(first.lowerBound, second.lowerBound)..<max(first.upperBound, second.upperBound)
+        guard totals.allSatisfy({ union.upperBound <= $0 }) else { return nil }
+        let response = response(a, b, union, totals.first)
+        return Combination(response: response, pieces: pieces(first, second))
+    }
+
+    private static func isStatusOfContent(_ stored: StoredResponse) -> Bool {
+        stored.status == 200 && stored.storedRange == nil || stored.status == 206 && stored.storedRange != nil
+    }
+
+    private static func total(_ stored: StoredResponse) -> Int64? {
+        stored.isComplete ? stored.bodyLength : stored.completeLength
+    }
+
+    private static func response(
+        _ a: StoredResponse, _ b: StoredResponse, _ union: Range<Int64>, _ total: Int64?
+    ) -> StoredResponse {
+        let (older, newer) = a.responseTime <= b.responseTime ? (a, b) : (b, a)
+        var result = Revalidation.updated(
+            older,
+            with: newer.headers,
+            requestHeaders: nil,
+            requestTime: newer.requestTime,
+            responseTime: newer.responseTime
+        )
+        result.varyFields = newer.varyFields
+        result.headers.remove("Vary")
+        for value in newer.headers.all("Vary") { result.headers.append("Vary", value) }
+        result.bodyLength = Int64(union.count)
+        result.headers.set("Content-Length", String(union.count))
+        if let total, union == 0..<total {
+            result.status = 200
+            result.reason = "OK"
+            result.storedRange = nil
+            result.completeLength = nil
+            result.headers.remove("Content-Range")
+        } else {
+            result.status = 206
+            result.reason = "Partial Content"
+            result.storedRange = union
+            result.completeLength = total
+            result.headers.set("Content-Range", contentRange(union, total))
+        }
+        return result
+    }
+
+    /// All of the part that begins first, then what only the other has; one within the other is left out.
+    private static func pieces(_ first: Range<Int64>, _ second: Range<Int64>) -> [Combination.Piece] {
+        typealias Piece = Combination.Piece
+        let isInOrder =
+            first.lowerBound < second.lowerBound || first.lowerBound == second.lowerBound && first.upperBound >= second.upperBound
+        let (lead, rest) = isInOrder ? (first, second) : (second, first)
+        var pieces = [Piece(source: isInOrder ? .first : .second, range: 0..<Int64(lead.count))]
+        if rest.upperBound > lead.upperBound {
+            let skipped = lead.upperBound - rest.lowerBound
+            pieces.append(Piece(source: isInOrder ? .second : .first, range: skipped..<Int64(rest.count)))
+        }
+        return pieces
+    }
+}

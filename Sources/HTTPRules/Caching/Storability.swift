@@ -1,0 +1,101 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+
+/// Decides what may be stored (RFC 9111, section 3), for one user's cache and under Apple's condition that the status be 200 to
+/// 299.
+package enum Storability {
+    /// Whether the answer to a request may be kept.
+    ///
+    /// `private` and `Authorization` forbid nothing here: they are for shared caches. A response that is not fresh, or has to
+    /// be validated each time, is kept for that. One with `Vary: *` is not: it "always fails to match" (section 4.1).
+    ///
+    /// - Parameters:
+    ///   - requestMethod: As it was sent.
+    ///   - requestHeaders: Those that were sent.
+    ///   - status: Of the final response.
+    ///   - headers: The response's, before any content coding was undone.
+    /// - Returns: Whether it may.
+    package static func mayStore(requestMethod: String, requestHeaders: HeaderBlock, status: Int, headers: HeaderBlock) -> Bool {
+        // GET is the only method whose responses are understood; that to HEAD updates, see ``Revalidation``.
+        guard requestMethod == "GET", (200...299).contains(status) else { return false }
+        let control = CacheControl(headers)
+        // "no-store … MUST NOT store any part of either this request or any response to it" (section 5.2.1.5).
+        guard !CacheControl(request: requestHeaders).noStore, permits(control, status), !headers.hasToken("*", in: "Vary") else {
+            return false
+        }
+        if status == 206 {
+            // Only what can be combined and served is worth keeping: one range, of an answer that a range was asked for.
+            guard requestHeaders.contains("Range"), part(headers) != nil else { return false }
+        }
+        return control.isPublic || control.isPrivate || control.maxAge != nil || headers.contains("Expires")
+            || isHeuristicallyCacheable(status)
+    }
+
+    /// Whether a stored response may stay, after its fields were updated.
+    package static func mayKeep(_ stored: StoredResponse) -> Bool {
+        mayKeep(stored, CacheControl(stored.headers))
+    }
+
+    static func mayKeep(_ stored: StoredResponse, _ control: CacheControl) -> Bool {
+        permits(control, stored.status) && !stored.headers.hasToken("*", in: "Vary")
+    }
+
+    /// `must-understand` limits "caching of the response to a cache that understands and conforms to the requirements for that
+    /// response's status code", which then "SHOULD ignore the no-store directive" (section 5.2.2.3).
+    private static func permits(_ control: CacheControl, _ status: Int) -> Bool {
+        control.mustUnderstand ? isHeuristicallyCacheable(status) : !control.noStore
+    }
+
+    /// RFC 9110, section 15.1.
+    static func isHeuristicallyCacheable(_ status: Int) -> Bool {
+        switch status {
+        case 200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501: true
+        default: false
+        }
+    }
+
+    /// What a 206 holds: one range of bytes that are not coded, or nil.
+    static func part(_ headers: HeaderBlock) -> (range: Range<Int64>, total: Int64?)? {
+        let fields = headers.all("Content-Range")
+        guard fields.count == 1, let field = fields.first, case .range(let range, let total)? = ByteRange.content(field),
+            !headers.all("Content-Encoding").contains(where: { !$0.isEmpty && $0.lowercased() != "identity" })
+        else { return nil }
+        return (range.first..<range.last + 1, total)
+    }
+
+    /// The fields of a response without those of the connection (section 3.1: "the Connection header field and fields whose
+    /// names are listed in it are required by Section 7.6.1 of [HTTP] to be removed before forwarding the message") and of the
+    /// proxy.
+    package static func storedHeaders(_ headers: HeaderBlock) -> HeaderBlock {
+        var stored = headers
+        for name in connectionFields(of: headers) { stored.remove(name) }
+        return stored
+    }
+
+    static func connectionFields(of headers: HeaderBlock) -> [String] {
+        var names = [
+            "Connection", "Keep-Alive", "Proxy-Connection", "TE", "Transfer-Encoding", "Upgrade", "Proxy-Authenticate",
+            "Proxy-Authentication-Info", "Proxy-Authorization",
+        ]
+        for line in headers.all("Connection") {
+            for member in line.split(separator: ",") {
+                let name = String(decoding: ASCII.trimmed(Array(member.utf8)[...]), as: UTF8.self)
+                // Nothing a server lists takes away what says whether and how long the response may be used.
+                if ASCII.isToken(name), !keptFields.contains(name.lowercased()) { names.append(name) }
+            }
+        }
+        return names
+    }
+
+    private static let keptFields: Set<String> = [
+        "age", "cache-control", "content-encoding", "content-length", "content-range", "content-type", "date", "expires", "vary",
+    ]
+}

@@ -1,0 +1,137 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+
+/// Everything the rules of caching need to know of a stored response (RFC 9111, section 3); the body stays with the store.
+package struct StoredResponse: Hashable, Sendable {
+    /// Without fragment: the cache key of ``CacheKey/text(of:)``.
+    package var url: String
+    /// `GET`: no other method's response is stored, and that to HEAD only updates.
+    package var method: String
+    package var status: Int
+    package var reason: String
+    /// As ``Storability/storedHeaders(_:)`` leaves them.
+    package var headers: HeaderBlock
+    /// The request's values of the fields that `Vary` names, where it had them (section 4.1).
+    package var varyFields: HeaderBlock
+    package var requestTime: Double
+    package var responseTime: Double
+    /// Bytes stored.
+    package var bodyLength: Int64
+    /// Which bytes of the representation these are; nil where they are all (section 3.3).
+    package var storedRange: Range<Int64>?
+    /// The length of the whole representation, where a part is stored and the server said it.
+    package var completeLength: Int64?
+
+    package init(
+        url: String,
+        method: String = "GET",
+        status: Int,
+        reason: String = "",
+        headers: HeaderBlock,
+        varyFields: HeaderBlock = HeaderBlock(),
+        requestTime: Double,
+        responseTime: Double,
+        bodyLength: Int64 = 0,
+        storedRange: Range<Int64>? = nil,
+        completeLength: Int64? = nil
+    ) {
+        self.url = url
+        self.method = method
+        self.status = status
+        self.reason = reason
+        self.headers = headers
+        self.varyFields = varyFields
+        self.requestTime = requestTime
+        self.responseTime = responseTime
+        self.bodyLength = bodyLength
+        self.storedRange = storedRange
+        self.completeLength = completeLength
+    }
+
+    /// What to keep of the answer to a GET: drops the fields that are not stored, picks what `Vary` depends on, and reads the
+    /// range of a 206.
+    ///
+    /// The caller has asked ``Storability``, and sets the length of the body once it is known.
+    package init(
+        url: String,
+        requestHeaders: HeaderBlock,
+        status: Int,
+        reason: String,
+        headers: HeaderBlock,
+        requestTime: Double,
+        responseTime: Double,
+        bodyLength: Int64 = 0
+    ) {
+        self.init(
+            url: url,
+            status: status,
+            reason: reason,
+            headers: Storability.storedHeaders(headers),
+            varyFields: CacheKey.varyFields(of: headers, requestHeaders: requestHeaders),
+            requestTime: requestTime,
+            responseTime: responseTime,
+            bodyLength: bodyLength
+        )
+        guard status == 206, let part = Storability.part(headers) else { return }
+        storedRange = part.range
+        completeLength = part.total
+    }
+
+    package var isComplete: Bool { storedRange == nil && status != 206 }
+
+    /// Whether the server can be asked if this is still good (section 4.3.1).
+    package var hasValidator: Bool { !validatorFields.isEmpty }
+
+    /// The fields of a conditional request (section 4.3.1), `If-None-Match` first: a server that knows both looks at that one
+    /// only (RFC 9110, section 13.2.2).
+    ///
+    /// "MUST send the relevant entity tags … if the entity tags were provided in the stored response(s) being validated; SHOULD
+    /// send the Last-Modified value". What the server wrote goes back as it was, also where it is no entity tag by the grammar.
+    package var validatorFields: [(String, String)] {
+        var fields: [(String, String)] = []
+        if let tag = headers.first("ETag"), !tag.isEmpty, ASCII.isFieldValue(tag) { fields.append(("If-None-Match", tag)) }
+        if let date = headers.first("Last-Modified"), !date.isEmpty, ASCII.isFieldValue(date) {
+            fields.append(("If-Modified-Since", date))
+        }
+        return fields
+    }
+
+    /// The validator that proves two responses to hold the same bytes (RFC 9110, section 8.8.1), for `If-Range`.
+    package var strongValidator: String? {
+        guard
+            let validator = ResumePoint.strongValidator(
+                entityTag: headers.first("ETag"),
+                lastModified: headers.first("Last-Modified"),
+                serverDate: headers.first("Date")
+            ), ASCII.isFieldValue(validator)
+        else { return nil }
+        return validator
+    }
+
+    /// Whether the content is coded: its ranges count coded bytes (RFC 9110, section 14.1.2), and the store may hold decoded
+    /// ones.
+    package var isCoded: Bool {
+        headers.all("Content-Encoding").contains { !$0.isEmpty && $0.lowercased() != "identity" }
+    }
+
+    /// The fields to answer with from the store.
+    ///
+    /// "When a stored response is used to satisfy a request without validation, a cache MUST generate an Age header field,
+    /// replacing any present in the response with a value equal to the stored response's current_age" (section 4); and then the
+    /// fields that `no-cache` names stay away (section 5.2.2.4).
+    package func headersForReuse(now: Double, wasValidated: Bool) -> HeaderBlock {
+        guard !wasValidated else { return headers }
+        var served = headers
+        served.set("Age", String(Int(Freshness.currentAge(self, now: now))))
+        for field in CacheControl(headers).noCacheFields { served.remove(field) }
+        return served
+    }
+}

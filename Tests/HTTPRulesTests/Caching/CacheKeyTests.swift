@@ -1,0 +1,102 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import HTTPWire
+import Testing
+
+@Suite struct CacheKeyTests {
+    @Test func `URLs that mean the same have the same key`() throws {
+        let rows = [
+            // RFC 9110, section 4.2.3: scheme and host in lower case, default port and empty path are equivalent.
+            ("HTTPS://A.Example", "https://a.example/"), ("https://a.example:443/", "https://a.example/"),
+            ("http://a.example:80/x", "http://a.example/x"), ("http://a.example:443/", "http://a.example:443/"),
+            ("https://a.example:8443/", "https://a.example:8443/"), ("https://a.example/#f", "https://a.example/"),
+            ("https://a.example?q", "https://a.example/?q"), ("https://a.example/?", "https://a.example/?"),
+            // Path and query are the server's business.
+            ("https://a.example/A?B=%7e&b", "https://a.example/A?B=%7e&b"),
+            ("https://a.example/a//b/", "https://a.example/a//b/"),
+            ("https://[2001:DB8::1]:443/", "https://[2001:db8::1]/"), ("https://[::1]:8080/", "https://[::1]:8080/"),
+            // The user is part of what was asked for; the password is not for the disk.
+            ("https://ann:secret@a.example/", "https://ann@a.example/"), ("https://a%40b@a.example/", "https://a%40b@a.example/"),
+            ("https://a%25b@a.example/", "https://a%25b@a.example/"),
+            // Protocols of the app.
+            ("MyApp://Thing/X#f", "myapp://Thing/X"), ("ftp://a.example/x", "ftp://a.example/x"),
+        ]
+        for (text, key) in rows { #expect(CacheKey.text(of: try requiredURL(text)) == key, "\(text)") }
+    }
+
+    @Test func `Vary chooses by the fields of the request`() {
+        let rows: [(vary: String, stored: String, asked: String, Bool)] = [
+            ("", "Accept: a", "Accept: b", true),
+            ("Vary: Accept", "Accept: a", "Accept: a", true), ("Vary: Accept", "Accept: a", "Accept: b", false),
+            ("Vary: accept", "ACCEPT: a", "Accept: a", true), ("Vary: Accept", "Accept: a\nX: 1", "Accept: a\nX: 2", true),
+            // RFC 9111, section 4.1: "if … a header field is absent from a request, it can only match another request if it is
+            // also absent there".
+            ("Vary: Accept", "", "", true), ("Vary: Accept", "", "Accept: a", false), ("Vary: Accept", "Accept: a", "", false),
+            ("Vary: Foo", "Foo: ", "", false), ("Vary: Foo", "Foo: ", "Foo: ", true),
+            // "A stored response with a Vary header field value containing a member "*" always fails to match."
+            ("Vary: *", "", "", false), ("Vary: Accept, *", "Accept: a", "Accept: a", false),
+            ("Vary: Accept\nVary: *", "", "", false),
+            // Every named field has to match.
+            ("Vary: Foo, Bar", "Foo: 1\nBar: 2", "Foo: 1\nBar: 2", true),
+            ("Vary: Foo, Bar", "Foo: 1\nBar: 2", "Foo: 1\nBar: 3", false),
+            ("Vary: Foo\nVary: Bar", "Foo: 1\nBar: 2", "Foo: 1\nBar: 3", false), ("Vary: Foo,,Bar,", "Foo: 1", "Foo: 1", true),
+            ("Vary: Foo, Bar", "Foo: 1", "Foo: 1\nBar: 3", false), ("Vary: Foo, Foo", "Foo: 1", "Foo: 1", true),
+            // "adding or removing whitespace, where allowed in the header field's syntax".
+            ("Vary: Foo", "Foo: 1,2", "Foo: 1 ,\t2", true), ("Vary: Foo", "Foo: 1 2", "Foo: 12", false),
+            // "combining multiple header field lines with the same field name".
+            ("Vary: Foo", "Foo: 1, 2", "Foo: 1\nFoo: 2", true), ("Vary: Foo", "Foo: 1\nFoo: 2", "Foo: 2\nFoo: 1", false),
+            // "normalizing both header field values in a way that is known to have identical semantics".
+            ("Vary: Accept-Language", "Accept-Language: en, DE", "Accept-Language: EN,de", true),
+            ("Vary: Accept-Encoding", "Accept-Encoding: gzip", "Accept-Encoding: GZIP", true),
+            ("Vary: Accept-Language", "Accept-Language: en, de", "Accept-Language: de, en", false),
+            ("Vary: Foo", "Foo: a", "Foo: A", false), ("Vary: Cookie", "Cookie: a=1", "Cookie: a=2", false),
+            ("Vary: Authorization", "Authorization: x", "", false),
+            // What is no field name matches nothing.
+            ("Vary: a b", "", "", false), ("Vary: @", "", "", false),
+        ]
+        for (vary, request, asked, expected) in rows {
+            let stored = CachingRow.stored(vary, request: request)
+            #expect(
+                CacheKey.matches(stored, requestHeaders: CachingRow.headers(asked)) == expected, "\(vary): \(request) / \(asked)")
+        }
+    }
+
+    @Test func `only what Vary names is kept of the request`() {
+        let stored = CachingRow.stored("Vary: Accept, Foo", request: "Accept: a\nCookie: secret\naccept: b")
+        #expect(stored.varyFields == CachingRow.headers("Accept: a, b"))
+        #expect(CachingRow.stored("", request: "Accept: a").varyFields.isEmpty)
+    }
+
+    @Test func `of several that match, the newest is used`() {
+        // Section 4: "MUST use the most recent one".
+        var stored = [CachingRow.stored("Vary: Foo", request: "Foo: 1"), CachingRow.stored("Vary: Foo", request: "Foo: 2")]
+        stored.append(stored[0])
+        stored[2].responseTime += 5
+        #expect(CacheKey.select(stored, requestHeaders: CachingRow.headers("Foo: 1")) == 2)
+        #expect(CacheKey.select(stored, requestHeaders: CachingRow.headers("Foo: 2")) == 1)
+        #expect(CacheKey.select(stored, requestHeaders: CachingRow.headers("Foo: 3")) == nil)
+    }
+
+    @Test func `Clear-Site-Data names kinds as quoted strings`() {
+        let all = Set(ClearSiteData.Kind.allCases)
+        let rows: [(String, Set<ClearSiteData.Kind>)] = [
+            ("\"cache\"", [.cache]), ("\"cache\", \"cookies\"", [.cache, .cookies]),
+            ("\"storage\",\"executionContexts\"", [.storage]),
+            ("\"*\"", all), ("\"cache\" , \"*\"", all), ("cache", []), ("\"Cache\"", []), ("*", []), ("", []), ("\"", []),
+            ("\"\"", []),
+            ("\"cache\"\nClear-Site-Data: \"cookies\"", [.cache, .cookies]), ("\"cache", []), ("\"clientHints\"", []),
+        ]
+        for (text, kinds) in rows {
+            #expect(ClearSiteData.parse(CachingRow.headers("Clear-Site-Data: " + text)) == kinds, "\(text)")
+        }
+        #expect(ClearSiteData.parse(HeaderBlock()).isEmpty)
+    }
+}

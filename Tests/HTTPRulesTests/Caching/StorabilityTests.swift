@@ -1,0 +1,130 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import HTTPWire
+import Testing
+
+@Suite struct StorabilityTests {
+    @Test func `what may be stored`() {
+        let rows: [(String, method: String, request: String, status: Int, response: String, Bool)] = [
+            ("a plain answer", "GET", "", 200, "", true),
+            ("one that is fresh", "GET", "", 200, "Cache-Control: max-age=60", true),
+            ("one with a validator only", "GET", "", 200, "ETag: \"a\"", true),
+            ("one that is stale at once, to be validated", "GET", "", 200, "Expires: 0", true),
+            // RFC 9111, section 3: "the request method is understood by the cache".
+            ("an answer to HEAD", "HEAD", "", 200, "Cache-Control: max-age=60", false),
+            ("an answer to POST", "POST", "", 200, "Cache-Control: max-age=60", false),
+            ("an answer to PUT", "PUT", "", 200, "Cache-Control: max-age=60", false),
+            ("an answer to a method in lower case", "get", "", 200, "Cache-Control: max-age=60", false),
+            // Apple: "The response's status code is in the 200…299 range."
+            ("a redirect", "GET", "", 301, "Cache-Control: max-age=60", false),
+            ("a 304", "GET", "", 304, "Cache-Control: max-age=60", false),
+            ("an error", "GET", "", 404, "Cache-Control: max-age=60", false),
+            ("an informational response", "GET", "", 103, "Cache-Control: max-age=60", false),
+            // "the no-store cache directive is not present in the response".
+            ("no-store", "GET", "", 200, "Cache-Control: no-store", false),
+            ("no-store with max-age", "GET", "", 200, "Cache-Control: max-age=60, no-store", false),
+            ("No-Store", "GET", "", 200, "Cache-Control: No-Store", false),
+            ("no-store on a second line", "GET", "", 200, "Cache-Control: max-age=60\nCache-Control: no-store", false),
+            ("no-store within quotes", "GET", "", 200, "Cache-Control: foo=\"no-store\"", true),
+            // Section 5.2.1.5: "MUST NOT store any part of either this request or any response to it".
+            ("no-store in the request", "GET", "Cache-Control: no-store", 200, "Cache-Control: max-age=60", false),
+            ("no-cache in the request", "GET", "Cache-Control: no-cache", 200, "Cache-Control: max-age=60", true),
+            // Section 5.2.2.4: it must be validated, not forgotten.
+            ("no-cache", "GET", "", 200, "Cache-Control: no-cache\nETag: \"a\"", true),
+            // "if the cache is shared: the private response directive is either not present …; the Authorization header field
+            // is not present in the request".
+            ("private", "GET", "", 200, "Cache-Control: private, max-age=60", true),
+            ("private with a field", "GET", "", 200, "Cache-Control: private=\"Set-Cookie\", max-age=60", true),
+            ("credentials", "GET", "Authorization: Basic eDp5", 200, "Cache-Control: max-age=60", true),
+            // Section 5.2.2.3: "SHOULD ignore the no-store directive if it understands and implements the status code's caching
+            // requirements".
+            ("must-understand, understood", "GET", "", 200, "Cache-Control: must-understand, no-store, max-age=60", true),
+            ("must-understand, not understood", "GET", "", 299, "Cache-Control: must-understand, max-age=60", false),
+            (
+                "must-understand of 206", "GET", "Range: bytes=0-4", 206,
+                "Cache-Control: must-understand\nContent-Range: bytes 0-4/10", true
+            ),
+            // "the response contains at least one of …; a status code that is defined as heuristically cacheable".
+            ("201 without a word", "GET", "", 201, "ETag: \"a\"", false),
+            ("201 with max-age", "GET", "", 201, "Cache-Control: max-age=9", true),
+            ("202 with Expires", "GET", "", 202, "Expires: {60}", true),
+            ("202 public", "GET", "", 202, "Cache-Control: public", true),
+            ("202 private", "GET", "", 202, "Cache-Control: private", true),
+            ("202 with s-maxage", "GET", "", 202, "Cache-Control: s-maxage=60", false),
+            ("203", "GET", "", 203, "", true), ("204", "GET", "", 204, "", true),
+            ("299 without a word", "GET", "", 299, "", false),
+            ("299 with max-age", "GET", "", 299, "Cache-Control: max-age=60", true),
+            // Section 4.1: "A stored response with a Vary header field value containing a member "*" always fails to match."
+            ("Vary: *", "GET", "", 200, "Vary: *", false), ("Vary with *", "GET", "", 200, "Vary: Accept, *", false),
+            ("Vary", "GET", "", 200, "Vary: Accept", true),
+            // Section 3.3; RFC 9110, section 15.3.7.
+            ("206", "GET", "Range: bytes=0-4", 206, "Content-Range: bytes 0-4/10", true),
+            ("206 of unknown length", "GET", "Range: bytes=0-4", 206, "Content-Range: bytes 0-4/*", true),
+            ("206 that nobody asked for", "GET", "", 206, "Content-Range: bytes 0-4/10", false),
+            (
+                "206 of several ranges", "GET", "Range: bytes=0-1,3-4", 206, "Content-Type: multipart/byteranges; boundary=x",
+                false
+            ),
+            ("206 with a broken range", "GET", "Range: bytes=0-4", 206, "Content-Range: bytes 4-0/10", false),
+            (
+                "206 with two ranges", "GET", "Range: bytes=0-4", 206, "Content-Range: bytes 0-4/9\nContent-Range: bytes 0-4/8",
+                false
+            ),
+            (
+                "206 of coded content", "GET", "Range: bytes=0-4", 206, "Content-Range: bytes 0-4/10\nContent-Encoding: gzip",
+                false
+            ),
+            ("200 to a range", "GET", "Range: bytes=0-4", 200, "", true),
+            // A 200 to the app's own condition is a whole answer.
+            ("200 to a condition", "GET", "If-None-Match: \"a\"", 200, "", true),
+            // Malformed freshness makes stale, not homeless.
+            ("max-age=x", "GET", "", 200, "Cache-Control: max-age=x", true),
+        ]
+        for (name, method, request, status, response, expected) in rows {
+            let found = Storability.mayStore(
+                requestMethod: method,
+                requestHeaders: CachingRow.headers(request),
+                status: status,
+                headers: CachingRow.headers(response)
+            )
+            #expect(found == expected, "\(name)")
+        }
+    }
+
+    @Test func `the fields of the connection are not stored`() {
+        // Section 3.1: "fields whose names are listed in it are required … to be removed before forwarding the message".
+        let stored = Storability.storedHeaders(
+            CachingRow.headers(
+                """
+                Connection: close, X-Hop, Cache-Control
+                X-Hop: 1
+                Keep-Alive: 5
+                Transfer-Encoding: chunked
+                Upgrade: h2c
+                TE: trailers
+                Proxy-Connection: close
+                Proxy-Authenticate: Basic
+                Proxy-Authentication-Info: x
+                X-Unknown: kept
+                Cache-Control: no-cache
+                Set-Cookie: a=b
+                """
+            ))
+        #expect(stored == CachingRow.headers("X-Unknown: kept\nCache-Control: no-cache\nSet-Cookie: a=b"))
+    }
+
+    @Test func `a part knows its place`() {
+        let part = CachingRow.stored("Content-Range: bytes 5-9/20", status: 206, length: 5)
+        #expect(part.storedRange == 5..<10 && part.completeLength == 20 && !part.isComplete)
+        #expect(CachingRow.stored("Content-Range: bytes 5-9/20").storedRange == nil)
+        #expect(CachingRow.stored("", status: 206).isComplete == false)
+    }
+}
