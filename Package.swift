@@ -66,12 +66,16 @@ var targets: [Target] = [
             nioCore, nioPosix, nioSSL, nioTLS, x509, asn1, crypto,
         ]
     ),
+    // What sessions remember: shared, durable, thread-safe.
+    room("LoadingStores", ["HTTPWire", "HTTPRules", "CLoadingSystem", crypto]),
     room(
         "LoadingEngine",
-        ["HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "HTTPTransport", nioCore]
+        ["HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "LoadingStores", "HTTPTransport", nioCore]
     ),
     // Apple's façade.
-    room("URLLoading", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingEngine"], settings: facadeSettings),
+    room(
+        "URLLoading", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores", "LoadingEngine"], settings: facadeSettings
+    ),
     .executableTarget(
         name: "urlsession",
         dependencies: [
@@ -92,6 +96,7 @@ var targets: [Target] = [
             nioCore, nioPosix, nioSSL, x509, crypto,
         ]
     ),
+    tests("LoadingStoresTests", ["LoadingStores", "HTTPRules", "HTTPWire"]),
     tests("URLLoadingTests", ["URLLoading", "LoadingTestKit"]),
     // A client as older programs are: Swift 5 mode, no upcoming features. It warns, as on Apple's platforms, that a delegate is Sendable.
     .testTarget(
@@ -129,6 +134,12 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzContentDisposition", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzDataURL", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzResumeData", ["HTTPRules", "HTTPWire"]),
+        fuzzer("FuzzSetCookie", ["HTTPRules", "HTTPWire"]),
+        fuzzer("FuzzCookieFile", ["HTTPRules", "HTTPWire"]),
+        fuzzer("FuzzHSTS", ["HTTPRules", "HTTPWire"]),
+        fuzzer("FuzzCacheControl", ["HTTPRules", "HTTPWire"]),
+        fuzzer("FuzzCookieStoreFile", ["LoadingStores", "HTTPRules", "HTTPWire"]),
+        fuzzer("FuzzCacheEntry", ["LoadingStores", "HTTPRules", "HTTPWire"]),
     ]
 }
 

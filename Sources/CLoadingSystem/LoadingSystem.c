@@ -119,6 +119,19 @@ int64_t cls_read_at(int fd, void *target, size_t count, int64_t offset) {
     return (int64_t)total;
 }
 
+int64_t cls_read_cached(int fd, void *target, size_t count, int64_t offset) {
+    size_t total = 0;
+    while (total < count) {
+        struct iovec vector = {.iov_base = (char *)target + total, .iov_len = count - total};
+        ssize_t result;
+        RETRY(result, preadv2(fd, &vector, 1, offset + (int64_t)total, RWF_NOWAIT));
+        if (result < 0) return errno == EOPNOTSUPP || errno == ENOSYS ? -EAGAIN : -errno;
+        if (result == 0) break;
+        total += (size_t)result;
+    }
+    return (int64_t)total;
+}
+
 int cls_duplicate(int fd) {
     int result = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     return result < 0 ? -errno : result;

@@ -50,6 +50,9 @@ int cls_write_all(int fd, const struct cls_piece *pieces, int count, int64_t *wr
 // Reads until count bytes are there or the file ends; returns the bytes read.
 int64_t cls_read_at(int fd, void *target, size_t count, int64_t offset);
 
+// The same, but only from memory: -EAGAIN where the disk would have to be waited for, or the file system cannot tell.
+int64_t cls_read_cached(int fd, void *target, size_t count, int64_t offset);
+
 int cls_duplicate(int fd);
 // A pipe of about the given capacity; where the system refuses that, of the default one. Returns its capacity.
 int64_t cls_pipe(int ends[2], int64_t capacity);

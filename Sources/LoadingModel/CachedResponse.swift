@@ -1,0 +1,39 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+
+/// A response with its whole body, as the app sees what a cache keeps: the façade's `CachedURLResponse`.
+package struct CachedResponse: Sendable {
+    /// Where it may be kept; raw values as in `URLCache.StoragePolicy`.
+    package enum StoragePolicy: UInt, Sendable {
+        case allowed = 0
+        case allowedInMemoryOnly = 1
+        case notAllowed = 2
+    }
+
+    package var response: LoadResponse
+    package var data: Data
+    /// What the app gave along, as a property list; nil where it gave nothing, or something else.
+    package var userInfo: [UInt8]?
+    /// The same, as it gave it.
+    package var attachment: (any Sendable)?
+    package var storagePolicy: StoragePolicy
+
+    package init(
+        response: LoadResponse, data: Data, userInfo: [UInt8]? = nil, attachment: (any Sendable)? = nil,
+        storagePolicy: StoragePolicy = .allowed
+    ) {
+        self.response = response
+        self.data = data
+        self.userInfo = userInfo
+        self.attachment = attachment
+        self.storagePolicy = storagePolicy
+    }
+}

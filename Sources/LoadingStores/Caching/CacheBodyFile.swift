@@ -1,0 +1,97 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+import Synchronization
+
+/// A stored body that is too large for the memory, read in pieces.
+///
+/// Read from its beginning to its end, it is checked: what turns out damaged is removed from the cache, and the reader gets an
+/// error rather than the last piece. It stays readable when its entry is removed or replaced meanwhile.
+package final class CacheBodyFile: Sendable {
+    /// The bytes are not there, or not those that were stored.
+    package struct Damaged: Error {
+        package init() {}
+    }
+
+    private struct State {
+        /// How far the body was read without a gap.
+        var position: Int64 = 0
+        var checksum = ContentChecksum()
+    }
+
+    package let length: Int64
+    private let file: CacheFile
+    private let expected: UInt64
+    private let queue: DiskQueue
+    private let onDamage: @Sendable () -> Void
+    private let state = Mutex(State())
+
+    init(_ file: CacheFile, _ preamble: CacheEntryFile.Preamble, queue: DiskQueue, onDamage: @escaping @Sendable () -> Void) {
+        self.file = file
+        length = preamble.bodyLength
+        expected = preamble.bodyChecksum
+        self.queue = queue
+        self.onDamage = onDamage
+    }
+
+    /// Reads so many bytes, fewer at the end, none behind it.
+    ///
+    /// May wait for the disk.
+    package func read(at offset: Int64, count: Int) throws(Damaged) -> Data {
+        // It never says that it would wait.
+        try piece(at: offset, count: count, waiting: true) ?? Data()
+    }
+
+    /// The same without ever waiting: nil where the disk would have to be waited for.
+    package func readNow(at offset: Int64, count: Int) throws(Damaged) -> Data? {
+        try piece(at: offset, count: count, waiting: false)
+    }
+
+    /// The same on the queue for the disk, where `done` is called.
+    package func read(at offset: Int64, count: Int, _ done: @escaping @Sendable (Result<Data, Damaged>) -> Void) {
+        queue.run {
+            done(Result { () throws(Damaged) in try self.read(at: offset, count: count) })
+        }
+    }
+
+    private func piece(at offset: Int64, count: Int, waiting: Bool) throws(Damaged) -> Data? {
+        guard offset >= 0, offset < length, count > 0 else { return Data() }
+        let count = Int(min(Int64(count), length - offset))
+        guard let start = UnsafeMutableRawBufferPointer.allocated(count) else { throw Damaged() }
+        switch file.read(into: start, at: Int64(CacheEntryFile.preambleLength) + offset, waiting: waiting) {
+        case .wouldWait:
+            start.deallocateAllocated()
+            return nil
+        case .damaged:
+            start.deallocateAllocated()
+            onDamage()
+            throw Damaged()
+        case .value:
+            guard isSound(UnsafeRawBufferPointer(start), at: offset) else {
+                start.deallocateAllocated()
+                onDamage()
+                throw Damaged()
+            }
+            return start.takenData()
+        }
+    }
+
+    /// Takes in a piece if it follows those before; false if it was the last and the sum is wrong.
+    private func isSound(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
+        state.withLock { state in
+            guard offset <= state.position, offset + Int64(bytes.count) > state.position else { return true }
+            // What was read already is not taken in again.
+            let fresh = UnsafeRawBufferPointer(rebasing: bytes[Int(state.position - offset)...])
+            state.checksum.update(fresh)
+            state.position += Int64(fresh.count)
+            return state.position < length || state.checksum.value == expected
+        }
+    }
+}

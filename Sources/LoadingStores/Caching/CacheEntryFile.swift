@@ -1,0 +1,135 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPRules
+
+/// The format of a file that holds one stored response: a preamble of fixed size, the body, then the head.
+///
+///     offset  length
+///     0       8       "URLLRSP" and the version
+///     8       8       length of the head
+///     16      8       length of the body
+///     24      8       when it was stored, seconds since the reference date as IEEE 754
+///     32      8       checksum of the body
+///     40      8       checksum of the preamble up to here and of the head
+///     48      …       the body, then the head: key, response, user info
+///
+/// Numbers are little-endian. The head comes last since it is known last: what an app answers to `willCacheResponse` belongs to
+/// it, and by then a large body is on the disk. A file whose length is not the sum of its parts is damaged.
+package struct CacheEntryFile: Sendable {
+    package static let preambleLength = 48
+    /// Where a head would be longer, the response is not stored, and a file that says so is damaged.
+    package static let headLimit = 1 << 20
+
+    /// The part of fixed size.
+    package struct Preamble: Hashable, Sendable {
+        package var headLength: Int
+        package var bodyLength: Int64
+        package var storedAt: Double
+        package var bodyChecksum: UInt64
+        package var headChecksum: UInt64
+
+        package var fileLength: Int64 { Int64(preambleLength) + bodyLength + Int64(headLength) }
+        package var headOffset: Int64 { Int64(preambleLength) + bodyLength }
+    }
+
+    /// What stands behind the body.
+    package struct Head: Hashable, Sendable {
+        package var key: String
+        package var response: StoredResponse
+        package var userInfo: [UInt8]?
+
+        package init(key: String, response: StoredResponse, userInfo: [UInt8]?) {
+            self.key = key
+            self.response = response
+            self.userInfo = userInfo
+        }
+    }
+
+    /// A whole file, read and checked.
+    package struct Content: Sendable {
+        package var preamble: Preamble
+        package var head: Head
+        package var body: Range<Int>
+    }
+
+    private static let mark: UInt64 = 0x0150_5352_4C4C_5255  // "URLLRSP", version 1
+
+    // MARK: Writing
+
+    /// The preamble and the head of a body; nil where the head is too long, or could not be read again.
+    package static func encoded(_ head: Head, bodyChecksum: UInt64) -> (preamble: [UInt8], head: [UInt8])? {
+        let headBytes = CacheHeadCoding.encoded(head)
+        guard headBytes.count <= headLimit, head.response.responseTime.isFinite, head.response.requestTime.isFinite else {
+            return nil
+        }
+        var preamble: [UInt8] = []
+        preamble.reserveCapacity(preambleLength)
+        for number in [
+            mark, UInt64(headBytes.count), UInt64(max(0, head.response.bodyLength)), head.response.responseTime.bitPattern,
+            bodyChecksum,
+        ] {
+            withUnsafeBytes(of: number.littleEndian) { preamble.append(contentsOf: $0) }
+        }
+        let checksum = preamble.withUnsafeBytes { preamble in headBytes.withUnsafeBytes { headChecksum(preamble, $0) } }
+        withUnsafeBytes(of: checksum.littleEndian) { preamble.append(contentsOf: $0) }
+        return (preamble, headBytes)
+    }
+
+    // MARK: Reading
+
+    /// What a file begins with; nil where it cannot be the beginning of a file of that length.
+    package static func preamble(_ bytes: UnsafeRawBufferPointer, fileLength: Int64) -> Preamble? {
+        guard bytes.count >= preambleLength, number(bytes, 0) == mark,
+            let headLength = Int(exactly: number(bytes, 8)), headLength <= headLimit,
+            let bodyLength = Int64(exactly: number(bytes, 16)), bodyLength <= fileLength
+        else { return nil }
+        let storedAt = Double(bitPattern: number(bytes, 24))
+        let preamble = Preamble(
+            headLength: headLength,
+            bodyLength: bodyLength,
+            storedAt: storedAt,
+            bodyChecksum: number(bytes, 32),
+            headChecksum: number(bytes, 40)
+        )
+        return preamble.fileLength == fileLength && storedAt.isFinite ? preamble : nil
+    }
+
+    /// The head behind a body; nil where it is damaged.
+    package static func head(_ bytes: UnsafeRawBufferPointer, preamble: Preamble, preambleBytes: UnsafeRawBufferPointer) -> Head?
+    {
+        guard bytes.count == preamble.headLength, preambleBytes.count >= preambleLength,
+            headChecksum(UnsafeRawBufferPointer(rebasing: preambleBytes.prefix(40)), bytes) == preamble.headChecksum
+        else { return nil }
+        return CacheHeadCoding.decoded(bytes, bodyLength: preamble.bodyLength)
+    }
+
+    /// A whole file; nil where anything about it is damaged.
+    package static func content(_ bytes: UnsafeRawBufferPointer) -> Content? {
+        guard let preamble = preamble(bytes, fileLength: Int64(bytes.count)), let bodyLength = Int(exactly: preamble.bodyLength)
+        else { return nil }
+        let body = preambleLength..<preambleLength + bodyLength
+        let headBytes = UnsafeRawBufferPointer(rebasing: bytes[body.upperBound...])
+        guard let head = head(headBytes, preamble: preamble, preambleBytes: bytes),
+            ContentChecksum.of(UnsafeRawBufferPointer(rebasing: bytes[body])) == preamble.bodyChecksum
+        else { return nil }
+        return Content(preamble: preamble, head: head, body: body)
+    }
+
+    private static func number(_ bytes: UnsafeRawBufferPointer, _ offset: Int) -> UInt64 {
+        UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+
+    private static func headChecksum(_ preamble: UnsafeRawBufferPointer, _ head: UnsafeRawBufferPointer) -> UInt64 {
+        var checksum = ContentChecksum()
+        checksum.update(preamble)
+        checksum.update(head)
+        return checksum.value
+    }
+}

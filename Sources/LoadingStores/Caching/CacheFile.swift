@@ -1,0 +1,170 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CLoadingSystem
+import FoundationEssentials
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// An open file of the disk tier, read as a whole or head first.
+///
+/// It stays readable when it is removed or replaced meanwhile.
+final class CacheFile: Sendable {
+    enum Opening {
+        case file(CacheFile)
+        case absent
+        /// No regular file of this user, or not of a length that an entry has.
+        case foreign
+    }
+
+    enum Reading<Value> {
+        case value(Value)
+        /// The disk would have to be waited for.
+        case wouldWait
+        case damaged
+    }
+
+    let length: Int64
+    let inode: ino_t
+    let lastUse: Double
+    private let descriptor: Descriptor
+
+    private init(_ descriptor: consuming Descriptor, _ status: stat) {
+        self.descriptor = descriptor
+        length = Int64(status.st_size)
+        inode = status.st_ino
+        lastUse = FileTime.seconds(status.st_mtim)
+    }
+
+    var number: CInt { descriptor.number }
+
+    static func open(_ path: String) -> Opening {
+        let descriptor: Descriptor
+        do {
+            descriptor = try Descriptor(path, O_RDONLY, doing: "opening a cache entry")
+        } catch {
+            // A symbolic link is nothing of ours; that a file cannot be opened now says nothing about it.
+            var status = stat()
+            return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK ? .foreign : .absent
+        }
+        var status = stat()
+        guard fstat(descriptor.number, &status) == 0 else { return .absent }
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(), status.st_size >= CacheEntryFile.preambleLength
+        else { return .foreign }
+        return .file(CacheFile(descriptor, status))
+    }
+
+    /// Fills the target from a place in the file.
+    func read(into target: UnsafeMutableRawBufferPointer, at offset: Int64, waiting: Bool) -> Reading<Void> {
+        let count =
+            waiting
+            ? cls_read_at(number, target.baseAddress, target.count, offset)
+            : cls_read_cached(number, target.baseAddress, target.count, offset)
+        if count == Int64(target.count) { return .value(()) }
+        return count == -Int64(EAGAIN) ? .wouldWait : .damaged
+    }
+
+    func preamble(waiting: Bool) -> Reading<CacheEntryFile.Preamble> {
+        withUnsafeTemporaryAllocation(byteCount: CacheEntryFile.preambleLength, alignment: 8) { bytes in
+            switch read(into: bytes, at: 0, waiting: waiting) {
+            case .wouldWait: return .wouldWait
+            case .damaged: return .damaged
+            case .value:
+                guard let preamble = CacheEntryFile.preamble(UnsafeRawBufferPointer(bytes), fileLength: length) else {
+                    return .damaged
+                }
+                return .value(preamble)
+            }
+        }
+    }
+
+    /// Everything but the body, checked.
+    func head(waiting: Bool) -> Reading<(preamble: CacheEntryFile.Preamble, head: CacheEntryFile.Head)> {
+        let preambleLength = CacheEntryFile.preambleLength
+        let preamble: CacheEntryFile.Preamble
+        switch self.preamble(waiting: waiting) {
+        case .wouldWait: return .wouldWait
+        case .damaged: return .damaged
+        case .value(let value): preamble = value
+        }
+        return withUnsafeTemporaryAllocation(byteCount: preambleLength + preamble.headLength, alignment: 8) { bytes in
+            let first = UnsafeMutableRawBufferPointer(rebasing: bytes[..<preambleLength])
+            let second = UnsafeMutableRawBufferPointer(rebasing: bytes[preambleLength...])
+            for (part, offset) in [(first, 0), (second, preamble.headOffset)] {
+                switch read(into: part, at: offset, waiting: waiting) {
+                case .wouldWait: return .wouldWait
+                case .damaged: return .damaged
+                case .value: continue
+                }
+            }
+            let head = CacheEntryFile.head(
+                UnsafeRawBufferPointer(second),
+                preamble: preamble,
+                preambleBytes: UnsafeRawBufferPointer(first)
+            )
+            guard let head else { return .damaged }
+            return .value((preamble, head))
+        }
+    }
+
+    /// Whether the body is what was stored. Reads it, and waits for the disk.
+    func isSound(_ preamble: CacheEntryFile.Preamble) -> Bool {
+        let pieceSize: Int64 = 1 << 20
+        guard let piece = UnsafeMutableRawBufferPointer.allocated(Int(min(pieceSize, max(1, preamble.bodyLength)))) else { return false }
+        defer { piece.deallocateAllocated() }
+        var checksum = ContentChecksum()
+        var offset: Int64 = 0
+        while offset < preamble.bodyLength {
+            let part = UnsafeMutableRawBufferPointer(rebasing: piece[..<Int(min(pieceSize, preamble.bodyLength - offset))])
+            guard case .value = read(into: part, at: Int64(CacheEntryFile.preambleLength) + offset, waiting: true) else { return false }
+            checksum.update(UnsafeRawBufferPointer(part))
+            offset += Int64(part.count)
+        }
+        return checksum.value == preamble.bodyChecksum
+    }
+
+    /// All of it, checked, with the body in the place it was read to.
+    func content(waiting: Bool) -> Reading<(preamble: CacheEntryFile.Preamble, head: CacheEntryFile.Head, body: Data)> {
+        guard let count = Int(exactly: length), let bytes = UnsafeMutableRawBufferPointer.allocated(count) else {
+            return .damaged
+        }
+        switch read(into: bytes, at: 0, waiting: waiting) {
+        case .wouldWait:
+            bytes.deallocateAllocated()
+            return .wouldWait
+        case .damaged:
+            bytes.deallocateAllocated()
+            return .damaged
+        case .value:
+            guard let content = CacheEntryFile.content(UnsafeRawBufferPointer(bytes)) else {
+                bytes.deallocateAllocated()
+                return .damaged
+            }
+            return .value((content.preamble, content.head, bytes.takenData(of: content.body)))
+        }
+    }
+}
+
+extension CacheFile.Reading {
+    func flatMap<Other>(_ transform: (Value) -> CacheFile.Reading<Other>) -> CacheFile.Reading<Other> {
+        switch self {
+        case .value(let value): transform(value)
+        case .wouldWait: .wouldWait
+        case .damaged: .damaged
+        }
+    }
+
+    func map<Other>(_ transform: (Value) -> Other) -> CacheFile.Reading<Other> {
+        flatMap { .value(transform($0)) }
+    }
+}

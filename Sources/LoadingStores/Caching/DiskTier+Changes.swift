@@ -1,0 +1,186 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import Synchronization
+
+/// What changes files: all of it on the queue.
+extension DiskTier {
+    /// Keeps an entry: from the file that its body was written to, or from memory.
+    func store(_ name: CacheEntryName, _ head: CacheEntryFile.Head, _ aside: AsideFile?, rest: Data) {
+        change(name.key) { [self] in
+            guard isEnabled else { return aside?.discard() ?? () }
+            let file = aside ?? AsideFile(directory: directory)
+            let lastUse = head.response.responseTime
+            let length: Int64?
+            if aside == nil {
+                length = file.write(head, body: rest, lastUse: lastUse)
+            } else {
+                rest.withUnsafeBytes { file.append($0) }
+                length = file.seal(head, lastUse: lastUse)
+            }
+            guard let length else { return file.discard() }
+            put(file, length, at: place(name, head.key, for: head.response), head.response)
+            keepCapacity()
+        }
+    }
+
+    func discard(_ aside: AsideFile?) {
+        guard let aside else { return }
+        queue.run { aside.discard() }
+    }
+
+    func removeReplaced(_ name: CacheEntryName, by response: StoredResponse) {
+        change(name.key) { [self] in
+            guard isEnabled else { return }
+            for slot in slots(name, response.url) {
+                guard let old = slot.response else { continue }
+                if CacheVariant.isSame(old, response) || !CacheVariant.hasSameFields(old, response) { removeFile(slot.name) }
+            }
+        }
+    }
+
+    func update(_ response: StoredResponse, replacing old: StoredResponse?) {
+        let name = CacheEntryName(key: response.url)
+        change(name.key) { [self] in
+            guard isEnabled else { return }
+            for slot in 0..<CacheEntryName.slotCount {
+                let name = name.at(slot: slot)
+                guard case .file(let file) = CacheFile.open(path(name)),
+                    case .value(let (preamble, head)) = file.head(waiting: true),
+                    head.key == response.url
+                else { continue }
+                let stored = head.response
+                guard
+                    old.map({ $0 == stored })
+                        ?? (CacheVariant.isSame(stored, response) && CacheVariant.hasSameBody(stored, response))
+                else { continue }
+                rewrite(name, file, preamble, CacheEntryFile.Head(key: head.key, response: response, userInfo: head.userInfo))
+            }
+            keepCapacity()
+        }
+    }
+
+    /// The same body behind a new head.
+    ///
+    /// Where that fails, the old entry stays as it is.
+    private func rewrite(
+        _ name: CacheEntryName, _ file: CacheFile, _ preamble: CacheEntryFile.Preamble, _ head: CacheEntryFile.Head
+    ) {
+        let aside = AsideFile(directory: directory)
+        aside.copyBody(of: file, length: preamble.bodyLength)
+        let lastUse = max(file.lastUse, head.response.responseTime)
+        guard let length = aside.seal(head, bodyChecksum: preamble.bodyChecksum, lastUse: lastUse) else { return aside.discard() }
+        put(aside, length, at: name, head.response)
+    }
+
+    private func put(_ file: AsideFile, _ length: Int64, at name: CacheEntryName, _ response: StoredResponse) {
+        guard file.move(to: name) else { return file.discard() }
+        state.withLock { state in
+            let time = state.index.note(name, size: length, now: response.responseTime)
+            // Where the clock was set back, the file says another time.
+            if time != response.responseTime { state.used.insert(name) }
+            state.unsynced.insert(name)
+            state.writtenSinceScan += length
+        }
+    }
+
+    // MARK: Slots
+
+    private struct Slot {
+        var name: CacheEntryName
+        /// Nil where the slot is empty, or was emptied because what was in it was damaged.
+        var response: StoredResponse?
+        var lastUse: Double
+    }
+
+    private func slots(_ name: CacheEntryName, _ key: String) -> [Slot] {
+        (0..<CacheEntryName.slotCount).map { number in
+            let name = name.at(slot: number)
+            switch CacheFile.open(path(name)) {
+            case .absent: return Slot(name: name, response: nil, lastUse: 0)
+            case .foreign:
+                removeFile(name)
+                return Slot(name: name, response: nil, lastUse: 0)
+            case .file(let file):
+                guard case .value(let (_, head)) = file.head(waiting: true), head.key == key else {
+                    removeFile(name)
+                    return Slot(name: name, response: nil, lastUse: 0)
+                }
+                return Slot(name: name, response: head.response, lastUse: file.lastUse)
+            }
+        }
+    }
+
+    /// Where a response goes: in the place of the same variant, else in an empty one, else in that used longest ago.
+    private func place(_ name: CacheEntryName, _ key: String, for response: StoredResponse) -> CacheEntryName {
+        var same: CacheEntryName?
+        var empty: CacheEntryName?
+        var oldest: Slot?
+        for slot in slots(name, key) {
+            guard let old = slot.response else {
+                empty = empty ?? slot.name
+                continue
+            }
+            if !CacheVariant.hasSameFields(old, response) || same != nil && CacheVariant.isSame(old, response) {
+                removeFile(slot.name)
+                empty = empty ?? slot.name
+            } else if CacheVariant.isSame(old, response) {
+                same = slot.name
+            } else if slot.lastUse < oldest?.lastUse ?? .infinity {
+                oldest = slot
+            }
+        }
+        return same ?? empty ?? oldest?.name ?? name
+    }
+
+    // MARK: Removing
+
+    func remove(_ name: CacheEntryName) {
+        change(name.key) { [self] in
+            guard mayTouchDisk else { return }
+            for slot in 0..<CacheEntryName.slotCount { removeFile(name.at(slot: slot)) }
+        }
+    }
+
+    func removeAll() {
+        change(nil) { [self] in
+            guard mayTouchDisk else { return }
+            forEachFile { name, _ in removeFile(name) }
+        }
+    }
+
+    func removeEntries(storedAfter time: Double) {
+        change(nil) { [self] in
+            guard mayTouchDisk else { return }
+            forEachFile { name, _ in
+                guard case .file(let file) = CacheFile.open(path(name)), case .value(let preamble) = file.preamble(waiting: true),
+                    preamble.storedAt <= time
+                else { return removeFile(name) }
+            }
+        }
+    }
+
+    private var mayTouchDisk: Bool { !state.withLock { $0.isRefused } }
+
+    /// Everything there is, as a look-up would find it.
+    func entries() -> [(response: StoredResponse, size: Int64, lastUse: Double)] {
+        queue.runAndWait { [self] in
+            guard isEnabled else { return [] }
+            var found: [(response: StoredResponse, size: Int64, lastUse: Double)] = []
+            forEachFile { name, _ in
+                guard case .file(let file) = CacheFile.open(path(name)), case .value(let (_, head)) = file.head(waiting: true)
+                else { return }
+                found.append((head.response, file.length, state.withLock { $0.index[name]?.lastUse } ?? file.lastUse))
+            }
+            return found
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Synchronization
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// What keeps the directory in order: all of it on the queue.
+extension DiskTier {
+    /// What a process left that ended while it wrote: older than that, nobody writes it any more.
+    private static let leftoverAge = 3600.0
+
+    /// Looks at the directory in the background.
+    func open() {
+        guard capacity > 0 else { return }
+        queue.run { [weak self] in self?.prepare() }
+    }
+
+    func setCapacity(_ capacity: Int) {
+        let old = state.withLock { state in
+            defer { state.capacity = max(0, capacity) }
+            return state.capacity
+        }
+        guard old != capacity else { return }
+        // A tier that was off so far has not looked at its directory; the change of what is on waits for nothing.
+        queue.run { [self] in
+            if old == 0 { prepare() } else { evict() }
+        }
+    }
+
+    private func prepare() {
+        do {
+            _ = try StoreDirectory(directory, creating: true)
+            state.withLock { $0.isRefused = false }
+            removeLeftovers()
+            scan()
+        } catch {
+            state.withLock { $0.isRefused = true }
+            StoreWarnings.warn("the response cache works in memory: \(error.reason)")
+        }
+    }
+
+    // MARK: Scanning
+
+    /// Looks at all folders, one at a time, so that other work comes in between; then holds the capacity.
+    func scan() {
+        let begins = state.withLock { state in
+            guard !state.isScanning else { return false }
+            state.isScanning = true
+            state.writtenSinceScan = 0
+            state.index.beginScan()
+            state.folderCount = 0
+            state.rootTime = FileTime.stamp(directory)
+            return true
+        }
+        if begins { scan(folder: 0) }
+    }
+
+    private func scan(folder: UInt8) {
+        var found: [(CacheEntryName, Int64, Double)] = []
+        let isThere = forEachFile(in: folder) { found.append(($0, Int64($1.st_size), FileTime.seconds($1.st_mtim))) }
+        state.withLock { state in
+            if isThere { state.folderCount += 1 }
+            for (name, size, lastUse) in found { state.index.found(name, size: size, lastUse: lastUse) }
+        }
+        if folder < UInt8.max { return queue.run { [weak self] in self?.scan(folder: folder + 1) } }
+        state.withLock { state in
+            state.index.endScan()
+            state.isScanning = false
+        }
+        evict()
+    }
+
+    func forEachFile(_ visit: (CacheEntryName, stat) -> Void) {
+        for folder in UInt8.min...UInt8.max { forEachFile(in: folder, visit) }
+    }
+
+    /// What has a name of ours; anything else is left alone.
+    ///
+    /// Answers whether the folder is there.
+    @discardableResult
+    private func forEachFile(in folder: UInt8, _ visit: (CacheEntryName, stat) -> Void) -> Bool {
+        guard let stream = opendir(directory + "/" + CacheEntryName.folderName(folder)) else { return false }
+        defer { closedir(stream) }
+        let number = dirfd(stream)
+        while let entry = readdir(stream) {
+            withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                guard let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
+                    let name = CacheEntryName(UnsafeRawBufferPointer(start: start, count: strlen(start))), name.folder == folder
+                else { return }
+                var status = stat()
+                if fstatat(number, start, &status, AT_SYMLINK_NOFOLLOW) == 0 { visit(name, status) }
+            }
+        }
+        return true
+    }
+
+    private func removeLeftovers() {
+        let folder = directory + "/" + AsideFile.folder
+        guard let stream = opendir(folder) else { return }
+        defer { closedir(stream) }
+        let now = time(nil)
+        while let entry = readdir(stream) {
+            withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                guard let name = bytes.baseAddress?.assumingMemoryBound(to: CChar.self) else { return }
+                var status = stat()
+                guard fstatat(dirfd(stream), name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFREG,
+                    Double(now) - Double(status.st_mtim.tv_sec) > Self.leftoverAge
+                else { return }
+                unlinkat(dirfd(stream), name, 0)
+            }
+        }
+    }
+
+    // MARK: Evicting
+
+    /// Holds the capacity after something was written.
+    ///
+    /// What other processes write is seen by scanning now and then: every sixteenth of the capacity.
+    func keepCapacity() {
+        evict()
+        let isDue = state.withLock { $0.index.isComplete && $0.writtenSinceScan > Int64($0.capacity / 16) }
+        if isDue { scan() }
+    }
+
+    /// Removes what was used longest ago until the rest is within the capacity.
+    func evict() {
+        while true {
+            let victim = state.withLock { state -> (name: CacheEntryName, lastUse: Double)? in
+                guard state.index.isComplete || state.capacity == 0, state.index.totalSize > Int64(state.capacity) else {
+                    return nil
+                }
+                return state.index.oldest()
+            }
+            guard let victim else { return }
+            var status = stat()
+            if lstat(path(victim.name), &status) == 0 {
+                let lastUse = FileTime.seconds(status.st_mtim)
+                // Another process has used it since.
+                if lastUse > victim.lastUse + 0.001 {
+                    state.withLock { $0.index.noteUse(victim.name, at: lastUse) }
+                    continue
+                }
+            }
+            removeFile(victim.name)
+        }
+    }
+
+    // MARK: Durability
+
+    func flush(completion: @escaping @Sendable () -> Void) {
+        queue.run { [self] in
+            if isEnabled {
+                writeUses()
+                sync(
+                    state.withLock { state in
+                        defer { state.unsynced = [] }
+                        return state.unsynced
+                    })
+            }
+            completion()
+        }
+    }
+
+    private func sync(_ names: Set<CacheEntryName>) {
+        guard !names.isEmpty else { return }
+        for name in names { sync(path(name), O_RDONLY) }
+        for folder in Set(names.map(\.folder)) {
+            sync(directory + "/" + CacheEntryName.folderName(folder), O_RDONLY | O_DIRECTORY)
+        }
+        sync(directory, O_RDONLY | O_DIRECTORY)
+    }
+
+    private func sync(_ path: String, _ flags: CInt) {
+        guard let descriptor = try? Descriptor(path, flags, doing: "syncing the cache") else { return }
+        fsync(descriptor.number)
+    }
+}

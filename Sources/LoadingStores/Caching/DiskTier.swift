@@ -1,0 +1,244 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import HTTPWire
+import Synchronization
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// The entries that are kept in files: one for each, in 256 folders, found by their names.
+///
+/// All changes are made on the ``DiskQueue``, in order; a look-up of what has changes before it waits for them there. What is
+/// known of the directory's content is an index in memory, for sizes and for the order of use only.
+final class DiskTier: Sendable {
+    enum Outcome {
+        case hit(ResponseCache.Hit, CacheEntryName)
+        case miss
+        case wait
+    }
+
+    struct State: Sendable {
+        var capacity: Int
+        var index = DiskIndex()
+        /// The directory was looked at, and is not used: others may write to it, or the file system is read-only.
+        var isRefused = false
+        /// Changes that are on the queue, by key, and those that concern all keys.
+        var pending: [CacheEntryName: Int] = [:]
+        var pendingForAll = 0
+        /// Entries whose last use is not written down yet.
+        var used: Set<CacheEntryName> = []
+        var isNotingUses = false
+        /// Written since the last flush.
+        var unsynced: Set<CacheEntryName> = []
+        var isScanning = false
+        /// How many folders the last scan saw, and when the directory was changed before it.
+        var folderCount = 0
+        var rootTime: FileTime.Stamp?
+        /// When the directory was last looked at, because nothing was in it.
+        var lastLook = -Double.greatestFiniteMagnitude
+        var writtenSinceScan: Int64 = 0
+    }
+
+    /// Bodies up to here are read at once, on the caller's thread, where they are in the page cache.
+    static let readAtOnceLimit: Int64 = 256 << 10
+    /// Bodies up to here are read as a whole, and checked before they are used.
+    static let readWholeLimit: Int64 = 1 << 20
+
+    let directory: String
+    let queue: DiskQueue
+    let state: Mutex<State>
+
+    init(directory: String, capacity: Int, queue: DiskQueue) {
+        self.directory = directory.count > 1 && directory.hasSuffix("/") ? String(directory.dropLast()) : directory
+        self.queue = queue
+        state = Mutex(State(capacity: max(0, capacity)))
+    }
+
+    var capacity: Int { state.withLock { $0.capacity } }
+    var isEnabled: Bool { state.withLock { $0.capacity > 0 && !$0.isRefused } }
+    var usage: Int { state.withLock { Int(clamping: $0.index.totalSize) } }
+
+    func path(_ name: CacheEntryName) -> String { directory + "/" + name.path }
+
+    // MARK: Looking up
+
+    /// How long it may stay unnoticed that another process stored something where nothing was.
+    private static let lookingInterval = 0.25
+
+    /// Whether anything may be there at all: false where a scan found no folder, and none was made since.
+    func mayHaveAny(now: Double) -> Bool {
+        let (isEmpty, seen) = state.withLock { state -> (Bool, FileTime.Stamp?) in
+            guard state.index.isComplete, state.index.count == 0, state.folderCount == 0, state.pendingForAll == 0, state.pending.isEmpty
+            else { return (false, nil) }
+            guard abs(now - state.lastLook) >= Self.lookingInterval else { return (true, nil) }
+            state.lastLook = now
+            return (true, state.rootTime)
+        }
+        guard isEmpty, let seen else { return !isEmpty }
+        return FileTime.stamp(directory) != seen
+    }
+
+    /// Tries a key's slots in turn until one is for the request.
+    ///
+    /// With `waiting`, on the queue.
+    func lookUp(
+        _ name: CacheEntryName,
+        key: String,
+        requestHeaders: HeaderBlock,
+        now: Double,
+        waiting: Bool
+    ) -> Outcome {
+        let hasPending = state.withLock { $0.pendingForAll > 0 || $0.pending[name] != nil }
+        if hasPending, !waiting { return .wait }
+        for slot in 0..<CacheEntryName.slotCount {
+            let name = name.at(slot: slot)
+            switch CacheFile.open(path(name)) {
+            case .absent:
+                // There is a gap where one of several was removed; before the first scan, it may be anywhere.
+                let goesOn = state.withLock { !$0.index.isComplete || $0.index.hasSlot(after: name) }
+                if !goesOn { return .miss }
+            case .foreign:
+                removeUnfit(name, inode: nil)
+            case .file(let file):
+                switch hit(name, file, key: key, waiting: waiting) {
+                case .wouldWait: return .wait
+                case .damaged: removeUnfit(name, inode: file.inode)
+                case .value(let hit):
+                    guard CacheKey.matches(hit.response, requestHeaders: requestHeaders) else { continue }
+                    noteUse(name, size: file.length, now: now)
+                    return .hit(hit, name)
+                }
+            }
+        }
+        return .miss
+    }
+
+    private func hit(
+        _ name: CacheEntryName, _ file: CacheFile, key: String, waiting: Bool
+    ) -> CacheFile.Reading<ResponseCache.Hit> {
+        let result: CacheFile.Reading<(CacheEntryFile.Preamble, CacheEntryFile.Head, ResponseCache.Body)>
+        // The head of most is shorter than what is added here; where not, it goes the other way.
+        if file.length <= (waiting ? Self.readWholeLimit : Self.readAtOnceLimit) + 4096 {
+            result = file.content(waiting: waiting).map { ($0.preamble, $0.head, .bytes($0.body)) }
+        } else {
+            result = large(name, file, waiting: waiting)
+        }
+        return result.flatMap { preamble, head, body in
+            // The key's hash names the file: whatever has another key was not put there by us.
+            guard head.key == key else { return .damaged }
+            return .value(
+                ResponseCache.Hit(
+                    response: head.response,
+                    body: body,
+                    attachment: nil,
+                    userInfo: head.userInfo,
+                    mayGoToDisk: true,
+                    storedAt: preamble.storedAt
+                )
+            )
+        }
+    }
+
+    /// An entry whose body may be left in its file.
+    private func large(
+        _ name: CacheEntryName,
+        _ file: CacheFile,
+        waiting: Bool
+    ) -> CacheFile.Reading<(CacheEntryFile.Preamble, CacheEntryFile.Head, ResponseCache.Body)> {
+        file.head(waiting: waiting).flatMap { preamble, head in
+            guard preamble.bodyLength <= Self.readWholeLimit else {
+                // Read once to be checked: what is damaged is a miss, also where the damage is at the end.
+                guard waiting else { return .wouldWait }
+                guard file.isSound(preamble) else { return .damaged }
+                let inode = file.inode
+                let body = CacheBodyFile(file, preamble, queue: queue) { [weak self] in self?.removeUnfit(name, inode: inode) }
+                return .value((preamble, head, .file(body)))
+            }
+            guard waiting else { return .wouldWait }
+            return file.content(waiting: true).map { ($0.preamble, $0.head, .bytes($0.body)) }
+        }
+    }
+
+    // MARK: Use
+
+    /// An entry was used: in the index now, in its file when there is time.
+    private func noteUse(_ name: CacheEntryName, size: Int64, now: Double) {
+        let isFirst = state.withLock { state in
+            state.index.note(name, size: size, now: now)
+            state.used.insert(name)
+            defer { state.isNotingUses = true }
+            return !state.isNotingUses
+        }
+        // Many uses are written down together.
+        if isFirst { queue.run(after: 2) { [self] in writeUses() } }
+    }
+
+    /// An entry is used out of the memory tier.
+    func noteUse(of name: CacheEntryName, now: Double) {
+        guard let size = state.withLock({ $0.index[name]?.size }) else { return }
+        noteUse(name, size: size, now: now)
+    }
+
+    /// On the queue.
+    func writeUses() {
+        let uses = state.withLock { state in
+            defer { state.used = [] }
+            state.isNotingUses = false
+            return state.used.compactMap { name in state.index[name].map { (name, $0.lastUse) } }
+        }
+        for (name, lastUse) in uses { FileTime.set(path(name), lastUse) }
+    }
+
+    // MARK: Changes
+
+    /// Runs a change on the queue; until it is done, look-ups of the key wait for it.
+    ///
+    /// Without a key, all look-ups do.
+    func change(_ key: CacheEntryName?, _ work: @escaping @Sendable () -> Void) {
+        state.withLock { state in
+            if let key { state.pending[key, default: 0] += 1 } else { state.pendingForAll += 1 }
+        }
+        queue.run { [self] in
+            work()
+            state.withLock { state in
+                guard let key else {
+                    state.pendingForAll -= 1
+                    return
+                }
+                let left = (state.pending[key] ?? 1) - 1
+                state.pending[key] = left > 0 ? left : nil
+            }
+        }
+    }
+
+    /// Removes what is no entry of ours, unless another one has taken its place meanwhile.
+    private func removeUnfit(_ name: CacheEntryName, inode: ino_t?) {
+        change(name.key) { [self] in
+            var status = stat()
+            guard lstat(path(name), &status) == 0, inode == nil || status.st_ino == inode else { return }
+            if inode == nil, case .file = CacheFile.open(path(name)) { return }
+            removeFile(name)
+        }
+    }
+
+    /// On the queue.
+    func removeFile(_ name: CacheEntryName) {
+        // A folder in its place is removed if it is empty; otherwise it stays a miss.
+        if unlink(path(name)) != 0, errno == EISDIR { rmdir(path(name)) }
+        state.withLock { state in
+            state.index.remove(name)
+            state.unsynced.remove(name)
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import Synchronization
+
+/// Takes the body of a response that is to be stored, piece by piece.
+///
+/// Nothing is visible until ``finish()``; what is dropped without it leaves nothing behind. It holds about 256 KiB of the body,
+/// the rest goes to a file as it comes: whoever feeds it stops while it ``isBehind``. One caller at a time; callbacks come on
+/// the thread of the ``DiskQueue``. Whatever goes wrong ends the storing, never the load.
+package final class EntryWriter: Sendable {
+    /// Bodies up to here are held until they are whole, and are written with one call.
+    package static let heldLimit = 256 << 10
+    /// Pieces of larger bodies.
+    private static let pieceSize = 64 << 10
+    /// Where the caller does not stop although the disk is that far behind, the response is not stored.
+    private static let outstandingLimit = 16 << 20
+
+    private struct State {
+        var response: StoredResponse
+        var userInfo: [UInt8]?
+        var attachment: (any Sendable)?
+        var mayGoToDisk: Bool
+        var gathered = Data()
+        var total: Int64 = 0
+        /// Bytes given to the queue but not yet written.
+        var outstanding = 0
+        var aside: AsideFile?
+        var isOpen = true
+        var waiting: [@Sendable () -> Void] = []
+    }
+
+    private let cache: ResponseCache
+    private let disk: DiskTier?
+    private let limit: Int64
+    private let isLarge: Bool
+    private let isLimited: Bool
+    private let state: Mutex<State>
+
+    init(
+        cache: ResponseCache,
+        response: StoredResponse,
+        expectedLength: Int64,
+        userInfo: [UInt8]?,
+        attachment: (any Sendable)?,
+        memoryOnly: Bool,
+        isLimited: Bool
+    ) {
+        self.cache = cache
+        disk = cache.disk.flatMap { $0.isEnabled ? $0 : nil }
+        limit = cache.bodyLimit(memoryOnly: memoryOnly, isLimited: isLimited)
+        self.isLimited = isLimited
+        isLarge = expectedLength > Int64(Self.heldLimit)
+        var first = State(response: response, userInfo: userInfo, attachment: attachment, mayGoToDisk: !memoryOnly)
+        if !isLarge, expectedLength > 0 { first.gathered.reserveCapacity(Int(expectedLength)) }
+        state = Mutex(first)
+    }
+
+    deinit { abandon() }
+
+    /// Whether it still takes anything: not after an end, nor when the body got too large or the disk failed.
+    package var isOpen: Bool { state.withLock { $0.isOpen } }
+
+    /// Whether the caller should wait for ``whenCaughtUp(_:)`` before it appends more.
+    package var isBehind: Bool {
+        state.withLock { $0.isOpen && $0.outstanding > 0 && $0.outstanding + $0.gathered.count >= Self.heldLimit }
+    }
+
+    /// Bytes of the body that are in memory.
+    package var heldByteCount: Int { state.withLock { $0.outstanding + $0.gathered.count } }
+
+    /// Calls back once what is outstanding is mostly written: at once if it is, else on the thread of the queue.
+    package func whenCaughtUp(_ ready: @escaping @Sendable () -> Void) {
+        let isReady = state.withLock { state in
+            guard state.isOpen, state.outstanding > Self.heldLimit / 2 else { return true }
+            state.waiting.append(ready)
+            return false
+        }
+        if isReady { ready() }
+    }
+
+    package func append(_ bytes: UnsafeRawBufferPointer) {
+        let (isTooMuch, spilled) = state.withLock { state -> (Bool, (Data, AsideFile)?) in
+            guard state.isOpen else { return (false, nil) }
+            state.total += Int64(bytes.count)
+            guard state.total <= limit, state.outstanding <= Self.outstandingLimit else { return (true, nil) }
+            state.gathered.append(contentsOf: bytes)
+            return (false, takeSpilled(&state))
+        }
+        if isTooMuch { abandon() }
+        if let (piece, aside) = spilled { spill(piece, to: aside) }
+    }
+
+    /// Changes what is stored along with the body, as the app may ask for at the end.
+    ///
+    /// A body that is too large for the memory is not stored where it may not go to the disk.
+    package func amend(userInfo: [UInt8]?, attachment: (any Sendable)?, memoryOnly: Bool) {
+        state.withLock {
+            $0.userInfo = userInfo
+            $0.attachment = attachment
+            if memoryOnly { $0.mayGoToDisk = false }
+        }
+    }
+
+    /// The body is whole: makes the entry visible.
+    ///
+    /// What is small enough is in memory when this returns; the rest is found by look-ups that begin from now on.
+    package func finish() {
+        let last = state.withLock { state -> State? in
+            guard state.isOpen else { return nil }
+            state.isOpen = false
+            defer {
+                state.gathered = Data()
+                state.aside = nil
+                state.attachment = nil
+            }
+            return state
+        }
+        guard var last else { return }
+        last.response.bodyLength = last.total
+        let key = last.response.url
+        let name = disk.map { _ in CacheEntryName(key: key) }
+        let hit = ResponseCache.Hit(
+            response: last.response,
+            body: .bytes(last.gathered),
+            attachment: last.attachment,
+            userInfo: last.userInfo,
+            mayGoToDisk: last.mayGoToDisk,
+            storedAt: last.response.responseTime
+        )
+        cache.memory.withLock { memory in
+            if last.aside == nil { memory.insert(key, name, hit, isLimited: isLimited) } else { memory.removeReplaced(key, by: last.response) }
+        }
+        guard let disk, let name else { return tell(last.waiting) }
+        let head = CacheEntryFile.Head(key: key, response: last.response, userInfo: last.userInfo)
+        if last.mayGoToDisk {
+            disk.store(name, head, last.aside, rest: last.gathered)
+        } else {
+            disk.discard(last.aside)
+            // What was stored before would come back once the memory has forgotten the new one.
+            disk.removeReplaced(name, by: last.response)
+        }
+        // The last pieces are written before that.
+        tell(last.waiting)
+    }
+
+    /// The load ended early: forgets everything.
+    package func abandon() {
+        let (aside, waiting) = state.withLock { state in
+            defer {
+                state.isOpen = false
+                state.gathered = Data()
+                state.aside = nil
+                state.attachment = nil
+                state.waiting = []
+            }
+            return (state.aside, state.waiting)
+        }
+        disk?.discard(aside)
+        tell(waiting)
+    }
+
+    private func tell(_ waiting: [@Sendable () -> Void]) {
+        for ready in waiting { ready() }
+    }
+
+    // MARK: Writing
+
+    /// What has been gathered, when it is enough for a piece.
+    private func takeSpilled(_ state: inout State) -> (Data, AsideFile)? {
+        let threshold = isLarge || state.aside != nil ? Self.pieceSize : Self.heldLimit + 1
+        guard state.gathered.count >= threshold, state.mayGoToDisk, let disk else { return nil }
+        let aside = state.aside ?? AsideFile(directory: disk.directory)
+        let piece = state.gathered
+        state.aside = aside
+        state.gathered = Data()
+        state.outstanding += piece.count
+        return (piece, aside)
+    }
+
+    private func spill(_ piece: Data, to aside: AsideFile) {
+        disk?.queue.run { [weak self] in
+            // An abandoned writer is gone, or has closed the file.
+            piece.withUnsafeBytes { aside.append($0) }
+            self?.wrote(piece.count, hasFailed: aside.hasFailed)
+        }
+    }
+
+    private func wrote(_ count: Int, hasFailed: Bool) {
+        let ready = state.withLock { state -> [@Sendable () -> Void] in
+            state.outstanding -= count
+            guard state.outstanding <= Self.heldLimit / 2 else { return [] }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        if hasFailed { abandon() }
+        tell(ready)
+    }
+}

@@ -1,0 +1,61 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// Times as files have them, and as the rules count them: in seconds since 2001.
+enum FileTime {
+    private static let referenceDate = 978_307_200.0
+
+    static func seconds(_ time: timespec) -> Double {
+        Double(time.tv_sec) - referenceDate + Double(time.tv_nsec) / 1e9
+    }
+
+    /// Nearest what a file can have.
+    static func stamp(_ seconds: Double) -> timespec {
+        let time = min(max(seconds + referenceDate, 0), 0xFFFF_FFFF)
+        guard time.isFinite else { return timespec() }
+        let whole = time.rounded(.down)
+        return timespec(tv_sec: Int(whole), tv_nsec: Int((time - whole) * 1e9))
+    }
+
+    /// When something was last changed in a folder, and which folder it is.
+    struct Stamp: Hashable, Sendable {
+        var inode: UInt64
+        var seconds: Int
+        var nanoseconds: Int
+    }
+
+    static func stamp(_ path: String) -> Stamp? {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return nil }
+        return Stamp(inode: UInt64(status.st_ino), seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
+    }
+
+    /// Notes down when a file was last used.
+    static func set(_ path: String, _ seconds: Double) {
+        let time = stamp(seconds)
+        _ = withUnsafeTemporaryAllocation(of: timespec.self, capacity: 2) { times in
+            times.initialize(repeating: time)
+            return utimensat(AT_FDCWD, path, times.baseAddress, AT_SYMLINK_NOFOLLOW)
+        }
+    }
+
+    static func set(_ descriptor: CInt, _ seconds: Double) {
+        let time = stamp(seconds)
+        _ = withUnsafeTemporaryAllocation(of: timespec.self, capacity: 2) { times in
+            times.initialize(repeating: time)
+            return futimens(descriptor, times.baseAddress)
+        }
+    }
+}

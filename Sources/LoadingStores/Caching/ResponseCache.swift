@@ -1,0 +1,208 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+package import HTTPRules
+package import HTTPWire
+import Synchronization
+
+/// Keeps responses in memory and on the disk, each within its capacity (RFC 9111; what may be used is decided by the rules).
+///
+/// Safe to use from any thread, and by several processes on one directory. Without a directory it never touches the disk. What
+/// the disk does not answer from its own memory is read on the ``DiskQueue``; all changes of the disk happen there, in order,
+/// so that a look-up sees every change made before it. No response is kept whose body exceeds 5 % of the capacity.
+package final class ResponseCache: Sendable {
+    /// A stored response.
+    package struct Hit: Sendable {
+        package var response: StoredResponse
+        package var body: Body
+        /// What the app gave along, as it gave it: only while the entry is in memory.
+        package var attachment: (any Sendable)?
+        package var userInfo: [UInt8]?
+        package var mayGoToDisk: Bool
+        /// When it was received.
+        package var storedAt: Double
+
+        package init(
+            response: StoredResponse, body: Body, attachment: (any Sendable)? = nil, userInfo: [UInt8]? = nil,
+            mayGoToDisk: Bool = true,
+            storedAt: Double
+        ) {
+            self.response = response
+            self.body = body
+            self.attachment = attachment
+            self.userInfo = userInfo
+            self.mayGoToDisk = mayGoToDisk
+            self.storedAt = storedAt
+        }
+    }
+
+    package enum Body: Sendable {
+        case bytes(Data)
+        /// Too large for the memory.
+        case file(CacheBodyFile)
+    }
+
+    package enum Lookup: Sendable {
+        case hit(Hit)
+        case miss
+        /// The disk has to be waited for: call it with what is to be told the answer, on the thread of the ``DiskQueue``.
+        case wait(@Sendable (@escaping @Sendable (Hit?) -> Void) -> Void)
+    }
+
+    let memory: Mutex<MemoryTier>
+    let disk: DiskTier?
+
+    /// A capacity of 0 switches its tier off; without a directory there is none on the disk.
+    package init(memoryCapacity: Int, diskCapacity: Int, directory: String?, queue: DiskQueue = .shared) {
+        memory = Mutex(MemoryTier(capacity: memoryCapacity))
+        disk = directory.map { DiskTier(directory: $0, capacity: diskCapacity, queue: queue) }
+        disk?.open()
+    }
+
+    // MARK: Reading
+
+    /// Whether a look-up may find anything: false only where both tiers are known to be empty.
+    package func mayHaveAny(now: Double) -> Bool {
+        memory.withLock { $0.count > 0 } || (disk.map { $0.isEnabled && $0.mayHaveAny(now: now) } ?? false)
+    }
+
+    /// The entry that a request selects, whatever its age: from memory at once, from the disk at once where its pages are in
+    /// memory.
+    package func lookUp(key: String, requestHeaders: HeaderBlock, now: Double) -> Lookup {
+        let (found, changes) = memory.withLock { ($0.find(key, requestHeaders, now: now), $0.changes) }
+        if let found {
+            if let name = found.used { disk?.noteUse(of: name, now: now) }
+            return .hit(found.hit)
+        }
+        guard let disk, disk.isEnabled else { return .miss }
+        let name = CacheEntryName(key: key)
+        switch disk.lookUp(name, key: key, requestHeaders: requestHeaders, now: now, waiting: false) {
+        case .miss: return .miss
+        case .hit(let hit, let name):
+            promote(key, name, hit, changes)
+            return .hit(hit)
+        case .wait:
+            return .wait { [self] reply in
+                disk.queue.run { [self] in
+                    let changes = memory.withLock { $0.changes }
+                    let outcome = disk.lookUp(name, key: key, requestHeaders: requestHeaders, now: now, waiting: true)
+                    guard case .hit(let hit, let name) = outcome else { return reply(nil) }
+                    promote(key, name, hit, changes)
+                    reply(hit)
+                }
+            }
+        }
+    }
+
+    /// Moves a small entry up.
+    private func promote(_ key: String, _ name: CacheEntryName, _ hit: Hit, _ changes: UInt64) {
+        guard case .bytes(let body) = hit.body else { return }
+        memory.withLock { memory in
+            if memory.takes(Int64(body.count)) { memory.insert(key, name, hit, ifNoneSince: changes) }
+        }
+    }
+
+    // MARK: Writing
+
+    /// Begins to keep a response whose body comes piece by piece; nothing is visible until ``EntryWriter/finish()``.
+    ///
+    /// Answers nil where the body is expected to be too large, or there is nowhere to keep it. A negative length is not known.
+    /// Keys are `response.url`, and it counts as stored at `response.responseTime`. What the app stores by its own hand may be as large as
+    /// the capacity: then `isLimited` is false.
+    package func writer(
+        for response: StoredResponse,
+        expectedLength: Int64 = -1,
+        userInfo: [UInt8]? = nil,
+        attachment: (any Sendable)? = nil,
+        memoryOnly: Bool = false,
+        isLimited: Bool = true
+    ) -> EntryWriter? {
+        let limit = bodyLimit(memoryOnly: memoryOnly, isLimited: isLimited)
+        guard limit > 0, expectedLength <= limit else { return nil }
+        return EntryWriter(
+            cache: self,
+            response: response,
+            expectedLength: expectedLength,
+            userInfo: userInfo,
+            attachment: attachment,
+            memoryOnly: memoryOnly,
+            isLimited: isLimited
+        )
+    }
+
+    /// The largest body that is kept.
+    package func bodyLimit(memoryOnly: Bool, isLimited: Bool = true) -> Int64 {
+        let part = isLimited ? 20 : 1
+        if !memoryOnly, let disk, disk.isEnabled { return Int64(disk.capacity / part) }
+        return Int64(memory.withLock { $0.capacity } / part)
+    }
+
+    /// Gives an entry a new head, as after a 304 (RFC 9111, section 4.3.4); the body stays.
+    ///
+    /// `old` is the response that the new one was made of: nothing is changed where another one has taken its place meanwhile.
+    /// Without it, the variant, the length of the body and the validators have to fit.
+    package func update(_ response: StoredResponse, replacing old: StoredResponse? = nil) {
+        memory.withLock { $0.update(response.url, response, replacing: old) }
+        disk?.update(response, replacing: old)
+    }
+
+    /// Removes all variants of a key.
+    package func remove(key: String) {
+        memory.withLock { $0.remove(key) }
+        disk?.remove(CacheEntryName(key: key))
+    }
+
+    package func removeAll() {
+        memory.withLock { $0.removeAll() }
+        disk?.removeAll()
+    }
+
+    package func removeEntries(storedAfter time: Double) {
+        memory.withLock { $0.removeEntries(storedAfter: time) }
+        disk?.removeEntries(storedAfter: time)
+    }
+
+    // MARK: Sizes
+
+    /// Setting a lower one drops what is too much at once.
+    package var memoryCapacity: Int {
+        get { memory.withLock { $0.capacity } }
+        set { memory.withLock { $0.capacity = max(0, newValue) } }
+    }
+
+    /// Setting a lower one removes what is too much as soon as the queue comes to it; with 0 that is everything.
+    package var diskCapacity: Int {
+        get { disk?.capacity ?? 0 }
+        set { disk?.setCapacity(newValue) }
+    }
+
+    package var currentMemoryUsage: Int { memory.withLock { $0.usage } }
+
+    /// What is known of the directory: shortly after the start, not all of it.
+    package var currentDiskUsage: Int { disk?.usage ?? 0 }
+
+    // MARK: Tools
+
+    /// All that is stored, for a person to look at.
+    ///
+    /// Waits for the disk.
+    package func entries() -> [(response: StoredResponse, size: Int64, lastUse: Double)] {
+        let onDisk = disk?.entries() ?? []
+        let known = Set(onDisk.map(\.response))
+        let inMemory = memory.withLock { $0.all }.filter { !known.contains($0.response) }
+        return onDisk + inMemory.map { ($0.response, $0.response.bodyLength, $0.storedAt) }
+    }
+
+    /// Calls back when all that was stored before is durable; without a directory at once, else on the thread of the queue.
+    package func flush(completion: @escaping @Sendable () -> Void) {
+        guard let disk else { return completion() }
+        disk.flush(completion: completion)
+    }
+}

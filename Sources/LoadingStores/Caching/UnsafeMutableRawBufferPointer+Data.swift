@@ -1,0 +1,38 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+extension UnsafeMutableRawBufferPointer {
+    /// Memory of `malloc`, or nil where there is none: the length comes from a file.
+    static func allocated(_ count: Int) -> UnsafeMutableRawBufferPointer? {
+        malloc(count).map { UnsafeMutableRawBufferPointer(start: $0, count: count) }
+    }
+
+    func deallocateAllocated() { free(baseAddress) }
+
+    /// A part of the memory as a value, which frees all of it.
+    func takenData(of part: Range<Int>? = nil) -> Data {
+        let part = part ?? 0..<count
+        guard let start = baseAddress, !part.isEmpty, part.upperBound <= count else {
+            deallocateAllocated()
+            return Data()
+        }
+        // `free` wants what `malloc` gave.
+        if part.lowerBound == 0 { return Data(bytesNoCopy: start, count: part.count, deallocator: .free) }
+        let offset = part.lowerBound
+        return Data(bytesNoCopy: start + offset, count: part.count, deallocator: .custom { part, _ in free(part - offset) })
+    }
+}

@@ -1,0 +1,68 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+
+/// Cookies as a value that processes share. Session cookies are this process's alone.
+extension CookieJar: SharedContent {
+    static var title: String { "cookies" }
+    static var envelope: StoreEnvelope { CookieFile.envelope }
+
+    func encoded(now: Double) -> [UInt8] {
+        CookieFile.encode(all, now: now)
+    }
+
+    static func decoded(_ file: [UInt8], from start: Int) -> CookieJar? {
+        CookieFile.decode(file, from: start).map { CookieJar($0) }
+    }
+
+    /// What is on the disk wins over a session cookie of the same name: had that been set later, it would have been removed there.
+    static func merged(disk: CookieJar, memory: CookieJar, pending: [Change]) -> CookieJar {
+        var merged = disk
+        guard memory.count > 0 || !pending.isEmpty else { return merged }
+        let onDisk = cookiesByKey(disk)
+        var changes: [Change] = []
+        for cookie in memory.all {
+            if var same = onDisk[cookie.key] {
+                guard cookie.lastAccess > same.lastAccess else { continue }
+                same.lastAccess = cookie.lastAccess
+                changes.append(.set(same))
+            } else if cookie.expires == nil {
+                changes.append(.set(cookie))
+            }
+        }
+        merged.apply(changes + pending)
+        return merged
+    }
+
+    static func condensed(_ changes: [Change]) -> [Change] {
+        var seen: Set<Cookie.Key> = []
+        let last = changes.reversed().filter { change in
+            switch change {
+            case .set(let cookie): seen.insert(cookie.key).inserted
+            case .removed(let key): seen.insert(key).inserted
+            }
+        }
+        return last.reversed()
+    }
+
+    func isSame(as other: CookieJar) -> Bool {
+        guard count == other.count else { return false }
+        let others = Self.cookiesByKey(other)
+        return all.allSatisfy { cookie in
+            guard var same = others[cookie.key] else { return false }
+            same.lastAccess = cookie.lastAccess
+            return same == cookie
+        }
+    }
+
+    private static func cookiesByKey(_ jar: CookieJar) -> [Cookie.Key: Cookie] {
+        Dictionary(jar.all.map { ($0.key, $0) }) { first, _ in first }
+    }
+}

@@ -1,0 +1,32 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// A value that one thread gives and another waits for.
+// Sendable because the lock of `monitor` guards the value.
+final class Answer<Value: Sendable>: @unchecked Sendable {
+    private let monitor = Monitor()
+    /// Guarded by the lock of `monitor`.
+    private var value: Value?
+
+    func give(_ value: Value) {
+        monitor.locked {
+            self.value = value
+            monitor.wakeAll()
+        }
+    }
+
+    func wait() -> Value {
+        monitor.locked {
+            while true {
+                if let value { return value }
+                monitor.wait(until: nil)
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// Replaces a file as a whole: who reads it finds what was there before, or all of what is there now, also after a crash.
+///
+/// The bytes go to a file of another name that did not exist (`O_EXCL`), are made durable, and take the name over (`rename`), which is
+/// made durable as well. Of a process that ends on the way, only the file of the other name is left.
+package enum AtomicFile {
+    package static let pieceSize = 65_536
+    /// What the names of unfinished files have after the name they are meant for.
+    package static let asideMark = ".tmp-"
+
+    static func replace(
+        _ name: String,
+        in directory: borrowing StoreDirectory,
+        with bytes: [UInt8],
+        fault: FileStep.Fault?
+    ) throws(StoreFailure) -> FileStamp {
+        if let failure = fault?(.create) { throw failure }
+        let aside = name + asideMark + String(UInt64.random(in: .min ... .max), radix: 16)
+        let file = try Descriptor(aside, in: directory.number, O_WRONLY | O_CREAT | O_EXCL, doing: "creating a file beside it")
+        do throws(StoreFailure) {
+            guard fchmod(file.number, 0o600) == 0 else { throw .system(errno, while: "setting its mode") }
+            try file.writeAll(bytes, pieceSize: pieceSize, doing: "writing it", fault: fault)
+            if let failure = fault?(.sync) { throw failure }
+            guard fsync(file.number) == 0 else { throw .system(errno, while: "syncing it") }
+            if let failure = fault?(.rename) { throw failure }
+            guard renameat(directory.number, aside, directory.number, name) == 0 else {
+                throw .system(errno, while: "renaming it")
+            }
+        } catch {
+            if error != .killed { unlinkat(directory.number, aside, 0) }
+            throw error
+        }
+        if let failure = fault?(.syncDirectory) { throw failure }
+        try directory.sync()
+        return FileStamp(try file.status(doing: "looking at it"))
+    }
+}

@@ -1,0 +1,81 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// An open file, closed when nobody has it any more.
+struct Descriptor: ~Copyable {
+    let number: CInt
+
+    /// Opens `path`, seen from `directory`; never through a symbolic link, never waiting for the other end of a pipe.
+    init(_ path: String, in directory: CInt = AT_FDCWD, _ flags: CInt, doing: String) throws(StoreFailure) {
+        let flags = flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+        while true {
+            let number = openat(directory, path, flags, 0o600)
+            if number >= 0 {
+                self.number = number
+                return
+            }
+            let code = errno
+            if code != EINTR { throw .system(code, while: doing) }
+        }
+    }
+
+    deinit { close(number) }
+
+    func status(doing: String) throws(StoreFailure) -> stat {
+        var status = stat()
+        guard fstat(number, &status) == 0 else { throw .system(errno, while: doing) }
+        return status
+    }
+
+    /// All there is, and nil if that is more than `limit`.
+    func readAll(limit: Int, doing: String) throws(StoreFailure) -> [UInt8]? {
+        let expected = Int(clamping: try status(doing: doing).st_size)
+        guard expected <= limit else { return nil }
+        var bytes: [UInt8] = []
+        // One more than expected, so that one read finds the end.
+        var room = expected + 1
+        while true {
+            var code: CInt = 0
+            let before = bytes.count
+            let more = [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
+                let read = read(number, buffer.baseAddress, buffer.count)
+                code = read < 0 ? errno : 0
+                count = max(read, 0)
+            }
+            if code == EINTR { continue }
+            guard code == 0 else { throw .system(code, while: doing) }
+            if bytes.isEmpty { bytes = more } else { bytes += more }
+            guard bytes.count <= limit else { return nil }
+            if more.isEmpty || (before == 0 && more.count < room) { return bytes }
+            room = 65_536
+        }
+    }
+
+    /// Writes all of `bytes`, asking `fault` before each piece.
+    func writeAll(_ bytes: [UInt8], pieceSize: Int, doing: String, fault: FileStep.Fault?) throws(StoreFailure) {
+        var start = 0
+        while start < bytes.count {
+            if let failure = fault?(.write) { throw failure }
+            let piece = start..<min(start + pieceSize, bytes.count)
+            let written = bytes.withUnsafeBytes { write(number, $0.baseAddress.map { $0 + piece.lowerBound }, piece.count) }
+            if written < 0 {
+                let code = errno
+                if code == EINTR { continue }
+                throw .system(code, while: doing)
+            }
+            start += written
+        }
+    }
+}

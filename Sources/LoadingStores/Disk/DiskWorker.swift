@@ -1,0 +1,155 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// The thread of a ``DiskQueue`` and the work that waits for it.
+///
+/// It ends once it is closed and has nothing left to do.
+// Sendable because the lock of `monitor` guards the state.
+final class DiskWorker: @unchecked Sendable {
+    typealias Work = @Sendable () -> Void
+
+    private struct State {
+        var ready: [Work] = []
+        var later: [(due: Double, work: Work)] = []
+        var thread: pthread_t?
+        /// Work was taken from `ready` and has not ended yet.
+        var isBusy = false
+        var isClosed = false
+        /// The process ends: what is delayed from here on is not run any more.
+        var isDraining = false
+    }
+
+    private let monitor = Monitor()
+    /// Guarded by the lock of `monitor`.
+    private var state = State()
+
+    var isCurrent: Bool {
+        monitor.locked { state.thread.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+    }
+
+    func add(_ work: @escaping Work, delay: Double) {
+        let hasThread = monitor.locked {
+            if delay > 0 {
+                state.later.append((Monitor.clock + min(delay, 86_400), work))
+            } else {
+                state.ready.append(work)
+            }
+            if state.thread == nil { state.thread = start() }
+            monitor.wakeAll()
+            return state.thread != nil
+        }
+        // No thread to be had: slow is better than never.
+        if !hasThread { runReady() }
+    }
+
+    func close() {
+        monitor.locked {
+            state.isClosed = true
+            monitor.wakeAll()
+        }
+    }
+
+    func drain(seconds: Double) {
+        let deadline = Monitor.clock + seconds
+        let isInside = isCurrent
+        monitor.locked {
+            state.isDraining = true
+            state.ready += state.later.map(\.work)
+            state.later = []
+            monitor.wakeAll()
+            while !isInside, !state.ready.isEmpty || state.isBusy, Monitor.clock < deadline {
+                monitor.wait(until: deadline)
+            }
+            state.isDraining = false
+            monitor.wakeAll()
+        }
+        if isInside { runReady() }
+    }
+
+    private func start() -> pthread_t? {
+        var everySignal = sigset_t()
+        var before = sigset_t()
+        sigfillset(&everySignal)
+        // The thread inherits the mask: the app's signal handlers run on the app's threads.
+        pthread_sigmask(SIG_SETMASK, &everySignal, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        #if canImport(Glibc)
+        var thread = pthread_t()
+        #else
+        var thread: pthread_t?
+        #endif
+        let itself = Unmanaged.passRetained(self)
+        let code = pthread_create(
+            &thread,
+            nil,
+            { argument in
+                if let argument { Unmanaged<DiskWorker>.fromOpaque(argument).takeRetainedValue().work() }
+                return nil
+            },
+            itself.toOpaque()
+        )
+        guard code == 0 else {
+            itself.release()
+            return nil
+        }
+        #if canImport(Glibc)
+        pthread_detach(thread)
+        return thread
+        #else
+        if let thread { pthread_detach(thread) }
+        return thread
+        #endif
+    }
+
+    /// The life of the thread.
+    private func work() {
+        while let work = next() {
+            work()
+        }
+    }
+
+    private func next() -> Work? {
+        monitor.locked {
+            state.isBusy = false
+            while true {
+                moveDue()
+                if !state.ready.isEmpty {
+                    state.isBusy = true
+                    return state.ready.removeFirst()
+                }
+                monitor.wakeAll()
+                if state.isClosed, state.later.isEmpty { return nil }
+                monitor.wait(until: state.isDraining ? nil : state.later.map(\.due).min())
+            }
+        }
+    }
+
+    private func moveDue() {
+        guard !state.later.isEmpty, !state.isDraining else { return }
+        let now = Monitor.clock
+        // A closed queue has no reason to wait.
+        let isDue = { [isClosed = state.isClosed] (due: Double) in due <= now || isClosed }
+        state.ready += state.later.filter { isDue($0.due) }.map(\.work)
+        state.later.removeAll { isDue($0.due) }
+    }
+
+    private func runReady() {
+        while true {
+            let work = monitor.locked { state.ready.isEmpty ? nil : state.ready.removeFirst() }
+            guard let work else { return }
+            work()
+        }
+    }
+}

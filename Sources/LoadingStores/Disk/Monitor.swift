@@ -1,0 +1,65 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// A lock that threads can wait on until something changed: what `Mutex` lacks.
+final class Monitor: @unchecked Sendable {
+    // Sendable because the two pointers never change, and what they point at is made for many threads.
+    private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    init() {
+        pthread_mutex_init(lock, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(lock)
+        condition.deallocate()
+        lock.deallocate()
+    }
+
+    /// Seconds on a clock that nobody sets.
+    static var clock: Double {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    func locked<Value>(_ work: () -> Value) -> Value {
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        return work()
+    }
+
+    /// Only inside ``locked(_:)``: lets others in until ``wakeAll()`` or the time `deadline`, or for no reason.
+    func wait(until deadline: Double?) {
+        guard let deadline else {
+            pthread_cond_wait(condition, lock)
+            return
+        }
+        let whole = deadline.rounded(.down)
+        var time = timespec(tv_sec: Int(whole), tv_nsec: Int((deadline - whole) * 1e9))
+        pthread_cond_timedwait(condition, lock, &time)
+    }
+
+    func wakeAll() {
+        pthread_cond_broadcast(condition)
+    }
+}

@@ -1,0 +1,34 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Writes values one after the other: numbers with the least byte first, texts and lists after their length.
+struct RecordWriter {
+    private(set) var bytes: [UInt8] = []
+
+    mutating func write(_ number: some FixedWidthInteger) {
+        withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    mutating func write(_ number: Double) {
+        write(number.bitPattern)
+    }
+
+    mutating func write(_ text: String) {
+        var text = text
+        text.withUTF8 { utf8 in
+            write(UInt32(clamping: utf8.count))
+            bytes.append(contentsOf: utf8)
+        }
+    }
+
+    mutating func write(_ text: String?) {
+        write(UInt8(text == nil ? 0 : 1))
+        if let text { write(text) }
+    }
+}

@@ -1,0 +1,119 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// One small file that several processes read and change.
+///
+/// It is read without a lock, because it only ever changes as a whole. Who changes it holds the lock of `NAME.lock` from reading it to
+/// having replaced it, so that nothing that another process wrote in between is lost.
+package struct SharedFile: Sendable {
+    /// What is there.
+    package enum Content: Sendable {
+        case missing
+        case bytes([UInt8], FileStamp)
+        /// Not a file that we wrote: a symbolic link, somebody else's, far too large.
+        case unusable(String)
+    }
+
+    /// What a look at the name, without opening anything, shows.
+    package enum Look: Hashable, Sendable {
+        case missing
+        case present(FileStamp)
+        /// The system would not say.
+        case unknown
+    }
+
+    /// Several times what 3,000 cookies of the largest size take.
+    package static let sizeLimit = 64 << 20
+    /// A process that was stopped while it held the lock does not stop the others.
+    private static let lockPatience = 2.0
+
+    package let path: String
+    let directory: String
+    let name: String
+    /// For tests.
+    let fault: FileStep.Fault?
+
+    package init(path: String, fault: FileStep.Fault? = nil) {
+        self.path = path
+        self.fault = fault
+        let slash = path.lastIndex(of: "/") ?? path.startIndex
+        directory = slash == path.startIndex ? "/" : String(path[..<slash])
+        name = String(path[slash...].drop { $0 == "/" })
+    }
+
+    package func look() -> Look {
+        var status = stat()
+        if lstat(path, &status) == 0 { return .present(FileStamp(status)) }
+        return errno == ENOENT ? .missing : .unknown
+    }
+
+    package func read() throws(StoreFailure) -> Content {
+        do throws(StoreFailure) {
+            return try read(in: try StoreDirectory(directory, creating: false, fault: fault))
+        } catch .system(ENOENT, _) {
+            return .missing
+        }
+    }
+
+    /// Waits until no other process changes the file, and keeps it so while the answer lives.
+    package func lock() throws(StoreFailure) -> LockedFile {
+        guard !name.isEmpty, name.utf8.count < 200 else { throw .refused("it has no name that could be used") }
+        let folder = try StoreDirectory(directory, creating: true, fault: fault)
+        if let failure = fault?(.lock) { throw failure }
+        let deadline = Monitor.clock + Self.lockPatience
+        var pause: UInt32 = 200
+        while true {
+            let lock = try Descriptor(name + ".lock", in: folder.number, O_RDWR | O_CREAT, doing: "opening its lock")
+            let status = try lock.status(doing: "looking at its lock")
+            guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else { throw .refused("its lock is not ours") }
+            if flock(lock.number, LOCK_EX | LOCK_NB) == 0 {
+                var current = stat()
+                // Whoever deleted the file took the lock's meaning with it.
+                if fstatat(folder.number, name + ".lock", &current, AT_SYMLINK_NOFOLLOW) == 0, current.st_ino == status.st_ino {
+                    return LockedFile(file: self, directory: folder, lock: lock)
+                }
+            } else if errno != EWOULDBLOCK, errno != EINTR {
+                throw .system(errno, while: "locking it")
+            }
+            guard Monitor.clock < deadline else {
+                throw .system(ETIMEDOUT, while: "waiting for another process to release its lock")
+            }
+            usleep(pause)
+            pause = min(pause * 2, 20_000)
+        }
+    }
+
+    func read(in folder: borrowing StoreDirectory) throws(StoreFailure) -> Content {
+        if let failure = fault?(.read) { throw failure }
+        do throws(StoreFailure) {
+            let file = try Descriptor(name, in: folder.number, O_RDONLY, doing: "opening it")
+            let status = try file.status(doing: "looking at it")
+            guard status.st_mode & S_IFMT == S_IFREG else { return .unusable("it is not an ordinary file") }
+            guard status.st_uid == geteuid() else { return .unusable("it belongs to another user") }
+            guard status.st_mode & 0o022 == 0 else { return .unusable("others may write to it") }
+            if status.st_mode & 0o077 != 0 { fchmod(file.number, 0o600) }
+            guard let bytes = try file.readAll(limit: Self.sizeLimit, doing: "reading it") else {
+                return .unusable("it is too large")
+            }
+            return .bytes(bytes, FileStamp(try file.status(doing: "looking at it")))
+        } catch .system(ENOENT, _) {
+            return .missing
+        } catch .system(ELOOP, _) {
+            return .unusable("it is a symbolic link")
+        } catch .system(ENXIO, _) {
+            return .unusable("it is not an ordinary file")
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// What a store's file begins with: one line that says what the file is, in which version, and how to tell that it is whole.
+///
+/// `URLLoading-Store KIND VERSION WRITE LENGTH SUM SUM-OF-THE-LINE`, then `LENGTH` bytes. `WRITE` is a random number, so that every
+/// write looks different. Later versions may change all but the first three words and the last, by which a file that a newer release
+/// has written is told from a damaged one.
+package struct StoreEnvelope: Sendable {
+    /// What a file turned out to be.
+    package enum Content: Sendable {
+        /// What the line says, and where the bytes after it begin.
+        case whole(Header, bodyStart: Int)
+        case newer
+        case damaged
+    }
+
+    /// Tells one write from every other.
+    package struct Header: Hashable, Sendable {
+        let write: UInt64
+        let length: Int
+        let sum: UInt64
+
+        func hasSameBody(as other: Header) -> Bool {
+            length == other.length && sum == other.sum
+        }
+    }
+
+    private static let mark = "URLLoading-Store"
+    private static let longestLine = 256
+
+    let kind: String
+    let version: Int
+
+    package init(kind: String, version: Int) {
+        self.kind = kind
+        self.version = version
+    }
+
+    package func header(of body: [UInt8]) -> Header {
+        Header(write: .random(in: .min ... .max), length: body.count, sum: Checksum.of(body))
+    }
+
+    package func seal(_ body: [UInt8], _ header: Header) -> [UInt8] {
+        let words = "\(Self.mark) \(kind) \(version) \(Self.hex(header.write)) \(header.length) \(Self.hex(header.sum)) "
+        var bytes = Array(words.utf8)
+        bytes += Array("\(Self.hex(Checksum.of(bytes)))\n".utf8)
+        bytes.reserveCapacity(bytes.count + body.count)
+        return bytes + body
+    }
+
+    package func open(_ bytes: [UInt8]) -> Content {
+        guard let end = bytes.prefix(Self.longestLine).firstIndex(of: UInt8(ascii: "\n")),
+            let line = String(validating: bytes[..<end], as: UTF8.self)
+        else { return .damaged }
+        let words = line.split(separator: " ", omittingEmptySubsequences: false)
+        guard words.count > 3, words[0] == Self.mark, words[1] == kind, let version = Int(words[2]), let seal = words.last,
+            seal == Self.hex(Checksum.of(Array(bytes[..<(end - seal.utf8.count)])))
+        else { return .damaged }
+        if version > self.version { return .newer }
+        guard version == self.version, words.count == 7, let write = UInt64(words[3], radix: 16), let length = Int(words[4]),
+            let sum = UInt64(words[5], radix: 16), length == bytes.count - end - 1, Checksum.of(bytes, from: end + 1) == sum
+        else { return .damaged }
+        return .whole(Header(write: write, length: length, sum: sum), bodyStart: end + 1)
+    }
+
+    private static func hex(_ number: UInt64) -> String {
+        let digits = String(number, radix: 16)
+        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+    }
+}

@@ -1,0 +1,42 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// Why a store's file could not be read or written.
+package enum StoreFailure: Error, Hashable, Sendable {
+    /// Not ours, or not as we would have left it: it is not touched.
+    case refused(String)
+    /// What the system said.
+    case system(CInt, while: String)
+    /// A test plays that the process ends here.
+    case killed
+
+    /// Trying again later would not help: the store goes on in memory.
+    package var isPermanent: Bool {
+        switch self {
+        case .refused: true
+        case .system(let code, _):
+            [EACCES, EPERM, EROFS, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG, ENOTSUP, ENOSYS, EINVAL].contains(code)
+        case .killed: true
+        }
+    }
+
+    package var reason: String {
+        switch self {
+        case .refused(let reason): reason
+        case .system(let code, let doing): "\(doing): \(strerror(code).map { String(cString: $0) } ?? "error \(code)")"
+        case .killed: "killed"
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Synchronization
+
+/// How the value and the file come together. All of it reads or writes the disk.
+extension SharedValue {
+    /// What the file says, compared with what was known.
+    private enum Found {
+        case missing
+        case unchanged(FileStamp)
+        case other(Content, StoreEnvelope.Header, FileStamp)
+        case damaged(String)
+        case newer
+    }
+
+    /// Reads the file if that never happened.
+    func load() {
+        guard !state.withLock({ $0.isLoaded }) else { return }
+        refresh(onlyIfNew: true)
+    }
+
+    /// Takes in what other processes wrote since.
+    func refresh(onlyIfNew: Bool = false) {
+        guard let file else { return }
+        let hasChanged = turn.withLock { turn -> Bool in
+            let isLoaded = state.withLock { $0.isLoaded }
+            if onlyIfNew, isLoaded { return false }
+            state.withLock { $0.isReloadScheduled = false }
+            if isLoaded, state.withLock({ $0.isMemoryOnly || $0.seen == file.look() }) { return false }
+            do throws(StoreFailure) {
+                return take(try found(try file.read(), &turn), &turn)
+            } catch {
+                if error.isPermanent {
+                    giveUp(error, &turn)
+                } else {
+                    // The next look or write tries again; what is there is merged then.
+                    warn("\(error.reason); it is tried again", &turn)
+                    if !isLoaded { _ = markLoaded(.unknown) }
+                }
+                return false
+            }
+        }
+        if hasChanged { callHooks() }
+    }
+
+    private func callHooks() {
+        for hook in state.withLock({ $0.hooks }) { hook() }
+    }
+
+    private func found(_ content: SharedFile.Content, _ turn: inout Turn) throws(StoreFailure) -> Found {
+        switch content {
+        case .missing: return .missing
+        case .unusable(let reason): return .damaged(reason)
+        case .bytes(let bytes, let stamp):
+            switch Content.envelope.open(bytes) {
+            case .newer: return .newer
+            case .damaged: return .damaged("it is damaged")
+            case .whole(let header, let start):
+                if header == turn.base { return .unchanged(stamp) }
+                guard let content = Content.decoded(bytes, from: start) else { return .damaged("it is damaged") }
+                return .other(content, header, stamp)
+            }
+        }
+    }
+
+    /// Makes the value what was found and what is still to be written.
+    ///
+    /// Answers whether it changed.
+    private func take(_ found: Found, _ turn: inout Turn) -> Bool {
+        switch found {
+        case .missing:
+            // Somebody who deletes the file wants it gone.
+            let wasThere = turn.base != nil
+            turn.base = nil
+            return wasThere ? install(Content(), .missing) : markLoaded(.missing)
+        case .unchanged(let stamp): return markLoaded(.present(stamp))
+        case .other(let content, let header, let stamp):
+            turn.base = header
+            return install(content, .present(stamp))
+        case .damaged(let reason):
+            // What this process knows stays. Setting the file aside needs the lock, and so a turn on the disk queue.
+            warn("\(reason); it is set aside", &turn)
+            _ = markLoaded(file?.look() ?? .missing)
+            turn.base = nil
+            scheduleSave(after: 0)
+            return false
+        case .newer:
+            giveUp(.refused("a newer version has written it"), &turn)
+            return false
+        }
+    }
+
+    private func markLoaded(_ seen: SharedFile.Look) -> Bool {
+        state.withLock { state in
+            state.isLoaded = true
+            state.seen = seen
+        }
+        return false
+    }
+
+    private func install(_ disk: Content, _ seen: SharedFile.Look) -> Bool {
+        // Merging takes a while: lookups go on meanwhile, and changes made meanwhile are replayed too.
+        let (memory, pending, isFirst) = state.withLock { ($0.content, $0.pending, !$0.isLoaded) }
+        var merged = Content.merged(disk: disk, memory: memory, pending: pending)
+        let hasChanged = !isFirst && !merged.isSame(as: memory)
+        state.withLock { state in
+            merged.apply(Array(state.pending.dropFirst(pending.count)))
+            state.content = merged
+            state.isLoaded = true
+            state.seen = seen
+        }
+        return hasChanged
+    }
+
+    private func warn(_ reason: String, _ turn: inout Turn) {
+        guard turn.warned.insert(reason).inserted, let file else { return }
+        StoreWarnings.warn("\(Content.title) in \(file.path): \(reason)")
+    }
+
+    /// From here on the value lives in memory.
+    private func giveUp(_ failure: StoreFailure, _ turn: inout Turn) {
+        if failure != .killed { warn("\(failure.reason); they are kept in memory only", &turn) }
+        state.withLock { state in
+            state.isLoaded = true
+            state.isMemoryOnly = true
+            state.pending = []
+        }
+    }
+
+    private func scheduleSave(after seconds: Double) {
+        let shouldSave = state.withLock { state in
+            guard !state.isSaveScheduled, !state.isMemoryOnly else { return false }
+            state.isSaveScheduled = true
+            return true
+        }
+        if shouldSave { queue.run(after: seconds) { self.save() } }
+    }
+
+    /// On the disk queue, or at exit: writes what is pending.
+    func save() {
+        let (hasChanged, retry) = turn.withLock { turn -> (Bool, Double?) in
+            state.withLock { state in
+                state.isSaveScheduled = false
+                if !state.pending.isEmpty { state.nextSave = Monitor.clock + pause }
+            }
+            guard let file, state.withLock({ $0.isLoaded && !$0.isMemoryOnly }) else { return (false, nil) }
+            do throws(StoreFailure) {
+                let hasChanged = try write(file, &turn)
+                turn.failures = 0
+                return (hasChanged, nil)
+            } catch {
+                if error.isPermanent {
+                    giveUp(error, &turn)
+                    return (false, nil)
+                }
+                warn("\(error.reason); it is tried again", &turn)
+                turn.failures += 1
+                state.withLock { state in
+                    if state.pending.count > 10_000 { state.pending = Array(Content.condensed(state.pending).suffix(50_000)) }
+                }
+                return (false, min(5 * Double(turn.failures), 60))
+            }
+        }
+        if hasChanged { callHooks() }
+        if let retry { scheduleSave(after: retry) }
+    }
+
+    /// Whether another process's changes were found on the way.
+    private func write(_ file: SharedFile, _ turn: inout Turn) throws(StoreFailure) -> Bool {
+        let isDamaged = turn.base == nil && state.withLock { $0.seen != .missing }
+        guard isDamaged || state.withLock({ !$0.pending.isEmpty }) else { return false }
+        let locked = try file.lock()
+        if !turn.hasTidied {
+            turn.hasTidied = true
+            locked.removeLeftovers()
+        }
+        let found = try found(try locked.read(), &turn)
+        if case .damaged(let reason) = found {
+            warn("\(reason); it is set aside", &turn)
+            try locked.setAside()
+            turn.base = nil
+            _ = markLoaded(.missing)
+        } else if case .newer = found {
+            throw .refused("a newer version has written it")
+        }
+        let hasChanged = if case .damaged = found { false } else { take(found, &turn) }
+        try replace(locked, &turn)
+        return hasChanged
+    }
+
+    private func replace(_ locked: borrowing LockedFile, _ turn: inout Turn) throws(StoreFailure) {
+        let (content, count, now) = state.withLock { ($0.content, $0.pending.count, $0.now) }
+        let body = content.encoded(now: now)
+        let header = Content.envelope.header(of: body)
+        // Session cookies change nothing on the disk.
+        guard turn.base.map({ !$0.hasSameBody(as: header) }) ?? (body.count > Content().encoded(now: now).count) else {
+            state.withLock { $0.pending.removeFirst(count) }
+            return
+        }
+        let stamp = try locked.replace(with: Content.envelope.seal(body, header))
+        turn.base = header
+        state.withLock { state in
+            state.pending.removeFirst(count)
+            state.seen = .present(stamp)
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPRules
+
+/// How the hosts that want TLS are written to a file, one record after the other, and read again.
+package enum HSTSFile {
+    static let envelope = StoreEnvelope(kind: "hsts", version: 1)
+    private static let timeLimit = 1e12
+
+    /// In the order of the hosts, so that the same list is always the same file.
+    package static func encode(_ entries: [String: HSTSList.Entry], now: Double) -> [UInt8] {
+        var writer = RecordWriter()
+        for (host, entry) in entries.sorted(by: { $0.key < $1.key }) where entry.expires > now && isSound(host, entry) {
+            writer.write(host)
+            writer.write(UInt8(entry.includesSubdomains ? 1 : 0))
+            writer.write(rounded(entry.expires, now: now))
+            writer.write(entry.created)
+        }
+        return writer.bytes
+    }
+
+    package static func decode(_ file: [UInt8], from start: Int) -> [String: HSTSList.Entry]? {
+        file.withUnsafeBytes { bytes in
+            var reader = RecordReader(bytes, from: start)
+            var entries: [String: HSTSList.Entry] = [:]
+            while !reader.isAtEnd {
+                guard let host = reader.text(), let flag = reader.number(UInt8.self), flag < 2, let expires = reader.double(),
+                    let created = reader.double()
+                else { return nil }
+                let entry = HSTSList.Entry(expires: expires, includesSubdomains: flag == 1, created: created)
+                if isSound(host, entry) { entries[host] = entry }
+            }
+            return entries
+        }
+    }
+
+    /// To the hour where it is days away: a host repeats its wish with every response, which is no reason to write every time.
+    private static func rounded(_ expires: Double, now: Double) -> Double {
+        expires - now > 86_400 ? (expires / 3_600).rounded(.down) * 3_600 : expires
+    }
+
+    private static func isSound(_ host: String, _ entry: HSTSList.Entry) -> Bool {
+        guard abs(entry.expires) < timeLimit, abs(entry.created) < timeLimit, !host.isEmpty, host.utf8.count < 256 else {
+            return false
+        }
+        return host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") && !(0x41...0x5A).contains($0) }
+    }
+}

@@ -1,0 +1,45 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+
+/// The known HSTS hosts as a value that processes share.
+extension HSTSList: SharedContent {
+    static var title: String { "HSTS hosts" }
+    static var envelope: StoreEnvelope { HSTSFile.envelope }
+
+    func encoded(now: Double) -> [UInt8] {
+        HSTSFile.encode(entries, now: now)
+    }
+
+    static func decoded(_ file: [UInt8], from start: Int) -> HSTSList? {
+        HSTSFile.decode(file, from: start).map { HSTSList($0) }
+    }
+
+    static func merged(disk: HSTSList, memory: HSTSList, pending: [Change]) -> HSTSList {
+        var merged = disk
+        merged.apply(pending)
+        return merged
+    }
+
+    static func condensed(_ changes: [Change]) -> [Change] {
+        var seen: Set<String> = []
+        let last = changes.reversed().filter { change in
+            switch change {
+            case .set(let host, _): seen.insert(host).inserted
+            case .removed(let host): seen.insert(host).inserted
+            }
+        }
+        return last.reversed()
+    }
+
+    func isSame(as other: HSTSList) -> Bool {
+        entries == other.entries
+    }
+}

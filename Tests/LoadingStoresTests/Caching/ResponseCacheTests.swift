@@ -1,0 +1,266 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HTTPRules
+import HTTPWire
+import LoadingStores
+import Testing
+
+@Suite struct ResponseCacheTests {
+    @Test func `what is stored is found again, in memory and on the disk`() throws {
+        for (memory, disk) in [(1 << 20, 0), (0, 1 << 24), (1 << 20, 1 << 24)] {
+            let place = try CachePlace()
+            let cache = place.cache(memory: memory, disk: disk)
+            for (index, count) in [0, 1, 100, 40_000].enumerated() {
+                let key = "http://example.com/\(index)"
+                let body = Sample.body(count)
+                cache.put(Sample.response(key), body, userInfo: [9])
+                for _ in 0..<2 {
+                    let hit = try #require(cache.get(key), "\(count) bytes, \(memory), \(disk)")
+                    #expect(try hit.bytes() == body)
+                    #expect(hit.userInfo == [9])
+                    #expect(hit.mayGoToDisk)
+                    #expect(hit.storedAt == Sample.start)
+                    var expected = Sample.response(key)
+                    expected.bodyLength = Int64(count)
+                    #expect(hit.response == expected)
+                }
+            }
+            #expect(cache.get("http://example.com/none") == nil)
+        }
+    }
+
+    @Test func `a new cache finds what an earlier one stored`() throws {
+        let place = try CachePlace()
+        for count in [10, 300_000, 900_000, 3_000_000] {
+            let body = Sample.body(count)
+            place.cache().put(Sample.response("http://e/\(count)"), body)
+            place.settle()
+            #expect(try place.cache().body("http://e/\(count)") == body)
+        }
+    }
+
+    @Test func `bodies beyond about 1 MiB are read from their file, smaller ones are data`() throws {
+        let place = try CachePlace()
+        let cache = place.cache()
+        for (count, isFile) in [(1 << 20, false), (1 << 20 + 5000, true), (3 << 20, true)] {
+            cache.put(Sample.body(count))
+            guard case .file? = cache.get()?.body else {
+                #expect(!isFile)
+                continue
+            }
+            #expect(isFile)
+        }
+    }
+
+    @Test func `files belong to their owner alone`() throws {
+        let place = try CachePlace()
+        let directory = place.path + "/new/deep"
+        let cache = ResponseCache(memoryCapacity: 0, diskCapacity: 1 << 20, directory: directory, queue: place.queue)
+        cache.put([1, 2, 3])
+        place.settle()
+        let names = ["new", "new/deep"] + place.files
+        #expect(names.count > 3)
+        for name in names {
+            let facts = try FileManager.default.attributesOfItem(atPath: place.path + "/" + name)
+            let mode = facts[.posixPermissions] as? Int
+            #expect(mode == (facts[.type] as? FileAttributeType == .typeDirectory ? 0o700 : 0o600), "\(name)")
+        }
+    }
+
+    @Test func `an entry of the disk moves into memory, without its body being read again`() throws {
+        let place = try CachePlace()
+        place.cache().put([1, 2, 3])
+        place.settle()
+        let cache = place.cache(memory: 1 << 20)
+        place.settle()
+        #expect(cache.currentMemoryUsage == 0)
+        #expect(try cache.body() == [1, 2, 3])
+        #expect(cache.currentMemoryUsage > 0)
+        try FileManager.default.removeItem(atPath: place.path)
+        #expect(try cache.body() == [1, 2, 3])
+    }
+
+    @Test func `without a directory there is no file, and the attachment comes back`() throws {
+        let cache = ResponseCache(memoryCapacity: 1 << 20, diskCapacity: 1 << 20, directory: nil)
+        let writer = try #require(cache.writer(for: Sample.response(), attachment: "mine"))
+        writer.append([4])
+        writer.finish()
+        let hit = try #require(cache.get())
+        #expect(hit.attachment as? String == "mine")
+        #expect(hit.mayGoToDisk)
+        #expect(cache.currentDiskUsage == 0)
+        #expect(cache.diskCapacity == 0)
+    }
+
+    @Test func `what may be in memory only is not on the disk, and takes the place of what was`() throws {
+        let place = try CachePlace()
+        let cache = place.cache(memory: 1 << 20)
+        cache.put([1])
+        cache.put([2], memoryOnly: true)
+        place.settle()
+        #expect(try cache.body() == [2])
+        #expect(cache.get()?.mayGoToDisk == false)
+        #expect(place.files == [])
+    }
+
+    @Test func `a body beyond 5 % of the capacity is not stored`() throws {
+        let place = try CachePlace()
+        let cache = place.cache(memory: 1_000_000, disk: 2_000_000)
+        #expect(cache.writer(for: Sample.response(), expectedLength: 100_001) == nil)
+        #expect(cache.writer(for: Sample.response(), expectedLength: 50_001, memoryOnly: true) == nil)
+        #expect(cache.writer(for: Sample.response(), expectedLength: 100_000) != nil)
+        let writer = try #require(cache.writer(for: Sample.response()))
+        writer.append(Sample.body(100_000))
+        #expect(writer.isOpen)
+        writer.append([1])
+        #expect(!writer.isOpen)
+        writer.finish()
+        place.settle()
+        #expect(cache.get() == nil)
+        #expect(place.files == [])
+    }
+
+    @Test func `variants are told apart by the fields of Vary`() throws {
+        for (memory, disk) in [(1 << 20, 0), (0, 1 << 24), (1 << 20, 1 << 24)] {
+            let place = try CachePlace()
+            let cache = place.cache(memory: memory, disk: disk)
+            for (index, language) in ["de", "en", "fr"].enumerated() {
+                cache.put(Sample.response(vary: [("Accept-Language", language)]), [UInt8(index)])
+            }
+            cache.put(Sample.response(vary: [("Accept-Language", "en")]), [7])
+            place.settle()
+            #expect(try cache.body(Sample.key, [("accept-language", "de")]) == [0])
+            #expect(try cache.body(Sample.key, [("accept-language", "en")]) == [7])
+            #expect(try cache.body(Sample.key, [("accept-language", "fr")]) == [2])
+            #expect(cache.get(Sample.key, [("accept-language", "it")]) == nil)
+            #expect(cache.get() == nil)
+            if disk > 0 { #expect(place.files.count == 3) }
+        }
+    }
+
+    @Test func `at most eight variants are kept, and the one used longest ago goes`() throws {
+        let place = try CachePlace()
+        let cache = place.cache()
+        for index in 0..<9 {
+            cache.put(Sample.response(vary: [("X", "\(index)")], at: Sample.start + Double(index)), [UInt8(index)])
+        }
+        place.settle()
+        #expect(place.files.count == 8)
+        #expect(cache.get(Sample.key, [("X", "0")]) == nil)
+        #expect(try cache.body(Sample.key, [("X", "8")]) == [8])
+        #expect(try cache.body(Sample.key, [("X", "1")]) == [1])
+    }
+
+    @Test func `a server that changes what Vary names replaces all it said before`() throws {
+        let place = try CachePlace()
+        let cache = place.cache(memory: 1 << 20)
+        cache.put(Sample.response(vary: [("X", "1")]), [1])
+        cache.put(Sample.response(vary: [("X", "2")]), [2])
+        cache.put(Sample.response(), [3])
+        place.settle()
+        #expect(try cache.body(Sample.key, [("X", "1")]) == [3])
+        #expect(try place.cache().body(Sample.key, [("X", "2")]) == [3])
+        #expect(place.files.count == 1)
+    }
+
+    @Test func `a variant behind a gap is found`() throws {
+        let place = try CachePlace()
+        let cache = place.cache()
+        for index in 0..<3 { cache.put(Sample.response(vary: [("X", "\(index)")]), [UInt8(index)]) }
+        place.settle()
+        try FileManager.default.removeItem(atPath: place.path + "/" + place.file(Sample.key))
+        #expect(try cache.body(Sample.key, [("X", "2")]) == [2])
+        // Before a scan too: nothing is known of the directory yet.
+        #expect(try place.cache().body(Sample.key, [("X", "1")]) == [1])
+    }
+
+    @Test func `update gives an entry a new head and leaves its body`() throws {
+        for (memory, disk) in [(1 << 20, 0), (0, 1 << 24), (1 << 20, 1 << 24)] {
+            for count in [10, 400_000] where disk > 0 || count < 50_000 {
+                let place = try CachePlace()
+                let cache = place.cache(memory: memory, disk: disk)
+                let body = Sample.body(count)
+                cache.put(Sample.response(), body, userInfo: [5])
+                let old = try #require(cache.get()?.response)
+                var new = old
+                new.headers.set("Cache-Control", "max-age=99")
+                new.responseTime += 10
+                cache.update(new, replacing: old)
+                let hit = try #require(cache.get())
+                #expect(hit.response == new)
+                #expect(hit.userInfo == [5])
+                #expect(hit.storedAt == Sample.start + 10)
+                #expect(try hit.bytes() == body)
+                // Not the one it was made of any more.
+                cache.update(old, replacing: old)
+                #expect(cache.get()?.response == new)
+                var other = new
+                other.headers.set("ETag", "\"2\"")
+                cache.update(other)
+                #expect(cache.get()?.response == new)
+                place.settle()
+                #expect(place.files.count == (disk > 0 ? 1 : 0))
+            }
+        }
+    }
+
+    @Test func `what is removed is gone at once, whatever the queue does meanwhile`() throws {
+        let place = try CachePlace()
+        let cache = place.cache(memory: 1 << 20)
+        let remaining: [(String, (ResponseCache) -> Void, [UInt8]?, [UInt8]?)] = [
+            ("remove", { $0.remove(key: Sample.key) }, nil, [2]),
+            ("removeAll", { $0.removeAll() }, nil, nil),
+            ("stored after", { $0.removeEntries(storedAfter: Sample.start) }, [1], nil),
+        ]
+        for (what, act, first, second) in remaining {
+            cache.put(Sample.response(vary: [("X", "1")]), [0])
+            cache.put([1])
+            cache.put(Sample.response("http://e/2", at: Sample.start + 1), [2])
+            act(cache)
+            #expect(try cache.body() == first, "\(what)")
+            #expect(try cache.body("http://e/2") == second, "\(what)")
+            place.settle()
+            #expect(place.files.count == (first == nil ? 0 : 1) + (second == nil ? 0 : 1), "\(what)")
+            cache.put([3])
+            #expect(try cache.body() == [3], "\(what)")
+        }
+    }
+
+    @Test func `entries are listed with their sizes, each once`() throws {
+        let place = try CachePlace()
+        let cache = place.cache(memory: 1 << 20)
+        cache.put(Sample.response("http://e/1"), [1])
+        cache.put(Sample.response("http://e/2"), [1, 2], memoryOnly: true)
+        #expect(cache.entries().map(\.response.url).sorted() == ["http://e/1", "http://e/2"])
+        #expect(cache.entries().allSatisfy { $0.size > 0 })
+    }
+
+    @Test func `flush calls back when all is on the disk`() throws {
+        let place = try CachePlace()
+        let cache = place.cache()
+        cache.put([1])
+        let done = DispatchSemaphore(value: 0)
+        cache.flush { done.signal() }
+        done.wait()
+        #expect(place.files == [place.file(Sample.key)])
+    }
+
+    @Test func `a directory that others may write to is not used`() throws {
+        let place = try CachePlace()
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: place.path)
+        let cache = place.cache(memory: 1 << 20)
+        place.settle()
+        cache.put([1])
+        place.settle()
+        #expect(try cache.body() == [1])
+        #expect(place.files == [])
+    }
+}

@@ -1,0 +1,26 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+
+/// Records as a hostile writer would make them.
+enum CookieFileBytes {
+    static func record(_ cookie: Cookie) -> [UInt8] {
+        var bytes: [UInt8] = [0, 0]
+        for time in [cookie.expires ?? 0, cookie.creation, cookie.lastAccess] {
+            withUnsafeBytes(of: time.bitPattern.littleEndian) { bytes += $0 }
+        }
+        for text in [cookie.name, cookie.value, cookie.domain, cookie.path] {
+            withUnsafeBytes(of: UInt32(text.utf8.count).littleEndian) { bytes += $0 }
+            bytes += text.utf8
+        }
+        // No partition, version 0, no comment, no comment's URL, no ports.
+        return bytes + [0] + [UInt8](repeating: 0, count: 8) + [0, 0, 0, 0]
+    }
+}

@@ -1,0 +1,156 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import LoadingStores
+import Synchronization
+import Testing
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// A crash, or a full disk, at any step of a write loses nothing that was flushed.
+@Suite struct CookieStoreCrashTests {
+    /// Plays that the process ends before the `count`-th such step.
+    private static func fault(_ step: FileStep, at count: Int = 1, _ failure: StoreFailure) -> FileStep.Fault {
+        let left = Counter(count)
+        return { $0 == step && left.isReached() ? failure : nil }
+    }
+
+    private final class Counter: Sendable {
+        private let left: Mutex<Int>
+        init(_ count: Int) { left = Mutex(count) }
+        func isReached() -> Bool {
+            left.withLock { left in
+                left -= 1
+                return left == 0
+            }
+        }
+    }
+
+    private static let large = String(repeating: "x", count: 3_900)
+
+    @Test(arguments: FileStep.allCases)
+    func `a process that ends before a step has lost nothing that was flushed`(step: FileStep) async throws {
+        let folder = try Folder()
+        let before = CookieStore(apart: folder.path("cookies"))
+        for index in 0..<40 { before.set(cookie("old\(index)", Self.large), now: start) }
+        await before.flush()
+        let dying = CookieStore(apart: folder.path("cookies"), fault: Self.fault(step, at: step == .write ? 2 : 1, .killed))
+        dying.set(cookie("new"), now: start)
+        await dying.flush()
+        let after = CookieStore(apart: folder.path("cookies"))
+        let names = Set(after.names())
+        #expect(names.isSuperset(of: (0..<40).map { "old\($0)" }))
+        // All of the change, or nothing of it.
+        #expect(names.count == (step == .syncDirectory || step == .setAside ? 41 : 40))
+        // The next one cleans up, and goes on.
+        after.set(cookie("next"), now: start)
+        await after.flush()
+        #expect(CookieStore(apart: folder.path("cookies")).names().count == names.count + 1)
+        #expect(try folder.names == ["cookies", "cookies.lock"])
+    }
+
+    @Test(
+        arguments: [FileStep.openDirectory, .lock, .create, .write, .sync, .rename, .syncDirectory],
+        [ENOSPC, EDQUOT, EIO, EMFILE])
+    func `a write that failed is made good by the next one`(step: FileStep, code: CInt) async throws {
+        let folder = try Folder()
+        // The folder is opened for reading first.
+        let fault = Self.fault(step, at: step == .openDirectory ? 2 : 1, .system(code, while: "testing"))
+        let store = CookieStore(apart: folder.path("cookies"), fault: fault)
+        store.set(cookie("a"), now: start)
+        await store.flush()
+        #expect(store.names() == ["a"])
+        #expect(folder.warnings.count == 1)
+        store.set(cookie("b"), now: start)
+        await store.flush()
+        #expect(CookieStore(apart: folder.path("cookies")).names() == ["a", "b"])
+        #expect(try folder.names == ["cookies", "cookies.lock"])
+    }
+
+    @Test(arguments: [EACCES, EROFS, EPERM])
+    func `where nothing may be written the store lives in memory, and warns once`(code: CInt) async throws {
+        let folder = try Folder()
+        let store = CookieStore(apart: folder.path("cookies"), fault: { $0 == .create ? .system(code, while: "testing") : nil })
+        for name in ["a", "b", "c"] {
+            store.set(cookie(name), now: start)
+            await store.flush()
+        }
+        #expect(store.names() == ["a", "b", "c"])
+        #expect(folder.warnings.count == 1)
+        #expect(try folder.names == ["cookies.lock"])
+    }
+
+    @Test func `a file that could not be read once is merged with later`() async throws {
+        let folder = try Folder()
+        let before = CookieStore(apart: folder.path("cookies"))
+        before.set(cookie("old"), now: start)
+        await before.flush()
+        let store = CookieStore(apart: folder.path("cookies"), fault: Self.fault(.read, .system(EMFILE, while: "testing")))
+        store.set(cookie("new"), now: start)
+        await store.flush()
+        #expect(Set(store.names()) == ["old", "new"])
+        #expect(Set(CookieStore(apart: folder.path("cookies")).names()) == ["old", "new"])
+        #expect(folder.warnings.count == 1)
+    }
+
+    @Test func `a folder that cannot be read stops no request`() async throws {
+        let folder = try Folder()
+        let store = CookieStore(apart: folder.path("cookies"), fault: { $0 == .read ? .system(EIO, while: "testing") : nil })
+        store.set(cookie("a"), now: start)
+        await store.flush()
+        #expect(store.names() == ["a"])
+        #expect(folder.warnings.count == 1)
+    }
+
+    @Test func `unfinished files are never read, whatever is in them`() async throws {
+        let folder = try Folder()
+        let store = CookieStore(apart: folder.path("cookies"))
+        store.set(cookie("a"), now: start)
+        await store.flush()
+        let whole = try folder.bytes("cookies")
+        for length in 0...whole.count {
+            try folder.write(Array(whole[..<length]), to: "cookies.tmp-\(length)")
+        }
+        try FileManager.default.createSymbolicLink(atPath: folder.path("cookies.tmp-link"), withDestinationPath: "/nonexistent")
+        let next = CookieStore(apart: folder.path("cookies"))
+        #expect(next.names() == ["a"])
+        next.set(cookie("b"), now: start)
+        await next.flush()
+        #expect(try folder.names == ["cookies", "cookies.lock"])
+        #expect(CookieStore(apart: folder.path("cookies")).names() == ["a", "b"])
+    }
+
+    @Test func `changes that come while the disk is full are all written later`() async throws {
+        let folder = try Folder()
+        let full = FullDisk()
+        let store = CookieStore(
+            apart: folder.path("cookies"), fault: { $0 == .write && full.isFull ? .system(ENOSPC, while: "writing") : nil })
+        for index in 0..<50 {
+            store.set(cookie("c\(index)"), now: start)
+            if index % 10 == 0 { await store.flush() }
+        }
+        store.remove(cookie("c7").key)
+        full.empty()
+        await store.flush()
+        #expect(CookieStore(apart: folder.path("cookies")).names().count == 49)
+        #expect(folder.warnings.count == 1)
+    }
+
+    private final class FullDisk: Sendable {
+        private let state = Mutex(true)
+        var isFull: Bool { state.withLock { $0 } }
+        func empty() { state.withLock { $0 = false } }
+    }
+}

@@ -1,0 +1,105 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import LoadingStores
+import Synchronization
+import Testing
+
+/// Several stores on one file stand for several processes: each has a lock, a queue and a memory of its own.
+@Suite struct CookieStoreSharingTests {
+    @Test(arguments: [2, 8])
+    func `processes that write at once lose nothing`(count: Int) async throws {
+        let folder = try Folder()
+        let stores = (0..<count).map { _ in CookieStore(apart: folder.path("cookies")) }
+        await withTaskGroup { group in
+            for (index, store) in stores.enumerated() {
+                group.addTask {
+                    for number in 0..<20 {
+                        store.set(cookie("n\(number)", domain: "s\(index).example"), now: start)
+                        if number % 3 == 0 { await store.flush() }
+                        // Taken back at once, so that removals race as well.
+                        store.set(cookie("gone\(number)", domain: "s\(index).example"), now: start)
+                        store.remove(cookie("gone\(number)", domain: "s\(index).example").key)
+                    }
+                    await store.flush()
+                }
+            }
+        }
+        let found = Set(CookieStore(apart: folder.path("cookies")).all(now: start).map { "\($0.domain) \($0.name)" })
+        let expected = Set((0..<count).flatMap { store in (0..<20).map { "s\(store).example n\($0)" } })
+        #expect(found == expected)
+        for store in stores { #expect(store.names().count == count * 20) }
+        #expect(try folder.names == ["cookies", "cookies.lock"])
+        #expect(folder.warnings.isEmpty)
+    }
+
+    @Test func `threads of one process that store and look up at once lose nothing`() async throws {
+        let folder = try Folder()
+        let store = CookieStore(apart: folder.path("cookies"))
+        let other = CookieStore(apart: folder.path("cookies"))
+        await withTaskGroup { group in
+            for index in 0..<8 {
+                group.addTask {
+                    let request = CookieRequest(host: "h\(index).example", isSecure: true)
+                    for number in 0..<50 {
+                        let now = start + Double(number)
+                        store.store(["n\(number)=v; Max-Age=1000"], from: request, policy: .always, now: now)
+                        #expect(store.header(for: request, now: now)?.contains("n\(number)=v") == true)
+                    }
+                }
+            }
+            group.addTask {
+                for number in 0..<20 {
+                    other.set(cookie("o\(number)", domain: "other.example"), now: start)
+                    await other.flush()
+                }
+            }
+        }
+        await store.flush()
+        #expect(CookieStore(apart: folder.path("cookies")).names(now: start + 60).count == 420)
+    }
+
+    @Test func `writes that come fast are put together`() async throws {
+        let folder = try Folder()
+        let counter = Counter()
+        let store = CookieStore(apart: folder.path("cookies"), pause: 60, fault: { counter.count($0) })
+        for number in 0..<100 { store.set(cookie("n\(number)"), now: start) }
+        await store.flush()
+        // The first change may have been written before the others came.
+        #expect(counter.renames <= 2)
+        for number in 100..<150 { store.set(cookie("n\(number)"), now: start) }
+        #expect(counter.renames <= 2)
+        await store.flush()
+        #expect(counter.renames <= 3)
+        #expect(CookieStore(apart: folder.path("cookies")).names().count == 150)
+    }
+
+    @Test func `what is pending is written when the queue is drained, as at exit`() throws {
+        let folder = try Folder()
+        let queue = DiskQueue()
+        let store = CookieStore(file: SharedFile(path: folder.path("cookies")), queue: queue, pause: 60)
+        store.set(cookie("a"), now: start)
+        queue.runAndWait {}
+        store.set(cookie("b"), now: start)
+        queue.runAndWait {}
+        queue.drain(seconds: 10)
+        #expect(CookieStore(apart: folder.path("cookies")).names() == ["a", "b"])
+    }
+
+    private final class Counter: Sendable {
+        private let state = Mutex(0)
+        var renames: Int { state.withLock { $0 } }
+        func count(_ step: FileStep) -> StoreFailure? {
+            if step == .rename { state.withLock { $0 += 1 } }
+            return nil
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import LoadingStores
+
+let start = 800_000_000.0
+
+extension CookieStore {
+    /// A store as another process would have it.
+    convenience init(apart path: String, pause: Double = 0, fault: FileStep.Fault? = nil) {
+        self.init(file: SharedFile(path: path, fault: fault), queue: DiskQueue(), pause: pause)
+    }
+
+    func flush() async {
+        await withCheckedContinuation { continuation in
+            flush { continuation.resume() }
+        }
+    }
+
+    func names(now: Double = start) -> [String] { all(now: now).map(\.name) }
+}
+
+extension HSTSStore {
+    convenience init(apart path: String, fault: FileStep.Fault? = nil) {
+        self.init(file: SharedFile(path: path, fault: fault), queue: DiskQueue(), pause: 0)
+    }
+
+    func flush() async {
+        await withCheckedContinuation { continuation in
+            flush { continuation.resume() }
+        }
+    }
+}
+
+func cookie(_ name: String, _ value: String = "v", domain: String = "example.com", lifetime: Double? = 86_400) -> Cookie {
+    Cookie(name: name, value: value, domain: domain, expires: lifetime.map { start + $0 }, creation: start)
+}
