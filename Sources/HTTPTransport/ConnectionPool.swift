@@ -15,18 +15,25 @@ import TransportMachines
 /// One pool belongs to one session. Confined to the session's event loop.
 package final class ConnectionPool {
     /// A load's wish for a connection; it looks here when it is woken.
-    package final class Lease {
+    package final class Lease: PlaceInLine {
         fileprivate let id: LeaseID
         fileprivate let origin: OriginID
         fileprivate let control: LoadControl
         fileprivate var connection: HTTP1Connection?
         fileprivate var failure: LoadError?
 
-        fileprivate init(_ id: LeaseID, _ origin: OriginID, _ control: LoadControl) {
+        private unowned let pool: ConnectionPool
+
+        fileprivate init(_ id: LeaseID, _ origin: OriginID, _ control: LoadControl, in pool: ConnectionPool) {
             self.id = id
             self.origin = origin
             self.control = control
+            self.pool = pool
         }
+
+        package var isWaiting: Bool { pool.standsInLine(self) }
+
+        package func priorityChanged(_ priority: Float) { pool.reprioritise(self, priority) }
 
         /// Whether ``ConnectionPool/take(_:)`` has something to give, or to throw.
         package var isAnswered: Bool { connection != nil || failure != nil || control.failure != nil }
@@ -51,6 +58,8 @@ package final class ConnectionPool {
     private var dialFailures: [ConnectionID: LoadError] = [:]
     private var nextLease = 0
     private var sweep: Scheduled<Void>?
+    /// Where a connection puts a message's head together.
+    var scratch: ByteBuffer?
 
     package init(loop: any EventLoop, dialer: Dialer, maximumConnectionsPerHost: Int) {
         self.loop = loop
@@ -69,28 +78,26 @@ package final class ConnectionPool {
     }
 
     /// Asks for a connection: an idle one, or one that is dialled, or the first that comes free. It is the load's until its exchange
-    /// ends. Every wish must be taken.
+    /// ends. The load waits until the wish is answered; every wish must be taken.
     package func wish(_ route: Route, priority: Float, control: LoadControl) -> Lease {
         nextLease += 1
-        let lease = Lease(LeaseID(nextLease), origin(of: route), control)
+        let lease = Lease(LeaseID(nextLease), origin(of: route), control, in: self)
         leases[lease.id] = lease
+        control.line = lease
         perform(machine.handle(.wanted(lease.id, lease.origin, priority: priority)))
         return lease
     }
 
-    /// Returns when the wish is answered.
-    package func wait(for lease: Lease) async {
-        let control = lease.control
-        control.isInLine = { [unowned self] in !machine.isDialling(lease.origin) }
-        control.priorityChanged = { [unowned self] in perform(machine.handle(.reprioritised(lease.id, $0))) }
-        while !lease.isAnswered { await control.wait() }
-        control.isInLine = nil
-        control.priorityChanged = nil
-        control.markProgress(.now())
+    fileprivate func standsInLine(_ lease: Lease) -> Bool { !lease.isAnswered && !machine.isDialling(lease.origin) }
+
+    fileprivate func reprioritise(_ lease: Lease, _ priority: Float) {
+        if !lease.isAnswered { perform(machine.handle(.reprioritised(lease.id, priority))) }
     }
 
     /// What came of a wish; one that was not answered is withdrawn.
     package func take(_ lease: Lease) throws(LoadError) -> HTTP1Connection {
+        lease.control.line = nil
+        lease.control.markProgress(.now())
         if let failure = lease.control.failure {
             leases[lease.id] = nil
             if let connection = lease.connection {

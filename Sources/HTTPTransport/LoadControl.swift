@@ -26,11 +26,8 @@ package final class LoadControl {
     /// Told when ``isSuspended`` changes, so that reading from the socket stops at once; the load lets go of it at its end.
     package var exchange: Exchange?
 
-    /// Answers whether the load stands in line for a connection that other loads of its session use; set while it waits for one.
-    package var isInLine: (() -> Bool)?
-
-    /// Told when the task's priority changes, while the load stands in line.
-    package var priorityChanged: ((Float) -> Void)?
+    /// Where the load stands, while it waits for a connection.
+    package var line: (any PlaceInLine)?
 
     private var waiter: UnsafeContinuation<Void, Never>?
 
@@ -83,4 +80,11 @@ package final class LoadControl {
         while isSuspended && failure == nil { await wait() }
         try check()
     }
+}
+
+/// A place in the line for a connection, as the load sees it.
+package protocol PlaceInLine: AnyObject {
+    /// Whether other loads of the session are what is waited for, and not the network.
+    var isWaiting: Bool { get }
+    func priorityChanged(_ priority: Float)
 }

@@ -129,6 +129,6 @@ final class Load {
     /// The load waits for the app and not for the network: the request timeout does not run.
     var isHeldUp: Bool {
         control.isSuspended || isWaitingToBegin || (isAsking && !isAskingAboutRedirect) || outstandingBytes >= Self.creditWindow
-            || (control.isInLine?() ?? false)
+            || (control.line?.isWaiting ?? false)
     }
 }

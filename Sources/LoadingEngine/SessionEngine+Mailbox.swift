@@ -11,22 +11,35 @@ import NIOCore
 
 /// The way in from other threads: what is posted is carried out on the loop in the order of posting, and posting never blocks.
 extension SessionEngine: LoadingService {
-    package nonisolated func submit(_ order: TaskOrder, client: any LoadClient) {
-        loop.execute { self.assumeIsolated { $0.start(order, client: client) } }
+    package nonisolated func submit(_ order: TaskOrder, client: any LoadClient) { post(.submit(order, client)) }
+
+    package nonisolated func command(_ command: TaskCommand, for task: TaskID) { post(.command(command, task)) }
+
+    package nonisolated func invalidate() { post(.invalidate) }
+
+    package nonisolated func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
+        post(.renew(renewal, completion))
     }
 
-    package nonisolated func command(_ command: TaskCommand, for task: TaskID) {
-        loop.execute { self.assumeIsolated { $0.carryOut(command, for: task) } }
+    private nonisolated func post(_ message: Mailbox.Message) {
+        guard mailbox.post(message) else { return }
+        loop.execute { self.assumeIsolated { $0.attend() } }
     }
 
-    package nonisolated func invalidate() {
-        loop.execute { self.assumeIsolated { $0.stopTakingOrders() } }
+    /// Carries out what was posted.
+    func attend() {
+        mailbox.take(into: &messages)
+        for message in messages { carryOut(message) }
+        // What a burst needed is not kept.
+        messages.removeAll(keepingCapacity: messages.count <= 64)
     }
 
-    package nonisolated func closeIdleConnections(completion: @escaping @Sendable () -> Void) {
-        loop.execute {
-            self.assumeIsolated { $0.closeIdleConnections() }
-            completion()
+    private func carryOut(_ message: Mailbox.Message) {
+        switch message {
+        case .submit(let order, let client): start(order, client: client)
+        case .command(let command, let task): carryOut(command, for: task)
+        case .invalidate: stopTakingOrders()
+        case .renew(let renewal, let completion): renew(renewal, completion)
         }
     }
 }

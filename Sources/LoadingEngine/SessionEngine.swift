@@ -20,6 +20,13 @@ package actor SessionEngine {
     nonisolated let executor: LoopExecutor
     /// The loop that every load of the session runs on.
     package nonisolated let loop: any EventLoop
+    nonisolated let mailbox = Mailbox()
+    nonisolated let policy: SessionPolicy
+    nonisolated let stores: SessionStores
+    /// Whether fresh responses may be given to the thread that asks: the session's own fields say nothing of caches.
+    nonisolated let answersAtOnce: Bool
+    /// What was taken out of the mailbox; kept for its capacity.
+    var messages: [Mailbox.Message] = []
     private let session: SessionFacts
     private let pool: ConnectionPool
     private let plan: LoadPlan
@@ -32,14 +39,19 @@ package actor SessionEngine {
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     /// An engine on the next loop of the process's group.
-    package static func make(policy: SessionPolicy) -> any LoadingService {
-        SessionEngine(policy: policy, executor: LoopDirectory.next())
+    package static func make(policy: SessionPolicy, stores: SessionStores) -> any LoadingService {
+        SessionEngine(policy: policy, stores: stores, executor: LoopDirectory.next())
     }
 
-    package init(policy: SessionPolicy, executor: LoopExecutor) {
+    package init(policy: SessionPolicy, stores: SessionStores, executor: LoopExecutor) {
         self.executor = executor
+        self.policy = policy
+        self.stores = stores
         loop = executor.loop
-        session = SessionFacts(policy: policy, loop: executor.loop)
+        session = SessionFacts(policy: policy, stores: stores, loop: executor.loop)
+        let headers = session.headers
+        answersAtOnce = stores.cache != nil
+            && !["Cache-Control", "Pragma", "Range", "If-None-Match", "If-Modified-Since"].contains { headers.sessionValue($0) != nil }
         let tls = TLSSession(
             policy: TLSPolicy(
                 minimumVersion: policy.minimumTLSVersion ?? 0x0303, maximumVersion: policy.maximumTLSVersion, trustRoots: policy.trustRoots
@@ -66,7 +78,7 @@ package actor SessionEngine {
             load.control.abort(.cancelled)
         case .setPriority(let priority):
             load.order.priority = priority
-            load.control.priorityChanged?(priority)
+            load.control.line?.priorityChanged(priority)
         case .consumed(let bytes): load.consumed(bytes)
         }
     }
@@ -76,7 +88,14 @@ package actor SessionEngine {
         if loads.isEmpty { pool.shutDown() }
     }
 
-    func closeIdleConnections() { pool.closeIdle() }
+    func renew(_ renewal: Renewal, _ completion: @escaping @Sendable () -> Void) {
+        pool.closeIdle()
+        switch renewal {
+        case .reset: session.stores.removeAll()
+        case .flush: break
+        }
+        session.stores.flush(completion)
+    }
 
     // MARK: One load
 
@@ -105,6 +124,10 @@ package actor SessionEngine {
             let error = LoadError(.cancelled, "the session was invalidated", url: order.request.url)
             client.tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
             return nil
+        }
+        if session.start == nil {
+            session.start = { [unowned self] in start($0, client: $1) }
+            session.command = { [unowned self] in carryOut($0, for: $1) }
         }
         let load = Load(order, client: client, session: session, now: .now())
         loads[order.id] = load

@@ -14,10 +14,18 @@ import NIOCore
 final class SessionFacts {
     let policy: SessionPolicy
     let headers: OutgoingHeaders
+    let stores: SessionStores
     let loop: any EventLoop
+    /// Starts a load that nobody ordered.
+    var start: ((TaskOrder, any LoadClient) -> Void)?
+    /// Says something about such a load.
+    var command: ((TaskCommand, TaskID) -> Void)?
+    /// The keys of the cache that are being revalidated in the background.
+    var revalidating: Set<String> = []
 
-    init(policy: SessionPolicy, loop: any EventLoop) {
+    init(policy: SessionPolicy, stores: SessionStores, loop: any EventLoop) {
         self.policy = policy
+        self.stores = stores
         self.loop = loop
         headers = OutgoingHeaders(additional: policy.additionalHeaders)
     }

@@ -15,6 +15,7 @@ import NIOCore
 final class Transaction {
     let request: LoadRequest
     let fetchStart: NIODeadline
+    var source = TransactionTimeline.Source.network
     var response: LoadResponse?
     var exchange: Exchange?
     /// For loads without an exchange (`file:`, `data:`, the app's own protocols).
@@ -30,6 +31,7 @@ final class Transaction {
     var timeline: TransactionTimeline {
         var timeline = TransactionTimeline(request: request)
         timeline.response = response
+        timeline.source = source
         timeline.fetchStart = WallClock.seconds(fetchStart)
         timeline.responseEnd = end.map(WallClock.seconds)
         timeline.responseBodyBytes = bodyBytes

@@ -32,6 +32,8 @@ package struct LoadRequest: Sendable {
     package var timeout: Double?
     package var cachePolicy: CachePolicy
     package var handlesCookies: Bool
+    /// Names the partition of the site that the request is made for (`Partitioned` cookies).
+    package var cookiePartition: String?
 
     package init(url: URL?) {
         self.url = url

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+package import FoundationEssentials
+
 /// Carries out orders: the engine in this process, or the daemon's.
 ///
 /// Every call returns at once and may come from any thread. Calls made one after another by one thread, or under one lock, take
@@ -14,12 +16,15 @@
 package protocol LoadingService: AnyObject, Sendable {
     /// Starts a load. The client is held until `.finished` was told.
     func submit(_ order: TaskOrder, client: any LoadClient)
+    /// An answer that takes no waiting, for a request that nobody wants to hear more of; nil means: submit it.
+    func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)?
     /// Says something about a load; ignored when it has ended.
     func command(_ command: TaskCommand, for task: TaskID)
     /// Closes idle connections once the running loads are done, and takes no more orders.
     func invalidate()
-    /// Drops what connections and remembered failures there are, as `URLSession.reset` and `flush` ask.
-    func closeIdleConnections(completion: @escaping @Sendable () -> Void)
+    /// Lets the next requests go over new connections, as `URLSession.reset` and `flush` ask, and empties the session's stores or
+    /// makes what is in them durable.
+    func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void)
 }
 
 /// Whoever ordered a load. Both methods are called on the session's event loop: they must not block, and must not run app code.
@@ -27,4 +32,16 @@ package protocol LoadClient: AnyObject, Sendable {
     func tell(_ event: TaskEvent)
     /// Answers once, from any thread. An answer that comes after the load ended is ignored.
     func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void)
+}
+
+extension LoadingService {
+    package func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? { nil }
+}
+
+/// What becomes of a session's stores.
+package enum Renewal: Sendable {
+    /// They are emptied.
+    case reset
+    /// What is in them is durable when the completion is called.
+    case flush
 }

@@ -43,6 +43,12 @@ package struct TaskOrder: Sendable {
         package static let receivedBytes = Interests(rawValue: 1 << 6)
         /// Hand the timelines over with the outcome.
         package static let metrics = Interests(rawValue: 1 << 7)
+        /// The app keeps the cookies: ask `.cookies` and `.storeCookies`.
+        package static let cookies = Interests(rawValue: 1 << 8)
+        /// The app has a cache of its own: ask `.cachedResponse` and `.storeCached`.
+        package static let cache = Interests(rawValue: 1 << 9)
+        /// Ask `.willCache` before a response is stored.
+        package static let willCache = Interests(rawValue: 1 << 10)
     }
 
     package var id: TaskID
@@ -87,6 +93,13 @@ package struct SessionPolicy: Sendable {
     /// Fields added to each request that does not have them: the configuration's and the defaults.
     package var additionalHeaders: [(name: String, value: String)] = []
     package var cachePolicy: LoadRequest.CachePolicy = .useProtocolCachePolicy
+    package var cookieAcceptance: CookieAcceptance = .onlyFromMainDocumentDomain
+    /// Whether requests carry cookies of the session's storage, and responses' cookies are kept there.
+    package var usesCookies = true
+    /// The largest body that the app's own cache takes.
+    package var cachedBodyLimit: Int64 = 0
+    /// Whether hosts that asked for it are spoken to over TLS alone (RFC 6797).
+    package var usesStrictTransportSecurity = true
     /// The lowest and highest TLS version as on the wire (0x0303 is TLS 1.2); nil is the transport's default.
     package var minimumTLSVersion: UInt16?
     package var maximumTLSVersion: UInt16?
@@ -100,4 +113,11 @@ package struct SessionPolicy: Sendable {
     package var temporaryDirectory: String = "/tmp"
 
     package init() {}
+
+    /// Raw values as in `HTTPCookie.AcceptPolicy`.
+    package enum CookieAcceptance: UInt, Sendable {
+        case always = 0
+        case never = 1
+        case onlyFromMainDocumentDomain = 2
+    }
 }

@@ -23,6 +23,16 @@ package enum TaskQuestion: Sendable {
     case customLoader(LoadRequest)
     /// Credentials for a 401 or 407. Answer ``TaskAnswer/credential(_:)``.
     case challenge(ChallengeQuestion)
+    /// What cookies go with this request? Asked where the app keeps them. Answer ``TaskAnswer/cookies(_:)``.
+    case cookies(LoadRequest)
+    /// `Set-Cookie` fields of a response came where the app keeps the cookies. Answer ``TaskAnswer/done``.
+    case storeCookies([String], LoadRequest)
+    /// What has the app's cache for this request? Answer ``TaskAnswer/cached(_:)``.
+    case cachedResponse(LoadRequest)
+    /// May this be stored? Answer ``TaskAnswer/cached(_:)``: what to store, or nil.
+    case willCache(CachedResponse)
+    /// To be stored in the app's cache; nil removes what it has. Answer ``TaskAnswer/done``.
+    case storeCached(CachedResponse?, LoadRequest)
 }
 
 package enum TaskAnswer: Sendable {
@@ -32,6 +42,10 @@ package enum TaskAnswer: Sendable {
     case delayed(DelayedDisposition)
     case customLoader((any CustomLoader)?)
     case credential(ChallengeAnswer)
+    /// The value of the `Cookie` field, or nil for none.
+    case cookies(String?)
+    case cached(CachedResponse?)
+    case done
 
     package enum Disposition: Sendable { case cancel, allow, becomeDownload }
     package enum DelayedDisposition: Sendable {

@@ -58,7 +58,7 @@ struct SessionReleaseTests {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForRequest = 20
         configuration.tlsTrustRoots = [root]
-        let service = SessionEngine.make(policy: configuration.sessionPolicy())
+        let service = SessionEngine.make(policy: configuration.sessionPolicy(), stores: SessionStores())
         let recorder = EventRecorder()
         let session = URLSession(
             configuration: configuration, delegate: ending == .delegate || ending == .cancelled ? recorder : nil, delegateQueue: nil,

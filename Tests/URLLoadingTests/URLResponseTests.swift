@@ -106,26 +106,4 @@ import URLLoading
         let back = try #require(try NSKeyedUnarchiver.unarchivedObject(ofClass: CachedURLResponse.self, from: archived))
         #expect(back.isEqual(entry) && back.response is HTTPURLResponse)
     }
-
-    @Test func `the cache tells schemes and queries apart and lets the oldest go`() throws {
-        let cache = URLCache(memoryCapacity: 5_000, diskCapacity: 0)
-        func request(_ text: String) throws -> URLRequest { URLRequest(url: try #require(URL(string: text))) }
-        func entry(_ size: Int) throws -> CachedURLResponse {
-            CachedURLResponse(response: try response(nil), data: Data(count: size))
-        }
-        cache.storeCachedResponse(try entry(1_000), for: try request("http://a/p?x=1"))
-        #expect(cache.cachedResponse(for: try request("HTTP://A:80/p?x=1#f")) != nil)
-        #expect(cache.cachedResponse(for: try request("http://a/p?x=2")) == nil)
-        #expect(cache.cachedResponse(for: try request("https://a/p?x=1")) == nil)
-        cache.storeCachedResponse(try entry(1_000), for: try request("http://b/"))
-        _ = cache.cachedResponse(for: try request("http://a/p?x=1"))
-        cache.storeCachedResponse(try entry(1_000), for: try request("http://c"))
-        #expect(cache.cachedResponse(for: try request("http://b")) == nil)
-        #expect(cache.cachedResponse(for: try request("http://a/p?x=1")) != nil)
-        #expect(cache.currentMemoryUsage <= 5_000 && cache.currentDiskUsage == 0)
-        cache.storeCachedResponse(try entry(9_000), for: try request("http://d"))
-        #expect(cache.cachedResponse(for: try request("http://d")) == nil)
-        cache.removeCachedResponses(since: .distantPast)
-        #expect(cache.currentMemoryUsage == 0)
-    }
 }

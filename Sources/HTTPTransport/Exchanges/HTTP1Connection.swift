@@ -32,7 +32,6 @@ package final class HTTP1Connection: ChannelInboundHandler {
     private var parser = ResponseParser()
     private var exchange: Exchange?
     private var pump: RequestBodyPump?
-    private var outgoing = ByteBuffer()
     private var requestIsComplete = true
     private var exchangesServed = 0
     private var isClosing = false
@@ -59,6 +58,9 @@ package final class HTTP1Connection: ChannelInboundHandler {
             throw LoadError(.connectionLost, "the connection was closed before the request could be sent")
         }
         let length = RequestSerializer.encodedLength(of: head)
+        // One buffer serves all connections: it is free again as soon as the socket took the request, which is at once as a rule.
+        var outgoing = pool?.scratch.take() ?? ByteBuffer()
+        defer { pool?.scratch = outgoing }
         outgoing.clear(minimumCapacity: length)
         do {
             let written = try outgoing.writeWithUnsafeMutableBytes(minimumWritableBytes: length) {

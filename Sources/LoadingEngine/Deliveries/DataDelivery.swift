@@ -18,6 +18,7 @@ enum DataDelivery {
     static func collect(_ answer: Answer, of load: Load) async throws(LoadError) -> TaskOutcome.Body {
         do {
             try announce(answer, load)
+            if let whole = answer.body.takeWhole() { return .collected(try taken(whole, answer, load)) }
             var data = Data()
             while let piece = try await answer.body.next() { try append(piece, to: &data, answer, load) }
             return .collected(data)
@@ -50,6 +51,15 @@ enum DataDelivery {
         }
     }
 
+    @inline(never)
+    private static func taken(_ whole: Data, _ answer: Answer, _ load: Load) throws(LoadError) -> Data {
+        try check(Int64(whole.count), answer, load)
+        if load.wants(.receivedBytes), !whole.isEmpty {
+            load.tell(.wrote(bytes: Int64(whole.count), total: Int64(whole.count), expected: answer.response.expectedLength))
+        }
+        return whole
+    }
+
     static func stream(_ answer: Answer, of load: Load) async throws(LoadError) -> TaskOutcome.Body {
         load.response = answer.response
         do throws(LoadError) {
@@ -60,6 +70,10 @@ enum DataDelivery {
                 load.tell(.becameDownload)
                 return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
             case .allow:
+                if let whole = answer.body.takeWhole() {
+                    if !whole.isEmpty { try await load.tell(data: whole) }
+                    return .none
+                }
                 while let piece = try await answer.body.next() { try await load.tell(data: Data(piece)) }
                 return .none
             }

@@ -13,7 +13,7 @@ import NIOCore
 
 /// Lets the app's own `URLProtocol` classes load a request, before any built-in loader is tried.
 struct CustomProtocolStage: LoadStage {
-    func applies(to hop: Hop, in load: Load) -> Bool { load.wants(.customLoaders) }
+    func passes(_ hop: Hop, in load: Load) -> Bool { !load.wants(.customLoaders) }
 
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
         guard case .customLoader(let loader) = try await load.ask(.customLoader(hop.request)),

@@ -18,7 +18,7 @@ struct FollowUpStage: LoadStage {
     /// Each attempt uses up one stale connection, so that a fresh one is reached before this.
     static let maximumAttempts = 8
 
-    func applies(to hop: Hop, in load: Load) -> Bool { true }
+    func passes(_ hop: Hop, in load: Load) -> Bool { false }
 
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
         var hop = hop
@@ -31,6 +31,7 @@ struct FollowUpStage: LoadStage {
                 try retryOrThrow(error, &hop, in: load)
                 continue
             }
+            if load.wants(.cookies) || load.wants(.cache) { try await handOver(answer, hop, in: load) }
             guard mayNeedFollowUp(answer), let following = try await followUp(answer, hop, in: load) else { return answer }
             hop = following
         }
@@ -54,6 +55,17 @@ struct FollowUpStage: LoadStage {
     }
 
     // MARK: Responses
+
+    /// Tells an app that keeps cookies or cache itself what came, before the next hop needs it.
+    @inline(never)
+    private func handOver(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) {
+        if let fields = Remembrance.cookiesForApp(hop, in: load) { _ = try await load.ask(.storeCookies(fields, hop.request)) }
+        if load.wants(.cache), let head = answer.response.head, let url = hop.request.url,
+            !Revalidation.invalidated(method: hop.request.method, url: url, status: head.status, headers: head.headers).isEmpty
+        {
+            _ = try await load.ask(.storeCached(nil, hop.request))
+        }
+    }
 
     private func mayNeedFollowUp(_ answer: Answer) -> Bool {
         guard let status = answer.response.head?.status else { return answer.body is CustomBody }
@@ -98,6 +110,8 @@ struct FollowUpStage: LoadStage {
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
         case .follow(let proposal):
             var request = hop.request
+            // A document that moves takes its site along.
+            if request.mainDocumentURL == url { request.mainDocumentURL = proposal.url }
             request.url = proposal.url
             request.method = proposal.method
             request.headers = RedirectPolicy.strippedHeaders(request.headers, proposal: proposal)

@@ -6,6 +6,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
 import HTTPTransport
 import HTTPWire
 import LoadingModel
@@ -15,8 +17,9 @@ import NIOCore
 ///
 /// A stage has no state of its own: what must be remembered is in the ``Hop`` or in the ``Load``.
 protocol LoadStage {
-    /// Whether the stage has anything to do with this hop; one that has not is passed over.
-    func applies(to hop: Hop, in load: Load) -> Bool
+    /// Does what takes no waiting, and answers whether that is all that the stage has to do with this hop; ``answer(_:in:then:)`` is
+    /// not called then. A load that waits keeps the memory of each stage it is in.
+    func passes(_ hop: Hop, in load: Load) throws(LoadError) -> Bool
 
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer
 }
@@ -40,6 +43,14 @@ final class Hop {
     var proposedCredential: (user: String, password: String)?
     /// Challenges already answered on this hop's URL.
     var challengesAnswered = 0
+    /// The cookies that the app's own storage has for this hop.
+    var cookies: String?
+    /// The `Set-Cookie` fields that came, for the app that keeps the cookies itself.
+    var cookiesForApp: [String] = []
+    /// What the cache has for this hop, and what is to be made of it.
+    var cached: CachedAnswer?
+    /// Whether the cache may have something for this hop, which an answer that is not stored makes outdated.
+    var hasStored = false
 
     init(number: Int, request: LoadRequest) {
         self.number = number
@@ -52,6 +63,7 @@ final class Hop {
 
 struct PreparedMessage {
     var head: RequestHead
+    var target: RequestTarget
     var body: OutgoingBody
     var route: Route
     var expectsContinue: Bool
@@ -76,12 +88,18 @@ protocol ResponseBody: AnyObject {
     func next() async throws(LoadError) -> ByteBuffer?
     /// Lets go of what is still to come. Harmless after the end.
     func cancel()
+    /// The whole body, where it is in memory and nothing of it was taken.
+    func takeWhole() -> Data?
+}
+
+extension ResponseBody {
+    func takeWhole() -> Data? { nil }
 }
 
 extension ArraySlice<any LoadStage> {
-    /// The next stage that has to do with the hop, and those below it.
+    /// The next stage that the hop does not pass, and those below it.
     func stage(for hop: Hop, in load: Load) throws(LoadError) -> (stage: any LoadStage, next: Self) {
-        for index in indices where self[index].applies(to: hop, in: load) { return (self[index], self[(index + 1)...]) }
+        for index in indices where try !self[index].passes(hop, in: load) { return (self[index], self[(index + 1)...]) }
         throw LoadError(.unsupportedURL, "nothing loads this URL", url: hop.request.url)
     }
 }

@@ -15,15 +15,15 @@ import NIOCore
 
 /// Answers `file:` and `data:` URLs, without the network.
 struct LocalContentStage: LoadStage {
-    func applies(to hop: Hop, in load: Load) -> Bool {
+    func passes(_ hop: Hop, in load: Load) -> Bool {
         // The scheme is read off the text, as every request of the network passes here.
-        guard let text = hop.request.url?.absoluteString.utf8, let first = text.first else { return false }
+        guard let text = hop.request.url?.absoluteString.utf8, let first = text.first else { return true }
         switch first | 0x20 {
         case UInt8(ascii: "f"), UInt8(ascii: "d"): break
-        default: return false
+        default: return true
         }
         let scheme = text.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
-        return scheme.elementsEqual("file".utf8) || scheme.elementsEqual("data".utf8)
+        return !scheme.elementsEqual("file".utf8) && !scheme.elementsEqual("data".utf8)
     }
 
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {

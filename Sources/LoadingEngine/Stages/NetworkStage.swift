@@ -20,22 +20,16 @@ struct NetworkStage: LoadStage {
 
     let pool: ConnectionPool
 
-    func applies(to hop: Hop, in load: Load) -> Bool { true }
+    func passes(_ hop: Hop, in load: Load) -> Bool { false }
 
+    /// Waits in one place for all there is to wait for, so that a load that waits keeps one small frame here.
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
         let transaction = beginTransaction(hop, in: load)
-        if load.control.isSuspended { try await load.control.waitWhileSuspended() }
-        let exchange: Exchange
-        if let idle = try idleConnection(for: hop, in: load) {
-            exchange = try begin(hop, on: idle, transaction, in: load)
-        } else {
-            exchange = try begin(hop, on: try await connection(for: hop, in: load), transaction, in: load)
-        }
         do {
-            while try !isAnswered(exchange, hop, in: load) { await load.control.wait() }
-            return try answer(hop, exchange, transaction, in: load)
+            while try !isAnswered(hop, transaction, in: load) { await load.control.wait() }
+            return try answer(hop, transaction, in: load)
         } catch {
-            note(exchange, in: load)
+            giveUp(transaction, in: load)
             throw error
         }
     }
@@ -49,17 +43,24 @@ struct NetworkStage: LoadStage {
         return transaction
     }
 
+    /// Takes the next step that can be taken: to a connection, to the sent request, to the head of the response. Answers whether the
+    /// head is there.
     @inline(never)
-    private func idleConnection(for hop: Hop, in load: Load) throws(LoadError) -> HTTP1Connection? {
+    private func isAnswered(_ hop: Hop, _ transaction: Transaction, in load: Load) throws(LoadError) -> Bool {
+        if let exchange = transaction.exchange { return try isAnswered(exchange, hop, in: load) }
+        if let lease = load.control.line as? ConnectionPool.Lease {
+            guard lease.isAnswered else { return false }
+            return try isAnswered(begin(hop, on: try pool.take(lease), transaction, in: load), hop, in: load)
+        }
         try load.control.check()
-        return pool.takeIdle(try route(of: hop))
-    }
-
-    @inline(never)
-    private func connection(for hop: Hop, in load: Load) async throws(LoadError) -> HTTP1Connection {
-        let lease = pool.wish(try route(of: hop), priority: load.order.priority, control: load.control)
-        await pool.wait(for: lease)
-        return try pool.take(lease)
+        guard !load.control.isSuspended else { return false }
+        let route = try route(of: hop)
+        if let idle = pool.takeIdle(route) {
+            return try isAnswered(begin(hop, on: idle, transaction, in: load), hop, in: load)
+        }
+        let lease = pool.wish(route, priority: load.order.priority, control: load.control)
+        guard lease.isAnswered else { return false }
+        return try isAnswered(begin(hop, on: try pool.take(lease), transaction, in: load), hop, in: load)
     }
 
     private func route(of hop: Hop) throws(LoadError) -> Route {
@@ -69,12 +70,12 @@ struct NetworkStage: LoadStage {
 
     /// Gives a failed exchange up, and keeps what decides whether to try again.
     @inline(never)
-    private func note(_ exchange: Exchange, in load: Load) {
+    private func giveUp(_ transaction: Transaction, in load: Load) {
+        guard let exchange = transaction.exchange else { return }
         load.lastAttempt = Load.Attempt(connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.hasReceivedBytes)
         exchange.cancel()
     }
 
-    @inline(never)
     private func begin(
         _ hop: Hop, on connection: HTTP1Connection, _ transaction: Transaction, in load: Load
     ) throws(LoadError) -> Exchange {
@@ -98,7 +99,6 @@ struct NetworkStage: LoadStage {
     }
 
     /// Whether the head is there. Tells meanwhile what the client wants to hear.
-    @inline(never)
     private func isAnswered(_ exchange: Exchange, _ hop: Hop, in load: Load) throws(LoadError) -> Bool {
         // Once more after telling: a failure may stand behind what was told, and will not wake the load again.
         while try exchange.hasEvent() {
@@ -116,6 +116,7 @@ struct NetworkStage: LoadStage {
                 guard load.wants(.sentBytes) else { break }
                 load.tell(.sent(bytes: bytes, total: total, expected: hop.sentBodyLength))
             case .informational(let head):
+                Remembrance.keep(head.headers, of: hop, in: load)
                 guard load.wants(.informational), let url = hop.request.url else { break }
                 load.tell(.informational(head, url: url))
             case .head:
@@ -126,16 +127,16 @@ struct NetworkStage: LoadStage {
     }
 
     @inline(never)
-    private func answer(
-        _ hop: Hop, _ exchange: Exchange, _ transaction: Transaction, in load: Load
-    ) throws(LoadError) -> Answer {
-        guard let head = exchange.head, let url = hop.request.url else {
+    private func answer(_ hop: Hop, _ transaction: Transaction, in load: Load) throws(LoadError) -> Answer {
+        guard let exchange = transaction.exchange, let head = exchange.head, let url = hop.request.url else {
             throw LoadError(.badServerResponse, "there is no response")
         }
         let (response, decoder) = try response(url: url, head: head, exchange: exchange, method: hop.request.method, in: load)
         transaction.response = response
+        Remembrance.keep(head.headers, of: hop, in: load)
+        let body = ExchangeBody(exchange, decoder: decoder, transaction: transaction)
         return Answer(
-            response: response, body: ExchangeBody(exchange, decoder: decoder, transaction: transaction), transaction: transaction
+            response: response, body: Keeping.keep(body, response, head, hop, exchange, in: load) ?? body, transaction: transaction
         )
     }
 

@@ -11,27 +11,26 @@ import HTTPRules
 import HTTPTransport
 import HTTPWire
 import LoadingModel
+import LoadingStores
 
 /// Turns a request into the message that goes on the wire: target, fields, body.
 struct PrepareStage: LoadStage {
     /// From this many bytes on, a body waits for 100 (Continue). curl's limit is 1 MB; below it the wait costs more than the body.
     static let expectationThreshold: Int64 = 1_048_576
 
-    func applies(to hop: Hop, in load: Load) -> Bool { true }
-
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
-        if try !prepareAtOnce(hop, in: load) { try await open(hop, in: load) }
+        if asksForCookies(hop, in: load), case .cookies(let cookies) = try await load.ask(.cookies(hop.request)) {
+            hop.cookies = cookies
+        }
+        try await open(hop, in: load)
         let (stage, next) = try next.stage(for: hop, in: load)
         return try await stage.answer(hop, in: load, then: next)
     }
 
     /// Composes the message where that takes no waiting; answers false where the body has to be opened first.
     @inline(never)
-    private func prepareAtOnce(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
-        if Self.follows(.returnCacheDataDontLoad, hop, in: load) {
-            throw LoadError(
-                .resourceUnavailable, "the cache has no answer, and the request is not to be sent", url: hop.request.url)
-        }
+    func passes(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
+        guard !asksForCookies(hop, in: load) else { return false }
         switch hop.request.body {
         case .none: try prepare(hop, .none, in: load)
         case .data(let data): try prepare(hop, .data(data), in: load)
@@ -46,21 +45,20 @@ struct PrepareStage: LoadStage {
     }
 
     private func prepare(_ hop: Hop, _ body: OutgoingBody, in load: Load) throws(LoadError) {
-        guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
-        let target: RequestTarget
-        do {
-            target = try RequestTarget(url)
-        } catch {
-            throw Self.error(error, url)
+        var target = try Self.target(of: hop)
+        if !target.origin.isSecure, load.session.policy.usesStrictTransportSecurity,
+            let store = load.session.stores.strictTransportSecurity,
+            store.requiresUpgrade(host: target.origin.host, now: WallClock.seconds(load.control.lastProgress))
+        {
+            try SecureUpgrade.upgrade(hop, in: load)
+            target = try Self.target(of: hop)
         }
         let length = body.length
         var extra = hop.extraFields + load.rangeFields
         let expects =
             !hop.withoutExpectation
             && ((length ?? 0) >= Self.expectationThreshold || hop.request.headers.hasToken("100-continue", in: "Expect"))
-        if Self.follows(.reloadIgnoringLocalAndRemoteCacheData, hop, in: load) {
-            extra += ReloadFields.fields(besides: hop.request.headers)
-        }
+        if let cookies = cookies(for: target, hop, in: load) { extra.append(("Cookie", cookies)) }
         if expects, !hop.request.headers.contains("Expect") { extra.append(("Expect", "100-continue")) }
         var fields = hop.request.headers
         if hop.withoutExpectation { fields.remove("Expect") }
@@ -71,15 +69,49 @@ struct PrepareStage: LoadStage {
         if case .file(let source) = body { source.usesSendfile = !isSecure }
         hop.message = PreparedMessage(
             head: RequestHead(method: hop.request.method, target: target.path, headers: headers),
+            target: target,
             body: body,
             route: Route(isSecure: isSecure, host: target.origin.host, port: target.origin.port),
             expectsContinue: expects && length != nil
         )
     }
 
-    /// Whether the request or its session has a policy, each of those asked about being stricter than the others.
-    private static func follows(_ policy: LoadRequest.CachePolicy, _ hop: Hop, in load: Load) -> Bool {
-        hop.request.cachePolicy == policy || load.session.policy.cachePolicy == policy
+    private static func target(of hop: Hop) throws(LoadError) -> RequestTarget {
+        guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
+        do {
+            return try RequestTarget(url)
+        } catch {
+            throw Self.error(error, url)
+        }
+    }
+
+    // MARK: Cookies
+
+    private func asksForCookies(_ hop: Hop, in load: Load) -> Bool {
+        load.wants(.cookies) && load.session.policy.usesCookies && hop.request.handlesCookies
+    }
+
+    /// The cookies of the session's storage, behind those that the app set itself.
+    func cookies(for target: RequestTarget, _ hop: Hop, in load: Load) -> String? {
+        guard load.session.policy.usesCookies, hop.request.handlesCookies else { return nil }
+        let kept: String?
+        if let store = load.session.stores.cookies {
+            let request = CookieRequest(
+                target: target, mainDocumentURL: hop.request.mainDocumentURL, method: hop.request.method,
+                partition: hop.request.cookiePartition
+            )
+            kept = store.header(for: request, now: WallClock.seconds(load.control.lastProgress))
+        } else {
+            kept = hop.cookies
+        }
+        guard let kept else { return nil }
+        guard let own = hop.request.headers.first("Cookie") ?? Self.ownCookies(load.session), !own.isEmpty else { return kept }
+        return own + "; " + kept
+    }
+
+    /// Those of `httpAdditionalHeaders`, for requests that have none of their own.
+    private static func ownCookies(_ session: SessionFacts) -> String? {
+        session.policy.additionalHeaders.first { $0.name.lowercased() == "cookie" && ASCII.isFieldValue($0.value) }?.value
     }
 
     private static func error(_ error: RequestTarget.Malformed, _ url: URL) -> LoadError {

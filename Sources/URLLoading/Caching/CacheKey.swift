@@ -8,24 +8,29 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
+import HTTPRules
+import HTTPWire
+import LoadingModel
 
-/// What an entry of the cache is found by: method GET assumed, the scheme, host and port without regard to case and defaults, the
-/// path and the query (RFC 9111, section 2). The fragment does not count.
+/// What the entries of a cache are found by: scheme, host, port, path and query (RFC 9111, section 2).
+///
+/// The fragment does not count.
 struct CacheKey: Hashable {
-    private let text: String
+    let text: String
 
     init?(_ request: URLRequest) {
-        guard let url = request.url?.absoluteURL, var parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
-            let scheme = parts.scheme?.lowercased()
-        else { return nil }
-        parts.scheme = scheme
-        parts.host = parts.host?.lowercased()
-        parts.fragment = nil
-        parts.user = nil
-        parts.password = nil
-        if (scheme, parts.port) == ("http", 80) || (scheme, parts.port) == ("https", 443) { parts.port = nil }
-        if parts.host != nil, parts.path.isEmpty { parts.path = "/" }
-        guard let text = parts.string else { return nil }
-        self.text = text
+        guard let url = request.url else { return nil }
+        text = HTTPRules.CacheKey.text(of: url)
     }
+
+    /// The request fields that `Vary` may name, as a session would send them: what the app did not set is set by default.
+    ///
+    /// So an app finds what a session stored, and the other way round.
+    static func fields(of request: URLRequest) -> HeaderBlock {
+        var fields = request.storage.load.headers
+        for field in sessionFields where !fields.contains(field.name) { fields.append(field.name, field.value) }
+        return fields
+    }
+
+    private static let sessionFields = SessionSettings().policy().additionalHeaders
 }

@@ -28,7 +28,8 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
     /// - Parameters:
     ///   - response: The response.
     ///   - data: Its body.
-    ///   - userInfo: Whatever the app wants to keep with it, or nil.
+    ///   - userInfo: Whatever the app wants to keep with it, or nil. On disk, and in archives, only those of its values are kept
+    ///     that have strings as keys and are of a property list; the others live while the entry is in memory.
     ///   - storagePolicy: Where it may be kept.
     public init(
         response: URLResponse, data: Data, userInfo: [AnyHashable: Any]? = nil, storagePolicy: URLCache.StoragePolicy
@@ -57,28 +58,32 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
         else { return nil }
         keptResponse = response
         keptData = data
-        keptUserInfo = nil
+        let notes = coder.decodeObject(of: NSData.self, forKey: "notes").map { [UInt8]($0 as Data) }
+        keptUserInfo = notes.flatMap(CacheNotes.init)?.userInfo
         policy = URLCache.StoragePolicy(rawValue: UInt(clamping: coder.decodeInteger(forKey: "storagePolicy"))) ?? .notAllowed
         super.init()
     }
 
-    /// Archives the entry without its `userInfo`, which may hold anything.
+    /// Archives the entry, with what of its `userInfo` a property list can hold.
     open func encode(with coder: NSCoder) {
         coder.encode(keptResponse, forKey: "response")
         coder.encode(keptData as NSData, forKey: "data")
         coder.encode(Int(policy.rawValue), forKey: "storagePolicy")
+        coder.encode(CacheNotes(userInfo: keptUserInfo).encoded().map { Data($0) as NSData }, forKey: "notes")
     }
 
-    /// Whether the other object is an entry with the same response, body and policy.
+    /// Whether the other object is an entry with the same response, body and policy. The values of `userInfo` may be anything,
+    /// and are not compared.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? CachedURLResponse else { return false }
         return other === self
             || other.policy == policy && other.keptData == keptData && other.keptResponse.isEqual(keptResponse)
     }
 
-    /// The hash of the body and the policy.
+    /// The hash of the response, the body and the policy.
     open override var hash: Int {
         var hasher = Hasher()
+        hasher.combine(keptResponse)
         hasher.combine(keptData)
         hasher.combine(policy)
         return hasher.finalize()

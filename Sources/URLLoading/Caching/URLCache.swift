@@ -8,17 +8,21 @@
 //===----------------------------------------------------------------------===//
 
 public import Foundation
+import LoadingStores
 import Synchronization
 
-/// Keeps responses in memory, found by the URLs they came from.
+/// Keeps responses in memory and on disk, found by the URLs they came from and by what their `Vary` fields name (RFC 9111).
 ///
-/// The least recently used entries go when ``memoryCapacity`` is exceeded. Nothing is written to disk: ``diskCapacity`` is kept for
-/// code that reads it, and entries count against memory alone.
+/// A session stores in it what HTTP allows, and answers from it as its cache policy says. An app may store and look up on its
+/// own: it gets what is there, whatever its age. Entries whose bodies are larger than 5 % of a capacity are not kept there; of
+/// the others, the least recently used ones go when a capacity is exceeded. What is changed here has reached the disk's files
+/// when a method returns, so that other objects and processes on the same directory see it; that it outlasts a power failure too,
+/// only `URLSession.flush` makes sure.
 ///
-/// Differs from Apple's so far: a session's loads neither look into its cache nor store in it. What is in it was put there by the app,
-/// or by a `URLProtocol` class of its own, and is there for both.
+/// A subclass may keep responses elsewhere. A session asks it through the methods with tasks, which by default call those with
+/// requests: to override either is enough.
 ///
-/// Sendable because its state is under a mutex.
+/// Sendable because its state is under a mutex, and its store locks itself.
 open class URLCache: NSObject, @unchecked Sendable {
     /// Where an entry may be kept. Raw values are Apple's.
     public enum StoragePolicy: UInt, Sendable {
@@ -30,122 +34,176 @@ open class URLCache: NSObject, @unchecked Sendable {
         case notAllowed = 2
     }
 
-    private struct Entry {
-        var response: CachedURLResponse
-        var stored: Date
-        var lastUse: UInt64
-        var cost: Int
-    }
+    private static let defaultMemoryCapacity = 4 << 20
+    private static let defaultDiskCapacity = 20 << 20
+    /// Made when it is first asked for: a program that sets its own leaves the default directory alone.
+    private static let sharedCache = Mutex<URLCache?>(nil)
 
-    private struct State {
-        var memoryCapacity: Int
-        var diskCapacity: Int
-        var usage = 0
-        var clock: UInt64 = 0
-        var entries: [CacheKey: Entry] = [:]
+    /// Where the responses are: a session uses it directly where no subclass wants to be asked.
+    let store: ResponseCache
+    let hasDirectory: Bool
+    /// What a cache without a directory was told: kept for code that reads it.
+    private let idleDiskCapacity: Mutex<Int>
 
-        mutating func remove(_ key: CacheKey) {
-            if let entry = entries.removeValue(forKey: key) { usage -= entry.cost }
-        }
-
-        /// Removes the least recently used entries until the rest fits.
-        mutating func evict() {
-            guard usage > memoryCapacity else { return }
-            for (key, _) in entries.sorted(by: { $0.value.lastUse < $1.value.lastUse }) {
-                remove(key)
-                if usage <= memoryCapacity { return }
+    /// The cache of the program: 4 MiB in memory and 20 MiB on disk, in the program's own part of the user's cache directory.
+    ///
+    /// Another one may be set.
+    open class var shared: URLCache {
+        get {
+            sharedCache.withLock { cache in
+                if let cache { return cache }
+                let made = URLCache(memoryCapacity: defaultMemoryCapacity, diskCapacity: defaultDiskCapacity, directory: nil)
+                cache = made
+                return made
             }
         }
-    }
-
-    private static let sharedCache = Mutex(URLCache(memoryCapacity: 4 << 20, diskCapacity: 20 << 20, directory: nil))
-
-    private let state: Mutex<State>
-
-    /// The cache of the whole process. By default 4 MiB in memory; another one may be set.
-    open class var shared: URLCache {
-        get { sharedCache.withLock { $0 } }
         set { sharedCache.withLock { $0 = newValue } }
     }
 
-    /// Makes an empty cache.
+    /// Makes a cache, with what its directory holds already.
     ///
     /// - Parameters:
     ///   - memoryCapacity: Bytes of entries kept in memory; 0 keeps none.
-    ///   - diskCapacity: Kept for code that reads it; nothing is written to disk.
-    ///   - directory: Not used, since nothing is written to disk.
+    ///   - diskCapacity: Bytes of entries kept on disk; 0 keeps none.
+    ///   - directory: Where to keep them; made if it does not exist, for the user's own eyes. Nil is the program's default
+    ///     directory, which the shared cache uses too. With nil and a disk capacity of 0, the cache never touches the disk,
+    ///     whatever capacity is set later.
     public init(memoryCapacity: Int, diskCapacity: Int, directory: URL? = nil) {
-        state = Mutex(State(memoryCapacity: memoryCapacity, diskCapacity: diskCapacity))
+        let path: String? =
+            if let directory {
+                directory.isFileURL ? directory.absoluteURL.path : nil
+            } else {
+                diskCapacity > 0 ? Self.defaultDirectory : nil
+            }
+        store = ResponseCache(memoryCapacity: memoryCapacity, diskCapacity: diskCapacity, directory: path)
+        hasDirectory = path != nil
+        idleDiskCapacity = Mutex(max(0, diskCapacity))
         super.init()
     }
 
-    /// The entry for a request, or nil. Looking it up counts as use.
-    open func cachedResponse(for request: URLRequest) -> CachedURLResponse? {
-        guard let key = CacheKey(request) else { return nil }
-        return state.withLock { state in
-            state.clock += 1
-            state.entries[key]?.lastUse = state.clock
-            return state.entries[key]?.response
-        }
+    /// Makes a cache, with what its directory holds already.
+    ///
+    /// Apple calls this initialiser one to be deprecated; use the one with a directory.
+    ///
+    /// - Parameters:
+    ///   - memoryCapacity: Bytes of entries kept in memory; 0 keeps none.
+    ///   - diskCapacity: Bytes of entries kept on disk; 0 keeps none.
+    ///   - path: The directory to keep them in. A relative one is within the program's cache directory, as on iOS; nil is the
+    ///     default directory.
+    public init(memoryCapacity: Int, diskCapacity: Int, diskPath path: String?) {
+        let directory: String? =
+            if let path, !path.isEmpty {
+                path.hasPrefix("/") ? path : Self.programDirectory.map { $0 + "/" + path }
+            } else {
+                diskCapacity > 0 ? Self.defaultDirectory : nil
+            }
+        store = ResponseCache(memoryCapacity: memoryCapacity, diskCapacity: diskCapacity, directory: directory)
+        hasDirectory = directory != nil
+        idleDiskCapacity = Mutex(max(0, diskCapacity))
+        super.init()
     }
 
-    /// Keeps an entry for a request, in place of the one it has. Ignored where the entry's policy forbids storing, or where it is
-    /// larger than the cache.
+    /// Makes a cache of 4 MiB that lives in memory alone.
+    public override init() {
+        store = ResponseCache(memoryCapacity: Self.defaultMemoryCapacity, diskCapacity: 0, directory: nil)
+        hasDirectory = false
+        idleDiskCapacity = Mutex(0)
+        super.init()
+    }
+
+    // MARK: By request
+
+    /// The entry for a request, or nil.
+    ///
+    /// Looking it up counts as use. It may wait for the disk. What a stored response's `Vary` names must be the same in the
+    /// request; the fields that every session sends need not be set for it.
+    open func cachedResponse(for request: URLRequest) -> CachedURLResponse? { lookUp(request) }
+
+    /// Keeps an entry for a request, in place of the one it has.
+    ///
+    /// Ignored where the entry's policy forbids storing, and for methods other than GET. An entry that is too large only removes
+    /// the one that it would have replaced.
     open func storeCachedResponse(_ cachedResponse: CachedURLResponse, for request: URLRequest) {
-        guard cachedResponse.storagePolicy != .notAllowed, let key = CacheKey(request) else { return }
-        // The body, and a guess at what the rest takes.
-        let cost = cachedResponse.data.count + 1024
-        state.withLock { state in
-            guard cost <= state.memoryCapacity else { return state.remove(key) }
-            state.remove(key)
-            state.clock += 1
-            state.entries[key] = Entry(response: cachedResponse, stored: Date(), lastUse: state.clock, cost: cost)
-            state.usage += cost
-            state.evict()
-        }
+        keep(cachedResponse, request)
     }
 
-    /// Removes the entry for a request.
+    /// Removes the entries for a request, whatever their `Vary` fields name.
     open func removeCachedResponse(for request: URLRequest) {
         guard let key = CacheKey(request) else { return }
-        state.withLock { $0.remove(key) }
+        store.remove(key: key.text)
+        waitForDisk()
     }
 
     /// Removes all entries.
     open func removeAllCachedResponses() {
-        state.withLock { state in
-            state.entries = [:]
-            state.usage = 0
-        }
+        store.removeAll()
+        waitForDisk()
     }
 
     /// Removes the entries that were stored after a date.
     open func removeCachedResponses(since date: Date) {
-        state.withLock { state in
-            for (key, entry) in state.entries where entry.stored > date { state.remove(key) }
+        store.removeEntries(storedAfter: date.timeIntervalSinceReferenceDate)
+        waitForDisk()
+    }
+
+    // MARK: By task
+
+    /// Keeps an entry for a task's request: by default with ``storeCachedResponse(_:for:)-(_,URLRequest)``.
+    open func storeCachedResponse(_ cachedResponse: CachedURLResponse, for dataTask: URLSessionDataTask) {
+        guard let request = dataTask.currentRequest else { return }
+        storeCachedResponse(cachedResponse, for: request)
+    }
+
+    /// Calls back with the entry for a task's request, or nil: by default that of ``cachedResponse(for:)-(URLRequest)``.
+    ///
+    /// The handler is called at once where the answer is known, and on a thread of the system's where the disk has to be waited
+    /// for.
+    open func getCachedResponse(
+        for dataTask: URLSessionDataTask, completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
+    ) {
+        guard let request = dataTask.currentRequest else { return completionHandler(nil) }
+        guard Self.isPlain(self) else { return completionHandler(cachedResponse(for: request)) }
+        lookUp(request, completionHandler)
+    }
+
+    /// The entry for a task's request, or nil: that which ``getCachedResponse(for:completionHandler:)`` finds, which a session
+    /// asks.
+    open func cachedResponse(for dataTask: URLSessionDataTask) async -> CachedURLResponse? {
+        await withCheckedContinuation { continuation in
+            getCachedResponse(for: dataTask) { continuation.resume(returning: $0) }
         }
     }
 
-    /// The most bytes kept in memory. Lowering it removes entries at once.
+    /// Removes the entries for a task's request: by default with ``removeCachedResponse(for:)-(URLRequest)``.
+    open func removeCachedResponse(for dataTask: URLSessionDataTask) {
+        guard let request = dataTask.currentRequest else { return }
+        removeCachedResponse(for: request)
+    }
+
+    // MARK: Sizes
+
+    /// The most bytes kept in memory. Lowering it removes entries at once; 0 keeps none.
     open var memoryCapacity: Int {
-        get { state.withLock { $0.memoryCapacity } }
-        set {
-            state.withLock { state in
-                state.memoryCapacity = newValue
-                state.evict()
-            }
-        }
+        get { store.memoryCapacity }
+        set { store.memoryCapacity = newValue }
     }
 
-    /// Kept for code that reads it; nothing is written to disk.
+    /// The most bytes kept on disk. Lowering it removes entries at once; 0 removes all.
     open var diskCapacity: Int {
-        get { state.withLock { $0.diskCapacity } }
-        set { state.withLock { $0.diskCapacity = newValue } }
+        get { hasDirectory ? store.diskCapacity : idleDiskCapacity.withLock { $0 } }
+        set {
+            idleDiskCapacity.withLock { $0 = max(0, newValue) }
+            store.diskCapacity = newValue
+            waitForDisk()
+        }
     }
 
     /// Bytes that the entries take in memory, about.
-    open var currentMemoryUsage: Int { state.withLock { $0.usage } }
+    open var currentMemoryUsage: Int { store.currentMemoryUsage }
 
-    /// Always 0: nothing is written to disk.
-    open var currentDiskUsage: Int { 0 }
+    /// Bytes that the entries take on disk. Just after a cache was made, while its directory is looked at, less.
+    open var currentDiskUsage: Int {
+        waitForDisk()
+        return store.currentDiskUsage
+    }
 }

@@ -41,7 +41,10 @@ final class RequestStorage: @unchecked Sendable {
     var stream: InputStream?
     var options: Options = []
     var serviceType: NSURLRequest.NetworkServiceType = .default
-    var cookiePartition: String?
+    var cookiePartition: String? {
+        get { load.cookiePartition }
+        set { load.cookiePartition = newValue }
+    }
     var properties: [String: Any] = [:]
     /// Whether header fields were ever set: an empty dictionary and nil are told apart.
     private var hasHeaderFields = false
@@ -53,7 +56,6 @@ final class RequestStorage: @unchecked Sendable {
         stream = other.stream
         options = other.options
         serviceType = other.serviceType
-        cookiePartition = other.cookiePartition
         properties = other.properties
         hasHeaderFields = other.hasHeaderFields
     }
@@ -64,7 +66,7 @@ final class RequestStorage: @unchecked Sendable {
         guard let template else { return }
         options = template.options
         serviceType = template.serviceType
-        cookiePartition = template.cookiePartition
+        if load.cookiePartition == nil { cookiePartition = template.cookiePartition }
         properties = template.properties
         switch load.body {
         case .stream, .streamOnDemand: stream = template.stream

@@ -45,15 +45,15 @@ public struct URLRequest: Sendable {
         set { unique().load.url = newValue }
     }
 
-    /// The URL of the main document this request belongs to, by which third-party cookies are told apart. Default nil. Kept and
-    /// handed along redirects; there are no cookies yet that it could tell apart.
+    /// The URL of the main document this request belongs to, by which third-party and same-site cookies are told apart. Default
+    /// nil: the request is of its own site. Where it is the request's own URL, it moves along redirects.
     public var mainDocumentURL: URL? {
         get { storage.load.mainDocumentURL }
         set { unique().load.mainDocumentURL = newValue }
     }
 
-    /// How the request uses the cache. Default `.useProtocolCachePolicy`. Loads do not consult the cache yet; see
-    /// ``URLSessionConfiguration/requestCachePolicy`` for what each policy does so far.
+    /// How the request uses the cache. Default `.useProtocolCachePolicy`. Of this and the session's own policy the more restrictive
+    /// one holds; see ``URLSessionConfiguration/requestCachePolicy``.
     public var cachePolicy: CachePolicy {
         get { CachePolicy(storage.load.cachePolicy) }
         set { unique().load.cachePolicy = newValue.loadPolicy }
@@ -112,8 +112,8 @@ public struct URLRequest: Sendable {
         set { unique().bodyStream = newValue }
     }
 
-    /// Whether cookies are sent and stored for this request. Default true. Differs from Apple's so far: there are no cookies yet,
-    /// other than those in a `Cookie` field of the app's own.
+    /// Whether the session's cookies are sent with this request, and its response's are stored. Default true. A `Cookie` field of the
+    /// app's own is sent in either case.
     public var httpShouldHandleCookies: Bool {
         get { storage.load.handlesCookies }
         set { unique().load.handlesCookies = newValue }
@@ -188,7 +188,8 @@ public struct URLRequest: Sendable {
         set { unique().options.set(.allowsPersistentDNS, newValue) }
     }
 
-    /// The cookie partition the load belongs to. Default nil. Kept for code that reads it: there are no cookies yet.
+    /// The cookie partition the load belongs to. Default nil. Cookies with `Partitioned` that its responses set
+    /// go with requests of the same partition alone.
     public var cookiePartitionIdentifier: String? {
         get { storage.cookiePartition }
         set { unique().cookiePartition = newValue }

@@ -36,7 +36,7 @@ open class URLProtocol: NSObject, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - request: What to load, in canonical form.
-    ///   - cachedResponse: What the cache has for it, or nil.
+    ///   - cachedResponse: What a cache has for it, or nil; a session gives nil.
     ///   - client: Whom to report to.
     public init(request: URLRequest, cachedResponse: CachedURLResponse?, client: (any URLProtocolClient)?) {
         loadedRequest = request

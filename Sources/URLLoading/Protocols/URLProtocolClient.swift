@@ -17,7 +17,7 @@ public protocol URLProtocolClient: NSObjectProtocol {
     /// The cached response that the protocol was given is valid and is to be delivered.
     func urlProtocol(_ protocol: URLProtocol, cachedResponseIsValid cachedResponse: CachedURLResponse)
 
-    /// The response has come, with where it may be cached.
+    /// The response has come, with where it may be cached. Differs from Apple's: nothing is stored of it, whatever the policy.
     func urlProtocol(
         _ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy
     )

@@ -35,6 +35,14 @@ extension DelegateBridge {
             calls.challenge(task, ChallengeTranslation.challenge(question)) { answer in
                 reply(.credential(ChallengeTranslation.answer(answer?.0 ?? .performDefaultHandling, answer?.1)))
             }
+        case .willCache(let proposed):
+            guard task.isForDelegate, let dataTask = task as? URLSessionDataTask else { return reply(.cached(proposed)) }
+            calls.willCache(dataTask, CachedURLResponse(proposed)) { answer in
+                guard let answer else { return reply(.cached(proposed)) }
+                reply(.cached(answer?.forEngine))
+            }
+        case .cookies, .storeCookies, .cachedResponse, .storeCached:
+            task.askMemory(question, reply: reply)
         case .customLoader(let request):
             task.findCustomLoader(for: request) { reply(.customLoader($0)) }
         }

@@ -46,6 +46,7 @@ final class DelegateBridge: LoadClient {
         if calls.mayImplement(.sentBodyData) { interests.insert(.sentBytes) }
         if calls.mayImplement(.informationalResponse) { interests.insert(.informational) }
         if calls.mayImplement(.delayedRequest) { interests.insert(.delayedRequests) }
+        if calls.mayImplement(.willCacheResponse) { interests.insert(.willCache) }
         if calls.mayImplement(.collectedMetrics) { interests.insert(.metrics) }
         return interests
     }
@@ -63,7 +64,9 @@ final class DelegateBridge: LoadClient {
             state.withLock { $0.task }.findCustomLoader(for: request) { reply(.customLoader($0)) }
         case .response where directReader() != nil:
             directReader()?.ask(question, reply: reply)
-        case .redirect, .response, .newBodyStream, .delayedRequest, .challenge:
+        case .cookies, .storeCookies, .cachedResponse, .storeCached:
+            state.withLock { $0.task }.askMemory(question, reply: reply)
+        case .redirect, .response, .newBodyStream, .delayedRequest, .challenge, .willCache:
             post(.question(question, reply: reply))
         }
     }

@@ -81,6 +81,19 @@ extension DelegateCalls {
         )
     }
 
+    func willCache(
+        _ task: URLSessionDataTask, _ proposed: CachedURLResponse, reply: @escaping @Sendable (CachedURLResponse??) -> Void
+    ) {
+        ask(
+            .willCacheResponse, \.data,
+            completionForm: { [session] delegate, handler in
+                delegate.urlSession(session, dataTask: task, willCacheResponse: proposed, completionHandler: handler)
+            },
+            asyncForm: { [session] in await $0.urlSession(session, dataTask: task, willCacheResponse: proposed) },
+            reply: reply
+        )
+    }
+
     func delayed(
         _ task: URLSessionTask, _ request: URLRequest,
         reply: @escaping @Sendable ((URLSession.DelayedRequestDisposition, URLRequest?)?) -> Void

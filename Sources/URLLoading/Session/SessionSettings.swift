@@ -10,9 +10,15 @@
 import Foundation
 import HTTPRules
 import LoadingModel
+import LoadingStores
 
 /// The values of a ``URLSessionConfiguration``, and what they are in the engine's terms.
 struct SessionSettings: Sendable {
+    enum Cookies: Sendable {
+        case shared
+        case given(HTTPCookieStorage?)
+    }
+
     enum Cache: Sendable {
         /// Whatever `URLCache.shared` is when it is asked for.
         case shared
@@ -40,6 +46,12 @@ struct SessionSettings: Sendable {
     var tlsTrustRoots: [Data] = []
     var protocolClasses: [AnyClass]? = []
     var cache: Cache = .shared
+    var cookies: Cookies = .shared
+    var cookieAcceptPolicy: HTTPCookie.AcceptPolicy = .onlyFromMainDocumentDomain
+    var shouldSetCookies = true
+    var usesStrictTransportSecurity = true
+    /// Nil is the program's own store.
+    var strictTransportSecurity: HSTSStore?
     var maximumResponseBytesInMemory: Int64?
     var maximumDecompressionRatio = 200
 
@@ -56,7 +68,24 @@ struct SessionSettings: Sendable {
         policy.maximumCollectedBytes = maximumResponseBytesInMemory
         policy.maximumDecodingRatio = Int64(max(1, maximumDecompressionRatio))
         policy.temporaryDirectory = NSTemporaryDirectory()
+        policy.usesCookies = shouldSetCookies
+        policy.cookieAcceptance = SessionPolicy.CookieAcceptance(rawValue: cookieAcceptPolicy.rawValue) ?? .never
+        policy.usesStrictTransportSecurity = usesStrictTransportSecurity
         return policy
+    }
+
+    var cookieStorage: HTTPCookieStorage? {
+        switch cookies {
+        case .shared: HTTPCookieStorage.shared
+        case .given(let storage): storage
+        }
+    }
+
+    var urlCache: URLCache? {
+        switch cache {
+        case .shared: URLCache.shared
+        case .given(let cache): cache
+        }
     }
 
     /// The app's fields but those that are not its to set, in an order that is always the same.

@@ -27,7 +27,8 @@ extension URLSession {
     public nonisolated(nonsending) func data(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
-        try await collectingTask(request, delegate).data()
+        if delegate == nil, let answer = answerAtOnce(request) { return answer }
+        return try await collectingTask(request, delegate).data()
     }
 
     /// Loads a URL into memory, telling a delegate of the task's own besides the session's.
@@ -98,6 +99,15 @@ extension URLSession {
         return try await task.file()
     }
 
+    /// What the cache has fresh, where nobody wants to hear how it was loaded. Cancelled callers take the long way, and are told.
+    @inline(never)
+    private func answerAtOnce(_ request: URLRequest) -> (Data, URLResponse)? {
+        guard roster == nil, customClasses.isEmpty, memory.interests == [], !Task.isCancelled, !registry.isClosed,
+            let (response, data) = service.answerAtOnce(request.loadRequest)
+        else { return nil }
+        return (data, URLResponse.make(response))
+    }
+
     /// Apart from the async methods, and out of line, so that what making a task needs takes no room while the caller waits.
     @inline(never)
     private func collectingTask(_ request: URLRequest, _ delegate: (any URLSessionTaskDelegate)?) -> URLSessionDataTask {
@@ -123,13 +133,13 @@ extension URLSession {
         get async { registry.tasks }
     }
 
-    /// Closes idle connections and forgets what was learnt of servers.
+    /// Empties what the session remembers; see `reset(completionHandler:)`.
     public nonisolated(nonsending) func reset() async {
-        await withUnsafeContinuation { continuation in service.closeIdleConnections { continuation.resume() } }
+        await withUnsafeContinuation { continuation in renew(.reset) { continuation.resume() } }
     }
 
-    /// Lets the next requests go over new connections.
+    /// Makes what the session remembers durable; see `flush(completionHandler:)`.
     public nonisolated(nonsending) func flush() async {
-        await withUnsafeContinuation { continuation in service.closeIdleConnections { continuation.resume() } }
+        await withUnsafeContinuation { continuation in renew(.flush) { continuation.resume() } }
     }
 }

@@ -121,7 +121,7 @@ enum SharedSession {
         let configuration = URLSessionConfiguration.default
         return URLSession(
             configuration: configuration, delegate: nil, delegateQueue: nil,
-            service: EngineDirectory.service(for: configuration.sessionPolicy()), isShared: true
+            service: EngineDirectory.service(for: configuration.sessionPolicy(), SessionMemory(configuration.snapshot)), isShared: true
         )
     }()
 }

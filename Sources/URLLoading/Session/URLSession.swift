@@ -67,6 +67,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     let service: any LoadingService
     let registry = TaskRegistry()
     let customClasses: CustomClasses
+    let memory: SessionMemory
     /// The configuration's header fields, for the requests that tasks show.
     let additionalFields: [(name: String, value: String)]
     private let settings: URLSessionConfiguration
@@ -90,7 +91,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     public init(configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?)
     {
         settings = URLSession.snapshot(of: configuration)
-        service = EngineDirectory.service(for: settings.sessionPolicy())
+        memory = SessionMemory(settings.snapshot)
+        service = EngineDirectory.service(for: settings.sessionPolicy(), memory)
         customClasses = CustomClasses(settings, isShared: false)
         additionalFields = settings.snapshot.additionalFields()
         isShared = false
@@ -104,6 +106,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         service: any LoadingService, isShared: Bool = false
     ) {
         settings = URLSession.snapshot(of: configuration)
+        memory = SessionMemory(settings.snapshot)
         self.service = service
         customClasses = CustomClasses(settings, isShared: isShared)
         additionalFields = settings.snapshot.additionalFields()
@@ -188,14 +191,27 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// Closes idle connections and forgets what was learnt of servers, then calls the handler on the delegate queue.
+    /// Empties the session's cookies and cache, forgets what servers asked for (RFC 6797), and lets the next requests go over new
+    /// connections; then calls the handler on the delegate queue.
+    ///
+    /// Stores that are shared are empty for everybody.
     open func reset(completionHandler: @escaping @Sendable () -> Void) {
-        service.closeIdleConnections { self.delegateQueue.addOperation { completionHandler() } }
+        renew(.reset) { self.delegateQueue.addOperation { completionHandler() } }
     }
 
-    /// Lets the next requests go over new connections, then calls the handler on the delegate queue.
+    /// Writes what the session remembers to disk and lets the next requests go over new connections, then calls the handler on the
+    /// delegate queue. What was stored before is durable then.
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
-        service.closeIdleConnections { self.delegateQueue.addOperation { completionHandler() } }
+        renew(.flush) { self.delegateQueue.addOperation { completionHandler() } }
+    }
+
+    func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
+        guard renewal == .reset, memory.interests != [] else { return service.renew(renewal, completion: completion) }
+        // The app's own stores run its code, which must not hold the caller up.
+        DispatchQueue.global().async {
+            self.memory.reset()
+            self.service.renew(renewal, completion: completion)
+        }
     }
 
     // MARK: Its tasks

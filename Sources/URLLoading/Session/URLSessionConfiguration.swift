@@ -9,6 +9,7 @@
 
 public import Foundation
 package import LoadingModel
+internal import LoadingStores
 import Synchronization
 
 /// How a session behaves: timeouts, limits, header fields, trust, and classes of the app that load for it.
@@ -45,11 +46,14 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// The configuration of an ordinary session; a new object each time.
     open class var `default`: URLSessionConfiguration { URLSessionConfiguration() }
 
-    /// The configuration of a session that leaves nothing behind: it has a cache of its own, in memory; a new object each time.
+    /// The configuration of a session that leaves nothing behind: it has a cache and cookies of its own, in memory, which end with it;
+    /// a new object each time.
     open class var ephemeral: URLSessionConfiguration {
-        let configuration = URLSessionConfiguration()
-        configuration.urlCache = URLCache(memoryCapacity: 4 << 20, diskCapacity: 0, directory: nil)
-        return configuration
+        var settings = SessionSettings()
+        settings.cache = .given(URLCache(memoryCapacity: 4 << 20, diskCapacity: 0, directory: nil))
+        settings.cookies = .given(HTTPCookieStorage())
+        settings.strictTransportSecurity = HSTSStore(path: nil)
+        return URLSessionConfiguration(settings)
     }
 
     /// An independent copy.
@@ -66,10 +70,11 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Requests
 
-    /// How requests use the cache where they do not say otherwise. Default `.useProtocolCachePolicy`.
+    /// How requests use the cache. Default `.useProtocolCachePolicy`.
     ///
-    /// Differs from Apple's so far: loads do not consult the cache yet. `.reloadIgnoringLocalAndRemoteCacheData` asks the caches on
-    /// the way to fetch anew, `.returnCacheDataDontLoad` fails with `URLError.resourceUnavailable`, and the others load.
+    /// Of this and the request's own policy the more restrictive one holds: from the least, `.useProtocolCachePolicy`,
+    /// `.returnCacheDataElseLoad`, `.reloadRevalidatingCacheData`, `.reloadIgnoringLocalCacheData`,
+    /// `.reloadIgnoringLocalAndRemoteCacheData`, `.returnCacheDataDontLoad`.
     open var requestCachePolicy: NSURLRequest.CachePolicy {
         get { get { $0.requestCachePolicy } }
         set { set { $0.requestCachePolicy = newValue } }
@@ -179,7 +184,44 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.enablesEarlyData = newValue } }
     }
 
+    // MARK: Cookies
+
+    /// Where the session's cookies are, or nil for nowhere. Default `HTTPCookieStorage.shared`; an ephemeral configuration has its own,
+    /// in memory.
+    ///
+    /// A subclass is asked through its task-based methods; see ``HTTPCookieStorage``.
+    open var httpCookieStorage: HTTPCookieStorage? {
+        get { snapshot.cookieStorage }
+        set { set { $0.cookies = .given(newValue) } }
+    }
+
+    /// Which cookies are accepted, whatever the storage's own policy. Default `.onlyFromMainDocumentDomain`.
+    open var httpCookieAcceptPolicy: HTTPCookie.AcceptPolicy {
+        get { get { $0.cookieAcceptPolicy } }
+        set { set { $0.cookieAcceptPolicy = newValue } }
+    }
+
+    /// Whether requests carry the storage's cookies, and responses' cookies are kept. Default true.
+    ///
+    /// A request's own `Cookie` field is sent in either case, before the storage's cookies.
+    open var httpShouldSetCookies: Bool {
+        get { get { $0.shouldSetCookies } }
+        set { set { $0.shouldSetCookies = newValue } }
+    }
+
     // MARK: Trust
+
+    /// Whether hosts that asked for it, and the top-level domains that are known for it, are spoken to over TLS alone (RFC 6797).
+    /// Default true.
+    ///
+    /// A request for `http` is then sent over `https`; nothing leaves before. Its metrics have a transaction for that, which used no
+    /// network. What hosts asked for is kept in the program's data directory, and by an ephemeral session in memory.
+    ///
+    /// Not in Apple's API, where it cannot be switched off.
+    open var usesHTTPStrictTransportSecurity: Bool {
+        get { get { $0.usesStrictTransportSecurity } }
+        set { set { $0.usesStrictTransportSecurity = newValue } }
+    }
 
     /// The lowest version of TLS to accept. Default TLS 1.2.
     open var tlsMinimumSupportedProtocolVersion: tls_protocol_version_t {
@@ -216,14 +258,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// The cache of the session, or nil for none. Default `URLCache.shared`; an ephemeral configuration has its own.
     ///
-    /// Differs from Apple's so far: loads neither look into it nor store anything; see ``URLCache``.
+    /// A subclass is asked through its task-based methods; see ``URLCache``.
     open var urlCache: URLCache? {
-        get {
-            switch get({ $0.cache }) {
-            case .shared: URLCache.shared
-            case .given(let cache): cache
-            }
-        }
+        get { snapshot.urlCache }
         set { set { $0.cache = .given(newValue) } }
     }
 

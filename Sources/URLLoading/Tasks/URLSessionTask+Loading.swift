@@ -137,6 +137,7 @@ extension URLSessionTask {
         case .delegate, .data, .download: interests.formUnion([.sentBytes, .receivedBytes])
         case .caller, .waitingForData, .waitingForFile, .bytes: break
         }
+        interests.formUnion(session.memory.interests)
         if state.progress != nil { interests.formUnion([.sentBytes, .receivedBytes]) }
         return interests
     }

@@ -38,7 +38,7 @@ final class ScriptedService: LoadingService {
 
     func invalidate() { state.withLock { $0.invalidations += 1 } }
 
-    func closeIdleConnections(completion: @escaping @Sendable () -> Void) { completion() }
+    func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) { completion() }
 }
 
 /// One load of a `ScriptedService`.

@@ -1,0 +1,45 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+package import LoadingModel
+import LoadingStores
+
+/// Answers that need no event loop: what the cache has fresh, given to the thread that asks.
+extension SessionEngine {
+    /// The same answer that a load would come to, where it is so simple that nobody could tell: a GET without a range, a response that
+    /// is fresh, does not vary and is in memory, the process's or the kernel's.
+    package nonisolated func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? {
+        guard answersAtOnce, let cache = stores.cache, request.method == "GET", case .none = request.body, let url = request.url,
+            !request.headers.contains("Range"), let target = try? RequestTarget(url)
+        else { return nil }
+        let now = WallClock.now()
+        guard cache.mayHaveAny(now: now), !mustUpgrade(target.origin, now) else { return nil }
+        let found = cache.lookUp(key: CacheKey.text(of: target), requestHeaders: request.headers, now: now)
+        guard case .hit(let hit) = found, case .bytes(let data) = hit.body, hit.response.status != 0,
+            !hit.response.headers.contains("Vary"), policy.maximumCollectedBytes.map({ data.count <= $0 }) ?? true
+        else { return nil }
+        let decision = CacheDecision.decide(
+            method: "GET", requestHeaders: request.headers, policy: CacheStage.policy(request, policy), stored: hit.response, now: now
+        )
+        guard case .use = decision else { return nil }
+        let headers = hit.response.headersForReuse(now: now, wasValidated: false)
+        let head = ResponseHead(status: hit.response.status, reason: hit.response.reason, headers: headers)
+        let length = hit.response.isCoded ? -1 : Int64(data.count)
+        return (LoadResponse(url: url, kind: .http(head), expectedLength: length), data)
+    }
+
+    private nonisolated func mustUpgrade(_ origin: Origin, _ now: Double) -> Bool {
+        guard !origin.isSecure, policy.usesStrictTransportSecurity, let store = stores.strictTransportSecurity else { return false }
+        return store.requiresUpgrade(host: origin.host, now: now)
+    }
+}

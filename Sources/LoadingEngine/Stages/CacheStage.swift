@@ -1,0 +1,272 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import LoadingStores
+import NIOCore
+
+/// Answers from the session's cache where the rules allow it (RFC 9111, and Apple's cache policies), and asks whether what is stored
+/// is still good. Storing is ``Keeping``'s.
+///
+/// Downloads have nothing to do with the cache, as on Apple's platforms.
+struct CacheStage: LoadStage {
+    func passes(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
+        hop.cached = nil
+        let policy = Self.policy(hop, in: load)
+        if load.wants(.cache), let method = hop.message?.head.method, method != "GET", method != "HEAD" {
+            _ = try settle(hop, nil, policy)
+            hop.cached = .mayChange
+            return false
+        }
+        guard !load.isDownload, let message = hop.message, message.head.method == "GET" || message.head.method == "HEAD",
+            policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote
+        else {
+            defer { hop.hasStored = !load.isDownload }
+            return try settle(hop, nil, policy)
+        }
+        if load.wants(.cache) {
+            hop.cached = .asksApp
+            return false
+        }
+        guard let cache = load.session.stores.cache, cache.mayHaveAny(now: Self.now(load)) else { return try settle(hop, nil, policy) }
+        let found = cache.lookUp(
+            key: CacheKey.text(of: message.target), requestHeaders: message.head.headers, now: Self.now(load)
+        )
+        switch found {
+        case .hit(let hit): return try settle(hop, hit, policy, now: Self.now(load))
+        case .miss: return try settle(hop, nil, policy)
+        case .wait(let start):
+            hop.cached = .pending(start)
+            return false
+        }
+    }
+
+    /// Decides; answers true where the request goes out as any other.
+    private func settle(
+        _ hop: Hop, _ hit: ResponseCache.Hit?, _ policy: CacheDecision.Policy, now: Double = 0
+    ) throws(LoadError) -> Bool {
+        hop.cached = nil
+        hop.hasStored = hit != nil
+        // The session's own fields are in the message only.
+        guard let message = hop.message else { return true }
+        if hit == nil, policy == .useProtocol, !message.head.headers.contains("Cache-Control") { return true }
+        let decision = CacheDecision.decide(
+            method: message.head.method, requestHeaders: message.head.headers, policy: policy, stored: hit?.response, now: now
+        )
+        switch (decision, hit) {
+        case (.fail, _):
+            throw LoadError(
+                .resourceUnavailable, "the cache has no answer, and the request is not to be sent", url: hop.request.url
+            )
+        case (.fetch(let fields), let hit?) where fields.contains(where: { $0.0 == "If-Range" }):
+            hop.cached = .decided(hit, .fetch(fields))
+            return false
+        case (.fetch(let fields), _):
+            hop.add(fields)
+            return true
+        case (_, let hit?):
+            hop.cached = .decided(hit, decision)
+            return false
+        case (_, nil):
+            return true
+        }
+    }
+
+    func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+        if case .mayChange = hop.cached { return try await change(hop, in: load, then: next) }
+        if case .decided = hop.cached {} else {
+            let hit = try await lookUp(hop, in: load)
+            _ = try settle(hop, hit, Self.policy(hop, in: load), now: Self.now(load))
+        }
+        guard case .decided(let hit, let decision) = hop.cached else { return try await send(hop, in: load, then: next) }
+        hop.cached = nil
+        switch decision {
+        case .use:
+            return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
+        case .useAndRevalidate(let fields) where load.wants(.cache) || load.wants(.cookies):
+            // Nobody answers for the app's own stores once the task is over: this one waits for the server.
+            return try await revalidate(hit, fields, hop, in: load, then: next)
+        case .useAndRevalidate:
+            BackgroundRevalidation.start(hop, in: load)
+            return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
+        case .revalidate(let fields):
+            return try await revalidate(hit, fields, hop, in: load, then: next)
+        case .fetch(let fields):
+            return try await complete(hit, fields, hop, in: load, then: next)
+        case .fail:
+            throw LoadError(.resourceUnavailable, "the cache has no answer", url: hop.request.url)
+        }
+    }
+
+    private func send(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+        let (stage, next) = try next.stage(for: hop, in: load)
+        return try await stage.answer(hop, in: load, then: next)
+    }
+
+    /// Sends a request that may change what the app's cache has, and has that removed (RFC 9111, section 4.4).
+    @inline(never)
+    private func change(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+        hop.cached = nil
+        let answer = try await send(hop, in: load, then: next)
+        guard let url = hop.request.url, let head = answer.response.head,
+            Revalidation.invalidated(method: hop.request.method, url: url, status: head.status, headers: head.headers)
+                .contains(CacheKey.text(of: url))
+        else { return answer }
+        do {
+            _ = try await load.ask(.storeCached(nil, hop.request))
+        } catch {
+            answer.body.cancel()
+            throw error
+        }
+        return answer
+    }
+
+    // MARK: Looking up
+
+    private func lookUp(_ hop: Hop, in load: Load) async throws(LoadError) -> ResponseCache.Hit? {
+        guard case .pending(let start) = hop.cached else {
+            guard case .cached(let cached?) = try await load.ask(.cachedResponse(hop.request)) else { return nil }
+            return StoredAnswer.hit(cached, hop, now: Self.now(load))
+        }
+        let answer = NIOLoopBoundBox(nil as ResponseCache.Hit??, eventLoop: load.session.loop)
+        let load = NIOLoopBound(load, eventLoop: load.session.loop)
+        let loop = load.value.session.loop
+        start { hit in
+            loop.execute {
+                answer.value = .some(hit)
+                load.value.control.wake()
+            }
+        }
+        while true {
+            if let hit = answer.value { return hit }
+            try load.value.control.check()
+            await load.value.control.wait()
+        }
+    }
+
+    // MARK: Asking whether it is still good
+
+    @inline(never)
+    private func revalidate(
+        _ hit: ResponseCache.Hit, _ fields: [(String, String)], _ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>
+    ) async throws(LoadError) -> Answer {
+        let unconditional = hop.message
+        let requestHeaders = unconditional?.head.headers ?? HeaderBlock()
+        hop.add(fields)
+        let answer: Answer
+        do {
+            answer = try await send(hop, in: load, then: next)
+        } catch {
+            // A stale connection is tried again first.
+            guard load.control.failure == nil, !load.lastAttempt.connectionWasReused,
+                Revalidation.mayServeStaleOnError(hit.response, requestHeaders: requestHeaders, status: nil, now: Self.now(load))
+            else { throw error }
+            return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
+        }
+        guard let head = answer.response.head else { return answer }
+        guard head.status == 304 else {
+            guard
+                Revalidation.mayServeStaleOnError(
+                    hit.response, requestHeaders: requestHeaders, status: head.status, now: Self.now(load)
+                )
+            else { return answer }
+            answer.body.cancel()
+            return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
+        }
+        answer.body.cancel()
+        let times = answer.transaction.times
+        guard
+            let merged = Revalidation.merged(
+                hit.response, with304: head.headers, requestHeaders: requestHeaders, requestTime: times.request,
+                responseTime: times.response
+            )
+        else {
+            // It speaks of another version than the one that is stored.
+            try await replace(hit, by: nil, hop, in: load)
+            hop.message = unconditional
+            return try await send(hop, in: load, then: next)
+        }
+        try await replace(hit, by: Storability.mayKeep(merged) ? merged : nil, hop, in: load)
+        var renewed = hit
+        renewed.response = merged
+        return try StoredAnswer.make(renewed, wasValidated: true, hop, in: load)
+    }
+
+    /// Gives what is stored a new head, or removes it.
+    private func replace(
+        _ hit: ResponseCache.Hit, by response: StoredResponse?, _ hop: Hop, in load: Load
+    ) async throws(LoadError) {
+        if load.wants(.cache) {
+            var renewed = hit
+            if let response { renewed.response = response }
+            let cached = response.flatMap { _ in StoredAnswer.cachedResponse(renewed, hop) }
+            _ = try await load.ask(.storeCached(cached, hop.request))
+        } else if let response {
+            load.session.stores.cache?.update(response, replacing: hit.response)
+        } else {
+            load.session.stores.cache?.remove(key: hit.response.url)
+        }
+    }
+
+    // MARK: Completing what is stored in part
+
+    @inline(never)
+    private func complete(
+        _ hit: ResponseCache.Hit, _ fields: [(String, String)], _ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>
+    ) async throws(LoadError) -> Answer {
+        let whole = hop.message
+        hop.add(fields)
+        let answer = try await send(hop, in: load, then: next)
+        guard let head = answer.response.head, head.status == 206 || head.status == 416 else { return answer }
+        guard head.status == 206, let joined = Keeping.joined(hit, answer, head, hop, in: load) else {
+            // The parts are of different versions, or it is none of ours.
+            answer.body.cancel()
+            load.session.stores.cache?.remove(key: hit.response.url)
+            hop.message = whole
+            return try await send(hop, in: load, then: next)
+        }
+        return joined
+    }
+
+    // MARK: Policy
+
+    static func policy(_ hop: Hop, in load: Load) -> CacheDecision.Policy {
+        policy(hop.request, load.session.policy)
+    }
+
+    static func policy(_ request: LoadRequest, _ session: SessionPolicy) -> CacheDecision.Policy {
+        let own = CacheDecision.Policy(rawValue: request.cachePolicy.rawValue) ?? .useProtocol
+        let common = CacheDecision.Policy(rawValue: session.cachePolicy.rawValue) ?? .useProtocol
+        return CacheDecision.Policy.stricter(own, common)
+    }
+
+    static func now(_ load: Load) -> Double { WallClock.seconds(load.control.lastProgress) }
+}
+
+/// What the cache has for a hop.
+enum CachedAnswer {
+    /// The app keeps its own cache, and is to be asked.
+    case asksApp
+    /// The request may change what the app keeps.
+    case mayChange
+    /// The disk is to be waited for.
+    case pending(@Sendable (@escaping @Sendable (ResponseCache.Hit?) -> Void) -> Void)
+    case decided(ResponseCache.Hit, CacheDecision)
+}
+
+extension Hop {
+    /// Adds fields to the message, in place of those of the same name.
+    func add(_ fields: [(String, String)]) {
+        for (name, value) in fields { message?.head.headers.set(name, value) }
+    }
+}

@@ -1,0 +1,250 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import LoadingStores
+import NIOCore
+
+/// Stores responses as they come from the network, so far as the rules and Apple's conditions allow (RFC 9111, section 3), and forgets
+/// those that a response shows to be outdated (section 4.4).
+enum Keeping {
+    /// A body that is stored while it is delivered; nil where nothing is stored.
+    static func keep(
+        _ body: any ResponseBody, _ response: LoadResponse, _ head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load
+    ) -> (any ResponseBody)? {
+        guard load.session.stores.cache != nil || load.wants(.cache) else { return nil }
+        switch hop.request.method {
+        case "GET":
+            guard !load.isDownload,
+                Storability.mayStore(
+                    requestMethod: "GET", requestHeaders: directives(hop, in: load), status: head.status, headers: head.headers
+                )
+            else {
+                forget(head, hop, in: load)
+                return nil
+            }
+            return store(body, response, head, hop, exchange, in: load)
+        case "HEAD":
+            update(by: head, hop, exchange, in: load)
+            return nil
+        default:
+            invalidate(by: head, hop, in: load)
+            return nil
+        }
+    }
+
+    /// The request's fields, with the directives that the session gives to those without.
+    private static func directives(_ hop: Hop, in load: Load) -> HeaderBlock {
+        var headers = hop.request.headers
+        if let value = load.session.headers.sessionValue("Cache-Control"), !headers.contains("Cache-Control") {
+            headers.append("Cache-Control", value)
+        }
+        return headers
+    }
+
+    // MARK: Storing
+
+    @inline(never)
+    private static func store(
+        _ body: any ResponseBody, _ response: LoadResponse, _ head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load
+    ) -> (any ResponseBody)? {
+        guard let url = hop.request.url else { return nil }
+        let stored = StoredResponse(
+            url: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, head, in: load), status: head.status, reason: head.reason,
+            headers: head.headers, requestTime: WallClock.seconds(exchange.requestStart),
+            responseTime: WallClock.seconds(exchange.responseStart ?? exchange.requestStart)
+        )
+        if stored.storedRange != nil, let joined = join(body, stored, response, hop, in: load) { return joined }
+        return KeptBody(body, stored, response, expectedLength: response.expectedLength, hop, in: load)
+    }
+
+    /// The message's fields, composed once more where they matter: they are not kept while a load waits for its answer.
+    private static func sentHeaders(_ hop: Hop, _ head: ResponseHead, in load: Load) -> HeaderBlock {
+        guard head.headers.contains("Vary"), let url = hop.request.url, let target = try? RequestTarget(url) else {
+            return hop.request.headers
+        }
+        var extra = hop.extraFields
+        if head.headers.hasToken("Cookie", in: "Vary"), let cookies = PrepareStage().cookies(for: target, hop, in: load) {
+            extra.append(("Cookie", cookies))
+        }
+        return load.session.headers.compose(
+            request: hop.request.headers, target: target, method: hop.request.method, bodyLength: nil, extra: extra
+        )
+    }
+
+    /// What is stored of a URL is outdated once the origin answered something else that is not stored.
+    private static func forget(_ head: ResponseHead, _ hop: Hop, in load: Load) {
+        let policy = CacheStage.policy(hop, in: load)
+        // A reload did not look whether something is stored.
+        let mayBeStored = hop.hasStored || policy == .reloadIgnoringLocal || policy == .reloadIgnoringLocalAndRemote
+        guard mayBeStored, head.status == 200 || head.status == 404 || head.status == 410, !hop.request.headers.contains("Range"),
+            let url = hop.request.url
+        else { return }
+        load.session.stores.cache?.remove(key: CacheKey.text(of: url))
+    }
+
+    // MARK: Parts
+
+    /// A part that is stored together with one that was stored before.
+    private static func join(
+        _ body: any ResponseBody, _ part: StoredResponse, _ response: LoadResponse, _ hop: Hop, in load: Load
+    ) -> (any ResponseBody)? {
+        guard let cache = load.session.stores.cache, !load.wants(.cache) else { return nil }
+        let found = cache.lookUp(key: part.url, requestHeaders: hop.request.headers, now: CacheStage.now(load))
+        guard case .hit(let hit) = found, let (combined, seam) = seam(hit, part, response) else {
+            // What is complete is worth more than a part of it.
+            if case .hit(let hit) = found, hit.response.isComplete { return body }
+            return nil
+        }
+        return KeptBody(body, combined, response, expectedLength: seam.length, seam: seam, hop, in: load)
+    }
+
+    /// The whole answer of a part that is stored and the rest that comes; nil where they do not fit.
+    static func joined(
+        _ hit: ResponseCache.Hit, _ answer: Answer, _ head: ResponseHead, _ hop: Hop, in load: Load
+    ) -> Answer? {
+        let times = answer.transaction.times
+        let part = StoredResponse(
+            url: hit.response.url, requestHeaders: hop.request.headers, status: head.status, reason: head.reason, headers: head.headers,
+            requestTime: times.request, responseTime: times.response
+        )
+        guard let (combined, seam) = seam(hit, part, answer.response), combined.isComplete else { return nil }
+        let response = LoadResponse(
+            url: answer.response.url,
+            kind: .http(ResponseHead(status: combined.status, reason: combined.reason, headers: combined.headers)),
+            expectedLength: seam.length
+        )
+        let whole = SeamedBody(answer.body, seam)
+        let body: any ResponseBody =
+            Storability.mayKeep(combined)
+            ? KeptBody(whole, combined, response, expectedLength: seam.length, hop, in: load) : whole
+        return Answer(response: response, body: body, transaction: answer.transaction)
+    }
+
+    private static func seam(
+        _ hit: ResponseCache.Hit, _ part: StoredResponse, _ response: LoadResponse
+    ) -> (StoredResponse, Seam)? {
+        guard case .bytes(let data) = hit.body, let range = part.storedRange else { return nil }
+        var part = part
+        part.bodyLength = Int64(range.count)
+        guard response.expectedLength == part.bodyLength || response.expectedLength < 0,
+            let combination = PartialContent.combined(hit.response, part), let seam = Seam(combination, data)
+        else { return nil }
+        return (combination.response, seam)
+    }
+
+    // MARK: Other methods
+
+    @inline(never)
+    private static func update(by head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load) {
+        guard let cache = load.session.stores.cache, let url = hop.request.url else { return }
+        let key = CacheKey.text(of: url)
+        guard
+            case .hit(let hit) = cache.lookUp(
+                key: key, requestHeaders: sentHeaders(hop, head, in: load), now: CacheStage.now(load)
+            )
+        else { return }
+        let outcome = Revalidation.updatedByHead(
+            hit.response, status: head.status, headers: head.headers, requestTime: WallClock.seconds(exchange.requestStart),
+            responseTime: WallClock.seconds(exchange.responseStart ?? exchange.requestStart)
+        )
+        switch outcome {
+        case .update(let response): cache.update(response, replacing: hit.response)
+        case .invalidate: cache.remove(key: key)
+        case .nothing: break
+        }
+    }
+
+    @inline(never)
+    private static func invalidate(by head: ResponseHead, _ hop: Hop, in load: Load) {
+        guard let cache = load.session.stores.cache, let url = hop.request.url else { return }
+        let keys = Revalidation.invalidated(method: hop.request.method, url: url, status: head.status, headers: head.headers)
+        for key in keys { cache.remove(key: key) }
+    }
+}
+
+/// How a stored part and one that comes lie together: bytes that are here, a window of what comes, bytes that are here.
+struct Seam {
+    let before: Data
+    let window: Range<Int64>
+    let after: Data
+
+    var length: Int64 { Int64(before.count + after.count) + Int64(window.count) }
+
+    init?(_ combination: PartialContent.Combination, _ stored: Data) {
+        var before = Data()
+        var after = Data()
+        var window: Range<Int64>?
+        for piece in combination.pieces {
+            switch piece.source {
+            case .first:
+                guard piece.range.lowerBound >= 0, piece.range.upperBound <= Int64(stored.count) else { return nil }
+                let bytes = stored.dropFirst(Int(piece.range.lowerBound)).prefix(piece.range.count)
+                if window == nil { before.append(bytes) } else { after.append(bytes) }
+            case .second:
+                guard window == nil else { return nil }
+                window = piece.range
+            }
+        }
+        self.before = before
+        self.after = after
+        self.window = window ?? 0..<0
+    }
+}
+
+/// The window of a body that comes in pieces.
+struct SeamWindow {
+    private let window: Range<Int64>
+    private var position: Int64 = 0
+
+    init(_ window: Range<Int64>) { self.window = window }
+
+    /// What of the next piece lies in the window.
+    mutating func part(of piece: ByteBuffer) -> ByteBuffer? {
+        let range = (position..<position + Int64(piece.readableBytes)).clamped(to: window)
+        let start = position
+        position += Int64(piece.readableBytes)
+        guard !range.isEmpty else { return nil }
+        return piece.getSlice(at: piece.readerIndex + Int(range.lowerBound - start), length: range.count)
+    }
+}
+
+/// A body of which the beginning or the end was stored.
+final class SeamedBody: ResponseBody {
+    private let body: any ResponseBody
+    private var before: Data
+    private var after: Data
+    private var window: SeamWindow
+
+    init(_ body: any ResponseBody, _ seam: Seam) {
+        self.body = body
+        before = seam.before
+        after = seam.after
+        window = SeamWindow(seam.window)
+    }
+
+    func next() async throws(LoadError) -> ByteBuffer? {
+        if !before.isEmpty {
+            defer { before = Data() }
+            return ByteBuffer(bytes: before)
+        }
+        while let piece = try await body.next() {
+            if let part = window.part(of: piece) { return part }
+        }
+        guard !after.isEmpty else { return nil }
+        defer { after = Data() }
+        return ByteBuffer(bytes: after)
+    }
+
+    func cancel() { body.cancel() }
+}

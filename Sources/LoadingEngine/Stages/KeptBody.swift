@@ -1,0 +1,155 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import LoadingStores
+import NIOCore
+
+/// A body that is stored while it is delivered. What ends early is not kept.
+final class KeptBody: ResponseBody {
+    private let body: any ResponseBody
+    private let load: Load
+    private let request: LoadRequest
+    private let response: LoadResponse
+    private let stored: StoredResponse
+    private let seam: Seam?
+    private var window: SeamWindow?
+    private var writer: EntryWriter?
+    /// The body, where the app has to see it: it keeps its own cache, or is asked whether to store.
+    private var gathered: Data?
+    private var isOver = false
+
+    init(
+        _ body: any ResponseBody, _ stored: StoredResponse, _ response: LoadResponse, expectedLength: Int64, seam: Seam? = nil,
+        _ hop: Hop, in load: Load
+    ) {
+        self.body = body
+        self.load = load
+        self.stored = stored
+        self.response = response
+        self.seam = seam
+        request = hop.request
+        window = seam.map { SeamWindow($0.window) }
+        writer = load.wants(.cache) ? nil : load.session.stores.cache?.writer(for: stored, expectedLength: expectedLength)
+        if load.wants(.cache) ? expectedLength <= load.session.policy.cachedBodyLimit : load.wants(.willCache) && writer != nil {
+            gathered = Data()
+        }
+        if let seam { append(seam.before) }
+    }
+
+    func next() async throws(LoadError) -> ByteBuffer? {
+        do {
+            if let writer, writer.isBehind { try await catchUp(writer) }
+            guard let piece = try await body.next() else {
+                if !isOver { try await finish() }
+                return nil
+            }
+            if window == nil { append(piece) } else if let part = window?.part(of: piece) { append(part) }
+            return piece
+        } catch {
+            cancel()
+            throw error
+        }
+    }
+
+    func cancel() {
+        isOver = true
+        writer?.abandon()
+        writer = nil
+        gathered = nil
+        body.cancel()
+    }
+
+    private func append(_ piece: ByteBuffer) {
+        piece.withUnsafeReadableBytes { append($0) }
+    }
+
+    private func append(_ data: Data) {
+        data.withUnsafeBytes { append($0) }
+    }
+
+    private func append(_ bytes: UnsafeRawBufferPointer) {
+        writer?.append(bytes)
+        guard gathered != nil else { return }
+        gathered?.append(contentsOf: bytes)
+        // What is larger than the cache takes is not gathered to be refused.
+        if let count = gathered?.count, load.wants(.cache) ? Int64(count) > load.session.policy.cachedBodyLimit : writer?.isOpen != true {
+            gathered = nil
+        }
+    }
+
+    /// The disk is slower than the network: the load waits for it, so that nothing gathers in memory.
+    private func catchUp(_ writer: EntryWriter) async throws(LoadError) {
+        let loop = load.session.loop
+        let bound = NIOLoopBound(load, eventLoop: loop)
+        writer.whenCaughtUp { loop.execute { bound.value.control.wake() } }
+        while writer.isBehind {
+            try load.control.check()
+            await load.control.wait()
+        }
+    }
+
+    private func finish() async throws(LoadError) {
+        isOver = true
+        if let seam { append(seam.after) }
+        guard let data = gathered else {
+            if !load.wants(.cache) { writer?.finish() }
+            writer = nil
+            return
+        }
+        gathered = nil
+        var proposed: CachedResponse? = CachedResponse(response: dated, data: data)
+        if load.wants(.willCache), let asked = proposed, case .cached(let answer) = try await load.ask(.willCache(asked)) {
+            proposed = answer?.storagePolicy == .notAllowed ? nil : answer
+        }
+        defer { writer = nil }
+        guard let proposed else {
+            writer?.abandon()
+            return
+        }
+        if load.wants(.cache) {
+            _ = try await load.ask(.storeCached(proposed, request))
+        } else {
+            store(proposed, insteadOf: data)
+        }
+    }
+
+    /// "A recipient with a clock that receives a response message without a Date header field MUST record the time it was received and
+    /// append a corresponding Date header field" (RFC 9110, section 6.6.1): the app's cache knows no other time.
+    private var dated: LoadResponse {
+        guard case .http(var head) = response.kind, !head.headers.contains("Date") else { return response }
+        head.headers.append("Date", HTTPDate.format(stored.responseTime + 978_307_200))
+        return LoadResponse(url: response.url, kind: .http(head), expectedLength: response.expectedLength)
+    }
+
+    private func store(_ proposed: CachedResponse, insteadOf data: Data) {
+        let memoryOnly = proposed.storagePolicy == .allowedInMemoryOnly
+        var stored = stored
+        if let head = proposed.response.head, head.headers != dated.head?.headers {
+            stored.headers = Storability.storedHeaders(head.headers)
+        }
+        guard proposed.data != data || stored != self.stored, let cache = load.session.stores.cache else {
+            writer?.amend(userInfo: proposed.userInfo, attachment: proposed.attachment, memoryOnly: memoryOnly)
+            writer?.finish()
+            return
+        }
+        // The app keeps something else than what came.
+        writer?.abandon()
+        let other = cache.writer(
+            for: stored, expectedLength: Int64(proposed.data.count), userInfo: proposed.userInfo, attachment: proposed.attachment,
+            memoryOnly: memoryOnly
+        )
+        proposed.data.withUnsafeBytes { other?.append($0) }
+        other?.finish()
+    }
+}

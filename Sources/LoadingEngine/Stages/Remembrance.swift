@@ -1,0 +1,69 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import LoadingStores
+
+/// Keeps what a response asks a session to remember: cookies, and that the host is to be reached over TLS only.
+///
+/// Every response from the network says it here, also the informational ones, and those that are followed up.
+enum Remembrance {
+    static func keep(_ headers: HeaderBlock, of hop: Hop, in load: Load) {
+        if headers.contains("Set-Cookie") { keepCookies(headers, of: hop, in: load) }
+        if headers.contains("Strict-Transport-Security") { keepSecurity(headers, of: hop, in: load) }
+    }
+
+    @inline(never)
+    private static func keepCookies(_ headers: HeaderBlock, of hop: Hop, in load: Load) {
+        guard load.session.policy.usesCookies, hop.request.handlesCookies else { return }
+        if load.wants(.cookies) { return hop.cookiesForApp += headers.all("Set-Cookie") }
+        guard let store = load.session.stores.cookies, let request = request(of: hop) else { return }
+        store.store(headers.all("Set-Cookie"), from: request, policy: policy(of: load), now: now(load))
+    }
+
+    private static func request(of hop: Hop) -> CookieRequest? {
+        guard let url = hop.request.url else { return nil }
+        return CookieRequest(
+            url: url, mainDocumentURL: hop.request.mainDocumentURL, method: hop.request.method, partition: hop.request.cookiePartition
+        )
+    }
+
+    private static func policy(of load: Load) -> CookieAcceptPolicy {
+        switch load.session.policy.cookieAcceptance {
+        case .always: .always
+        case .never: .never
+        case .onlyFromMainDocumentDomain: .onlyFromMainDocumentDomain
+        }
+    }
+
+    /// Only the first field counts (RFC 6797, section 8.1). A response over TLS is a verified one here: without a certificate that is
+    /// trusted there is no connection.
+    @inline(never)
+    private static func keepSecurity(_ headers: HeaderBlock, of hop: Hop, in load: Load) {
+        guard load.session.policy.usesStrictTransportSecurity, let store = load.session.stores.strictTransportSecurity,
+            let field = headers.first("Strict-Transport-Security"), let url = hop.request.url, let origin = Origin(url), origin.isSecure
+        else { return }
+        store.note(field, host: origin.host, isVerified: true, now: now(load))
+    }
+
+    private static func now(_ load: Load) -> Double { WallClock.seconds(load.control.lastProgress) }
+
+    /// The `Set-Cookie` fields for an app that keeps the cookies itself; nil where there are none, or it does not want them.
+    static func cookiesForApp(_ hop: Hop, in load: Load) -> [String]? {
+        let fields = hop.cookiesForApp
+        hop.cookiesForApp = []
+        guard !fields.isEmpty, load.session.policy.cookieAcceptance != .never else { return nil }
+        if load.session.policy.cookieAcceptance == .onlyFromMainDocumentDomain, request(of: hop)?.isThirdParty ?? true { return nil }
+        return fields
+    }
+}

@@ -1,0 +1,55 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// Has a request go over TLS because its host asked for that (RFC 6797, section 8.3), before anything leaves.
+///
+/// The metrics show it as a transaction of its own that used no network: its response is a 307 with `Non-Authoritative-Reason: HSTS`,
+/// as browsers show it. It is no redirect to the app: nobody is asked, and it does not count.
+enum SecureUpgrade {
+    @inline(never)
+    static func upgrade(_ hop: Hop, in load: Load) throws(LoadError) {
+        guard let url = hop.request.url, let secure = secure(url) else {
+            throw LoadError(
+                .appTransportSecurityRequiresSecureConnection, "the host is to be reached over TLS only (RFC 6797)",
+                url: hop.request.url
+            )
+        }
+        let transaction = Transaction(request: hop.request, now: load.control.lastProgress)
+        let headers = HeaderBlock([
+            (name: "Location", value: secure.absoluteString), (name: "Non-Authoritative-Reason", value: "HSTS"),
+        ])
+        transaction.response = LoadResponse(
+            url: url, kind: .http(ResponseHead(status: 307, reason: "Internal Redirect", headers: headers)), expectedLength: 0
+        )
+        transaction.source = .localCache
+        transaction.end = load.control.lastProgress
+        load.begin(transaction)
+        // A document stays on its own site when it moves to TLS.
+        if let document = hop.request.mainDocumentURL, document.scheme?.lowercased() == "http", document.host() == url.host() {
+            hop.request.mainDocumentURL = self.secure(document) ?? document
+        }
+        hop.request.url = secure
+        load.tell(.requestChanged(hop.request))
+    }
+
+    /// "The UA MUST replace the URI scheme with https … If the URI contains an explicit port component of 80, the UA MUST convert
+    /// the port component to be 443 … otherwise the port component MUST be preserved".
+    private static func secure(_ url: URL) -> URL? {
+        guard var parts = URLComponents(url: url.absoluteURL, resolvingAgainstBaseURL: true) else { return nil }
+        parts.scheme = "https"
+        if parts.port == 80 { parts.port = nil }
+        return parts.url
+    }
+}

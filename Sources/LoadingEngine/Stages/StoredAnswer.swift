@@ -1,0 +1,178 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import LoadingStores
+import NIOCore
+
+/// Makes answers of what the cache keeps.
+enum StoredAnswer {
+    /// The answer to a hop; its transaction used no network.
+    @inline(never)
+    static func make(_ hit: ResponseCache.Hit, wasValidated: Bool, _ hop: Hop, in load: Load) throws(LoadError) -> Answer {
+        guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
+        let now = CacheStage.now(load)
+        let transaction = Transaction(request: hop.request, now: load.control.lastProgress)
+        transaction.source = .localCache
+        let stored = hit.response
+        var range = 0..<stored.bodyLength
+        var status = stored.status
+        var headers = stored.headersForReuse(now: now, wasValidated: wasValidated)
+        if hop.request.method == "GET", let requested = hop.message?.head.headers ?? rangeHeaders(hop), requested.contains("Range"),
+            let served = PartialContent.range(requestHeaders: requested, stored: stored, now: now)
+        {
+            status = served.status
+            headers = served.headers
+            if case .partial(let body, _) = served { range = body } else { range = 0..<0 }
+        }
+        let isHead = hop.request.method == "HEAD"
+        let length = isHead ? stored.bodyLength : Int64(range.count)
+        let response = LoadResponse(
+            url: url, kind: kind(status: status, stored.reason, headers), expectedLength: stored.isCoded ? -1 : length
+        )
+        transaction.response = response
+        load.begin(transaction)
+        hop.message = nil
+        let body = StoredBody(hit.body, range: isHead ? 0..<0 : range, transaction: transaction, load: load)
+        return Answer(response: response, body: body, transaction: transaction)
+    }
+
+    /// The request's own fields, where the message is gone: the range is among them.
+    private static func rangeHeaders(_ hop: Hop) -> HeaderBlock? {
+        hop.request.headers.contains("Range") ? hop.request.headers : nil
+    }
+
+    /// A status of 0 stands for a response of the app's that is not HTTP's.
+    private static func kind(status: Int, _ reason: String, _ headers: HeaderBlock) -> LoadResponse.Kind {
+        guard status == 0 else { return .http(ResponseHead(status: status, reason: status == 206 ? "" : reason, headers: headers)) }
+        return .local(mimeType: headers.first("Content-Type"), textEncoding: nil)
+    }
+
+    // MARK: The app's cache
+
+    /// What the app's cache gave, in the terms of ours.
+    static func hit(_ cached: CachedResponse, _ hop: Hop, now: Double) -> ResponseCache.Hit? {
+        guard let url = hop.request.url, let head = cached.response.head else { return nil }
+        // When it came is not known; its date tells how old it is.
+        let stored = StoredResponse(
+            url: CacheKey.text(of: url), requestHeaders: hop.message?.head.headers ?? hop.request.headers, status: head.status,
+            reason: head.reason, headers: head.headers, requestTime: now, responseTime: now, bodyLength: Int64(cached.data.count)
+        )
+        return ResponseCache.Hit(
+            response: stored, body: .bytes(cached.data), attachment: cached.attachment, userInfo: cached.userInfo,
+            mayGoToDisk: cached.storagePolicy == .allowed, storedAt: stored.responseTime
+        )
+    }
+
+    /// What ours has, for the app's cache; nil where the body is not in memory.
+    static func cachedResponse(_ hit: ResponseCache.Hit, _ hop: Hop) -> CachedResponse? {
+        guard case .bytes(let data) = hit.body, let url = hop.request.url else { return nil }
+        let stored = hit.response
+        return CachedResponse(
+            response: LoadResponse(
+                url: url, kind: kind(status: stored.status, stored.reason, stored.headers), expectedLength: Int64(data.count)
+            ),
+            data: data, userInfo: hit.userInfo, attachment: hit.attachment,
+            storagePolicy: hit.mayGoToDisk ? .allowed : .allowedInMemoryOnly
+        )
+    }
+}
+
+extension Transaction {
+    /// When the request was sent and its answer came, in seconds since the reference date.
+    var times: (request: Double, response: Double) {
+        let request = exchange?.requestStart ?? fetchStart
+        return (WallClock.seconds(request), WallClock.seconds(exchange?.responseStart ?? request))
+    }
+}
+
+/// The body of a stored response, or a part of it.
+final class StoredBody: ResponseBody {
+    private static let pieceSize = 262_144
+
+    private let body: ResponseCache.Body
+    private var rest: Range<Int64>
+    private let transaction: Transaction
+    private let load: Load
+    private var fetched: Result<Data, CacheBodyFile.Damaged>?
+
+    init(_ body: ResponseCache.Body, range: Range<Int64>, transaction: Transaction, load: Load) {
+        self.body = body
+        rest = range
+        self.transaction = transaction
+        self.load = load
+    }
+
+    func takeWhole() -> Data? {
+        guard case .bytes(let data) = body, !load.control.isSuspended else { return nil }
+        return take(data, rest)
+    }
+
+    func next() async throws(LoadError) -> ByteBuffer? {
+        try await load.control.waitWhileSuspended()
+        guard !rest.isEmpty else {
+            transaction.end = transaction.end ?? .now()
+            return nil
+        }
+        switch body {
+        case .bytes(let data): return ByteBuffer(bytes: take(data, rest))
+        case .file(let file):
+            let piece = try await read(file)
+            guard !piece.isEmpty else { throw damaged }
+            load.control.markProgress(.now())
+            return ByteBuffer(bytes: take(piece, 0..<Int64(piece.count)))
+        }
+    }
+
+    func cancel() { transaction.end = transaction.end ?? .now() }
+
+    /// Counts a piece of the body as delivered.
+    private func take(_ data: Data, _ range: Range<Int64>) -> Data {
+        let range = range.clamped(to: 0..<Int64(data.count))
+        rest = min(rest.lowerBound + Int64(range.count), rest.upperBound)..<rest.upperBound
+        transaction.bodyBytesAfterDecoding += Int64(range.count)
+        if rest.isEmpty { transaction.end = transaction.end ?? .now() }
+        guard range.count < data.count else { return data }
+        return data.dropFirst(Int(range.lowerBound)).prefix(range.count)
+    }
+
+    private func read(_ file: CacheBodyFile) async throws(LoadError) -> Data {
+        let count = Int(min(Int64(Self.pieceSize), Int64(rest.count)))
+        do {
+            if let piece = try file.readNow(at: rest.lowerBound, count: count) { return piece }
+        } catch {
+            throw damaged
+        }
+        fetched = nil
+        let loop = load.session.loop
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        file.read(at: rest.lowerBound, count: count) { result in
+            loop.execute {
+                bound.value.fetched = result
+                bound.value.load.control.wake()
+            }
+        }
+        while true {
+            if let fetched {
+                guard case .success(let piece) = fetched else { throw damaged }
+                return piece
+            }
+            try load.control.check()
+            await load.control.wait()
+        }
+    }
+
+    private var damaged: LoadError {
+        LoadError(.cannotLoadFromNetwork, "what the cache had stored turned out to be damaged, and is removed", url: transaction.request.url)
+    }
+}

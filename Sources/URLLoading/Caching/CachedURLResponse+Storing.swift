@@ -1,0 +1,122 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HTTPRules
+import HTTPWire
+import LoadingStores
+
+/// An entry as the app sees it, and as a cache keeps it.
+extension CachedURLResponse {
+    /// The status of a stored response that is not of HTTP.
+    static let plainStatus = 0
+
+    // MARK: From the store
+
+    /// What the store found; nil where its body turns out to be damaged. Reads a body that is on disk, and may wait for it.
+    convenience init?(_ hit: ResponseCache.Hit) {
+        let notes = hit.attachment as? CacheNotes ?? hit.userInfo.flatMap(CacheNotes.init)
+        guard let url = notes?.url ?? URL(string: hit.response.url), let data = try? Self.data(hit.body) else { return nil }
+        self.init(
+            response: Self.response(hit.response, url),
+            data: data,
+            userInfo: notes?.userInfo,
+            storagePolicy: hit.mayGoToDisk ? .allowed : .allowedInMemoryOnly
+        )
+    }
+
+    /// The app's object for a stored response.
+    static func response(_ stored: StoredResponse, _ url: URL) -> URLResponse {
+        let length = stored.headers.first("Content-Length").flatMap { Int64($0) } ?? -1
+        guard stored.status == plainStatus else {
+            let head = ResponseHead(status: stored.status, reason: stored.reason, headers: stored.headers)
+            return HTTPURLResponse(url: url, head: head, expectedLength: max(-1, length))
+        }
+        let (mimeType, encoding) = plainType(stored.headers)
+        return URLResponse(
+            url: url,
+            mimeType: mimeType,
+            expectedContentLength: Int(clamping: length),
+            textEncodingName: encoding
+        )
+    }
+
+    private static func data(_ body: ResponseCache.Body) throws(CacheBodyFile.Damaged) -> Data {
+        switch body {
+        case .bytes(let data): return data
+        case .file(let file):
+            let data = try file.read(at: 0, count: Int(clamping: file.length))
+            guard data.count == file.length else { throw CacheBodyFile.Damaged() }
+            return data
+        }
+    }
+
+    // MARK: To the store
+
+    /// What a store has to know of the response of an entry; nil where its status is none.
+    ///
+    /// The fields are kept as the app gave them.
+    func stored(under key: String, requestHeaders: HeaderBlock, now: Double) -> StoredResponse? {
+        let length = Int64(data.count)
+        guard let response = response as? HTTPURLResponse else {
+            return StoredResponse(
+                url: key,
+                status: Self.plainStatus,
+                headers: Self.plainFields(response),
+                requestTime: now,
+                responseTime: now,
+                bodyLength: length
+            )
+        }
+        guard (100...999).contains(response.statusCode) else { return nil }
+        var stored = StoredResponse(
+            url: key,
+            requestHeaders: requestHeaders,
+            status: response.statusCode,
+            reason: "",
+            headers: response.headers,
+            requestTime: now,
+            responseTime: now,
+            bodyLength: length
+        )
+        stored.headers = response.headers
+        return stored
+    }
+
+    /// What goes along with the response: an ``EntryWriter`` takes ``CacheNotes/encoded()`` as the user info, and the whole as
+    /// the attachment. Nil where there is nothing.
+    func notes(under key: String) -> CacheNotes? {
+        let notes = CacheNotes(url: response.url?.absoluteString == key ? nil : response.url, userInfo: userInfo)
+        return notes.isEmpty ? nil : notes
+    }
+
+    // MARK: Responses that are not of HTTP
+
+    private static let charsetMark = "; charset="
+
+    private static func plainFields(_ response: URLResponse) -> HeaderBlock {
+        var fields = HeaderBlock()
+        var type = response.mimeType
+        // The last mark is ours.
+        if response.textEncodingName != nil || type?.contains(charsetMark) == true {
+            type = (type ?? "") + charsetMark + (response.textEncodingName ?? "")
+        }
+        if let type { fields.append("Content-Type", type) }
+        if response.expectedContentLength >= 0 { fields.append("Content-Length", String(response.expectedContentLength)) }
+        return fields
+    }
+
+    /// The two names as they were given, whatever they are: ``MediaType`` would change their case.
+    private static func plainType(_ fields: HeaderBlock) -> (mimeType: String?, encoding: String?) {
+        guard let type = fields.first("Content-Type") else { return (nil, nil) }
+        guard let mark = type.range(of: charsetMark, options: .backwards) else { return (type, nil) }
+        let (mimeType, encoding) = (String(type[..<mark.lowerBound]), String(type[mark.upperBound...]))
+        return (mimeType.isEmpty ? nil : mimeType, encoding.isEmpty ? nil : encoding)
+    }
+}

@@ -1,0 +1,107 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Dispatch
+import Foundation
+import HTTPRules
+import LoadingStores
+import Synchronization
+
+extension URLCache {
+    /// Whether a cache is of this very class, so that a session may go to its ``store`` and ask nobody.
+    static func isPlain(_ cache: URLCache) -> Bool { type(of: cache) == URLCache.self }
+
+    // MARK: Places
+
+    /// Where the caches are that a program names itself.
+    static var programDirectory: String? { StoreLocations.cacheDirectory(program: ProcessInfo.processInfo.processName) }
+
+    static var defaultDirectory: String? { programDirectory.map { $0 + "/responses" } }
+
+    // MARK: Looking up
+
+    /// Answered by whoever knows, waited for by one.
+    private final class Answer: Sendable {
+        let isThere = DispatchSemaphore(value: 0)
+        let hit = Mutex<ResponseCache.Hit?>(nil)
+    }
+
+    /// What the store has for a request; waits for the disk.
+    func lookUp(_ request: URLRequest) -> CachedURLResponse? {
+        switch find(request) {
+        case .hit(let hit): return CachedURLResponse(hit)
+        case .miss: return nil
+        case .wait(let ask):
+            let answer = Answer()
+            ask { hit in
+                answer.hit.withLock { $0 = hit }
+                answer.isThere.signal()
+            }
+            answer.isThere.wait()
+            return answer.hit.withLock { $0 }.flatMap(CachedURLResponse.init)
+        }
+    }
+
+    /// The same, without waiting: what the disk has to be waited for is told elsewhere.
+    func lookUp(_ request: URLRequest, _ completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void) {
+        switch find(request) {
+        case .hit(let hit):
+            if case .bytes = hit.body { return completionHandler(CachedURLResponse(hit)) }
+        case .miss: return completionHandler(nil)
+        case .wait: break
+        }
+        // Not on the thread of the disk's queue: no code of the app runs there.
+        DispatchQueue.global().async { completionHandler(self.lookUp(request)) }
+    }
+
+    private func find(_ request: URLRequest) -> ResponseCache.Lookup {
+        guard Self.isServed(request), let key = CacheKey(request) else { return .miss }
+        let now = Date().timeIntervalSinceReferenceDate
+        return store.lookUp(key: key.text, requestHeaders: CacheKey.fields(of: request), now: now)
+    }
+
+    /// Only the answers to GET are kept.
+    private static func isServed(_ request: URLRequest) -> Bool { request.httpMethod ?? "GET" == "GET" }
+
+    // MARK: Storing
+
+    func keep(_ entry: CachedURLResponse, _ request: URLRequest) {
+        guard entry.storagePolicy != .notAllowed, Self.isServed(request), let key = CacheKey(request)?.text,
+            let response = entry.stored(
+                under: key,
+                requestHeaders: CacheKey.fields(of: request),
+                now: Date().timeIntervalSinceReferenceDate
+            )
+        else { return }
+        let body = entry.data
+        let notes = entry.notes(under: key)
+        let writer = store.writer(
+            for: response,
+            expectedLength: Int64(body.count),
+            userInfo: notes?.encoded(),
+            attachment: notes,
+            // What is too large for the disk may be small enough for the memory.
+            memoryOnly: entry.storagePolicy == .allowedInMemoryOnly || body.count > store.bodyLimit(memoryOnly: false, isLimited: false),
+            isLimited: false
+        )
+        if let writer {
+            body.withUnsafeBytes { writer.append($0) }
+            writer.finish()
+        } else {
+            store.remove(key: key)
+        }
+        waitForDisk()
+    }
+
+    /// Until what was changed before has reached the files.
+    func waitForDisk() {
+        guard hasDirectory else { return }
+        DiskQueue.shared.runAndWait {}
+    }
+}

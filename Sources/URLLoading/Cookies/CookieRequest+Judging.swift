@@ -1,0 +1,36 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+
+extension CookieRequest {
+    /// Whether a cookie, read already, may be set by a response to this request (RFC 6265bis, section 5.7).
+    ///
+    /// - Parameter others: The cookies there are, where the request is not secure.
+    func maySet(_ cookie: Cookie, beside others: [Cookie]) -> Bool {
+        guard cookie.matches(domain: host), mayCarry(cookie) else { return false }
+        guard !isSecure else { return true }
+        // "Leave secure cookies alone": steps 8 and 15.
+        return !cookie.isSecure
+            && !others.contains { other in
+                other.isSecure && other.name == cookie.name && other.matches(path: cookie.path)
+                    && (other.domain == cookie.domain || other.domain.hasSuffix("." + cookie.domain)
+                        || cookie.domain.hasSuffix("." + other.domain))
+            }
+    }
+
+    /// Whether a cookie's same-site policy lets it go with this request, or be set by the answer. What a session sends for an app is
+    /// never a user's navigation.
+    func mayCarry(_ cookie: Cookie) -> Bool {
+        switch (site, cookie.sameSite) {
+        case (.sameSite, _), (.crossSite(topLevelNavigation: true), _), (_, .some(.none)), (_, nil): true
+        case (.crossSite, .some(.lax)), (.crossSite, .some(.strict)): false
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+
+extension HTTPCookie {
+    /// Which cookies a storage takes. Raw values are Apple's.
+    public enum AcceptPolicy: UInt, Sendable {
+        /// All that the rules of cookies allow.
+        case always = 0
+        /// None.
+        case never = 1
+        /// Those of the main document's site. A request without a main document is its own.
+        case onlyFromMainDocumentDomain = 2
+
+        init(_ policy: CookieAcceptPolicy) {
+            self =
+                switch policy {
+                case .always: .always
+                case .never: .never
+                case .onlyFromMainDocumentDomain: .onlyFromMainDocumentDomain
+                }
+        }
+
+        var rule: CookieAcceptPolicy {
+            switch self {
+            case .always: .always
+            case .never: .never
+            case .onlyFromMainDocumentDomain: .onlyFromMainDocumentDomain
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HTTPRules
+
+extension HTTPCookie {
+    /// The attributes that RFC 2965 has and RFC 6265bis does not.
+    private struct OlderAttributes {
+        var version = 0
+        var comment: String?
+        var commentURL: String?
+        var ports: [Int] = []
+        var isDiscarded = false
+
+        /// Reads them from a `Set-Cookie` value. The last of equal attributes counts, as in RFC 6265bis.
+        init(_ field: String, port: Int?) {
+            for attribute in field.split(separator: ";").dropFirst() {
+                let parts = attribute.split(separator: "=", maxSplits: 1)
+                let blanks = CharacterSet.whitespaces
+                guard let name = parts.first?.trimmingCharacters(in: blanks).lowercased() else { continue }
+                let value = parts.count < 2 ? nil : parts[1].trimmingCharacters(in: blanks)
+                switch (name, value) {
+                case ("version", let value?): version = max(0, Int(Self.unquoted(value)) ?? 0)
+                case ("comment", let value?): comment = Self.unquoted(value)
+                case ("commenturl", let value?): commentURL = Self.unquoted(value)
+                case ("discard", _): isDiscarded = true
+                case ("port", let value?): ports = CookieProperties.ports(in: value).filter { (0...65535).contains($0) }
+                // "If the attribute has no value, the cookie goes back to the port it came from" (RFC 2965, section 3.3.1).
+                case ("port", nil): ports = port.map { [$0] } ?? []
+                default: continue
+                }
+            }
+        }
+
+        private static func unquoted(_ text: String) -> String {
+            text.utf8.count >= 2 && text.hasPrefix("\"") && text.hasSuffix("\"") ? String(text.dropFirst().dropLast()) : text
+        }
+    }
+
+    /// The cookies that a response's `Set-Cookie` fields name, each field for itself. Those that have no name are left out.
+    ///
+    /// - Parameter defaultPath: The path of a cookie that names none; nil for that of RFC 6265bis, section 5.1.4.
+    static func cookies(fields: [String], from url: URL, defaultPath: String? = nil) -> [HTTPCookie] {
+        let now = Date().timeIntervalSinceReferenceDate
+        let origin = Origin(url)
+        let host = origin?.host ?? url.host?.lowercased()
+        let defaultPath = defaultPath ?? Cookie.defaultPath(ofPath: url.path(percentEncoded: true))
+        return fields.compactMap { field in
+            guard let parsed = SetCookie(field), !parsed.name.isEmpty else { return nil }
+            let named = parsed.domain.flatMap { $0.isEmpty ? nil : domain(named: "." + $0) }
+            guard let domain = named ?? host.map({ (name: $0, isHostOnly: true) }) else { return nil }
+            let older = OlderAttributes(field, port: origin?.port)
+            return HTTPCookie(
+                Cookie(
+                    name: parsed.name,
+                    value: parsed.value,
+                    domain: domain.name,
+                    isHostOnly: domain.isHostOnly,
+                    path: parsed.path.flatMap { $0.hasPrefix("/") ? $0 : nil } ?? defaultPath,
+                    expires: older.isDiscarded ? nil : parsed.maxAge.map { now + Double($0) } ?? parsed.expires,
+                    creation: now,
+                    lastAccess: now,
+                    isSecure: parsed.isSecure,
+                    isHTTPOnly: parsed.isHTTPOnly,
+                    sameSite: parsed.sameSite,
+                    partition: nil,
+                    version: older.version,
+                    comment: older.comment,
+                    commentURL: older.commentURL,
+                    ports: older.version == 0 ? Array(older.ports.prefix(1)) : older.ports,
+                    isDiscarded: older.isDiscarded
+                )
+            )
+        }
+    }
+
+    /// A value on one line: where it was folded stands a space (RFC 9112, section 5.2).
+    static func unfolded(_ value: String) -> String {
+        String(decoding: value.utf8.map { $0 == 0x0D || $0 == 0x0A ? 0x20 : $0 }, as: UTF8.self)
+    }
+
+    /// How the cookie stands in a `Cookie` field: without a name, the value alone (RFC 6265bis, section 5.8.3, step 4).
+    var pair: String { cookie.name.isEmpty ? cookie.value : "\(cookie.name)=\(cookie.value)" }
+}

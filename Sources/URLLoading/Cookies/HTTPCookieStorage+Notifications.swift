@@ -1,0 +1,19 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+
+extension Notification.Name {
+    /// Posted when the cookies of a storage have changed, or may have; the object is the ``HTTPCookieStorage``.
+    public static let NSHTTPCookieManagerCookiesChanged = Notification.Name("NSHTTPCookieManagerCookiesChangedNotification")
+
+    /// Posted when a storage's policy has changed; the object is the ``HTTPCookieStorage``.
+    public static let NSHTTPCookieManagerAcceptPolicyChanged =
+        Notification.Name("NSHTTPCookieManagerAcceptPolicyChangedNotification")
+}

@@ -1,0 +1,43 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import HTTPWire
+internal import LoadingModel
+
+extension CachedURLResponse {
+    /// What the engine is about to store, for the app.
+    convenience init(_ cached: CachedResponse) {
+        let notes = cached.attachment as? CacheNotes ?? cached.userInfo.flatMap(CacheNotes.init)
+        self.init(
+            response: URLResponse.make(cached.response), data: cached.data, userInfo: notes?.userInfo,
+            storagePolicy: URLCache.StoragePolicy(rawValue: cached.storagePolicy.rawValue) ?? .notAllowed
+        )
+    }
+
+    /// What the app has, or wants to be stored, for the engine.
+    var forEngine: CachedResponse {
+        let notes = userInfo.map { CacheNotes(userInfo: $0) }
+        return CachedResponse(
+            response: response.forEngine, data: data, userInfo: notes?.encoded(), attachment: notes,
+            storagePolicy: CachedResponse.StoragePolicy(rawValue: storagePolicy.rawValue) ?? .notAllowed
+        )
+    }
+}
+
+extension URLResponse {
+    /// The engine's terms: the head where it is HTTP's.
+    fileprivate var forEngine: LoadResponse {
+        let url = url ?? URL(fileURLWithPath: "/")
+        guard let http = self as? HTTPURLResponse else {
+            return LoadResponse(url: url, kind: .application(self), expectedLength: expectedContentLength)
+        }
+        return LoadResponse(url: url, kind: .http(ResponseHead(status: http.statusCode, headers: http.headers)), expectedLength: expectedContentLength)
+    }
+}

@@ -1,0 +1,543 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// What delegates see of the cache: `willCacheResponse`, the order of a hit, and its metrics.
+@Suite(.timeLimit(.minutes(1)))
+struct CacheDelegateTests {
+    typealias Answer = @Sendable (CachedURLResponse) -> CachedURLResponse?
+
+    private func run(
+        _ task: URLSessionTask, _ delegate: CachingDelegate
+    ) async throws -> CachingDelegate.State {
+        task.resume()
+        return try await delegate.completion(of: task)
+    }
+
+    // MARK: willCacheResponse
+
+    @Test func `the delegate is asked when all data has come, before the end`() async throws {
+        let delegate = CachingDelegate()
+        try await withCachedScenario(
+            delegate: delegate,
+            reply: { _ in .chunked(["one", "two"], Fields.fresh + [("Content-Type", "text/x-a")]) }
+        ) { (server, session, scene) async throws in
+            let state = try await run(session.dataTask(with: server.url("/a")), delegate)
+            #expect(state.shape == "RDCME")
+            let proposed = try #require(state.proposed.first)
+            #expect(state.proposed.count == 1)
+            #expect(proposed.data == Data("onetwo".utf8) && proposed.storagePolicy == .allowed && proposed.userInfo == nil)
+            let response = try #require(proposed.response as? HTTPURLResponse)
+            #expect(response.url == server.url("/a") && response.statusCode == 200 && response.mimeType == "text/x-a")
+            #expect(response.value(forHTTPHeaderField: "Cache-Control") == "max-age=600")
+            // A hit is not to be stored.
+            let hit = try await run(session.dataTask(with: server.url("/a")), delegate)
+            #expect(hit.shape == "RDME" && hit.body == Data("onetwo".utf8))
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `a veto keeps nothing`() async throws {
+        let delegate = CachingDelegate { _ in nil }
+        try await withCachedScenario(
+            delegate: delegate, reply: { .ok("\($0.order)", Fields.fresh) }
+        ) { (server, session, scene) async throws in
+            for order in 0..<2 {
+                let state = try await run(session.dataTask(with: server.url()), delegate)
+                #expect(state.body == Data("\(order)".utf8) && state.shape == "RDCME")
+            }
+            #expect(scene.cache.cachedResponse(for: URLRequest(server.url())) == nil)
+            await session.flush()
+            #expect(scene.reopened().cachedResponse(for: URLRequest(server.url())) == nil)
+        }
+    }
+
+    @Test func `a veto of a new response leaves no old one to answer`() async throws {
+        let delegate = CachingDelegate { $0.data == Data("0".utf8) ? $0 : nil }
+        try await withCachedScenario(
+            delegate: delegate, reply: { .ok("\($0.order)", Fields.stale) }
+        ) { (server, session, _) async throws in
+            for order in 0..<3 {
+                let state = try await run(session.dataTask(with: server.url()), delegate)
+                #expect(state.body == Data("\(order)".utf8))
+            }
+        }
+    }
+
+    @Test func `what the delegate changed is what is kept`() async throws {
+        let delegate = CachingDelegate { proposed in
+            CachedURLResponse(
+                response: proposed.response, data: Data("changed by the app".utf8), userInfo: ["mark": "mine", "n": 5],
+                storagePolicy: .allowed
+            )
+        }
+        try await withCachedScenario(delegate: delegate, reply: { _ in .ok("body", Fields.fresh) }) {
+            (server, session, scene) async throws in
+            let first = try await run(session.dataTask(with: server.url()), delegate)
+            #expect(first.body == Data("body".utf8))
+            let second = try await run(session.dataTask(with: server.url()), delegate)
+            #expect(second.body == Data("changed by the app".utf8))
+            #expect(server.requests.count == 1)
+            await session.flush()
+            for cache in [scene.cache, scene.reopened()] {
+                let entry = try #require(cache.cachedResponse(for: URLRequest(server.url())))
+                #expect(entry.userInfo?["mark"] as? String == "mine" && entry.userInfo?["n"] as? Int == 5)
+                #expect(entry.data == Data("changed by the app".utf8))
+            }
+        }
+    }
+
+    @Test func `the delegate may change the fields that are kept`() async throws {
+        let delegate = CachingDelegate { proposed in
+            guard let response = proposed.response as? HTTPURLResponse, let url = response.url,
+                let changed = HTTPURLResponse(
+                    url: url, statusCode: 200, httpVersion: "HTTP/1.1",
+                    headerFields: ["Cache-Control": "max-age=600", "Content-Type": "text/plain", "X-Mine": "yes"])
+            else { return nil }
+            return CachedURLResponse(response: changed, data: proposed.data)
+        }
+        try await withCachedScenario(delegate: delegate, reply: { _ in .ok("body", Fields.stale) }) {
+            (server, session, _) async throws in
+            _ = try await run(session.dataTask(with: server.url()), delegate)
+            let (text, response) = try await session.text(URLRequest(server.url()))
+            #expect(text == "body" && server.requests.count == 1)
+            #expect(response.value(forHTTPHeaderField: "X-Mine") == "yes")
+            #expect(response.value(forHTTPHeaderField: "ETag") == nil)
+        }
+    }
+
+    @Test(arguments: [
+        (URLCache.StoragePolicy.allowed, true, true), (.allowedInMemoryOnly, true, false), (.notAllowed, false, false),
+    ])
+    func `the delegate says where a response is kept`(
+        policy: URLCache.StoragePolicy, inMemory: Bool, onDisk: Bool
+    ) async throws {
+        let delegate = CachingDelegate { proposed in
+            CachedURLResponse(response: proposed.response, data: proposed.data, userInfo: nil, storagePolicy: policy)
+        }
+        try await withCachedScenario(delegate: delegate, reply: { _ in .ok("body", Fields.fresh) }) {
+            (server, session, scene) async throws in
+            _ = try await run(session.dataTask(with: server.url()), delegate)
+            await session.flush()
+            let request = URLRequest(server.url())
+            #expect(scene.reopened().cachedResponse(for: request)?.data == (onDisk ? Data("body".utf8) : nil))
+            #expect(scene.cache.cachedResponse(for: request)?.data == (inMemory ? Data("body".utf8) : nil))
+            _ = try await run(session.dataTask(with: server.url()), delegate)
+            #expect(server.requests.count == (inMemory ? 1 : 2))
+        }
+    }
+
+    @Test(arguments: [URLCache.StoragePolicy.allowed, .allowedInMemoryOnly])
+    func `what the delegate said outlives a revalidation`(policy: URLCache.StoragePolicy) async throws {
+        let delegate = CachingDelegate { proposed in
+            CachedURLResponse(
+                response: proposed.response, data: proposed.data, userInfo: ["mark": "mine"], storagePolicy: policy)
+        }
+        try await withCachedScenario(
+            delegate: delegate,
+            reply: { $0.order == 0 ? .ok("body", Fields.stale) : .raw(ScriptedReply.head(304, Fields.fresh)) }
+        ) { (server, session, scene) async throws in
+            for _ in 0..<3 {
+                let state = try await run(session.dataTask(with: server.url()), delegate)
+                #expect(state.body == Data("body".utf8))
+            }
+            #expect(server.requests.count == 2)
+            await session.flush()
+            let entry = try #require(scene.cache.cachedResponse(for: URLRequest(server.url())))
+            #expect(entry.userInfo?["mark"] as? String == "mine" && entry.storagePolicy == policy)
+            let next = scene.reopened().cachedResponse(for: URLRequest(server.url()))
+            #expect(next?.userInfo?["mark"] as? String == (policy == .allowed ? "mine" : nil))
+        }
+    }
+
+    @Test func `a body too large for memory is shown to the delegate and kept on disk`() async throws {
+        let content = ScriptedFile.pattern(3 << 20)
+        let delegate = CachingDelegate()
+        try await withCachedScenario(
+            memory: 1 << 20, delegate: delegate, reply: { _ in .ok(content, Fields.fresh) }
+        ) { (server, session, _) async throws in
+            let first = try await run(session.dataTask(with: server.url()), delegate)
+            #expect(first.shape == "RDCME" && first.proposed.first?.data == Data(content))
+            await session.flush()
+            let hit = try await run(session.dataTask(with: server.url()), delegate)
+            #expect(hit.body == Data(content) && hit.shape == "RDME" && server.requests.count == 1)
+        }
+    }
+
+    @Test func `the async form is asked as well`() async throws {
+        let delegate = AsyncCachingDelegate()
+        try await withCachedScenario(delegate: delegate, reply: { .ok("\($0.order)", Fields.fresh) }) {
+            (server, session, scene) async throws in
+            session.dataTask(with: server.url()).resume()
+            try await delegate.ends.count(reaches: 1)
+            let entry = try #require(scene.cache.cachedResponse(for: URLRequest(server.url())))
+            #expect(entry.userInfo?["by"] as? String == "async")
+        }
+    }
+
+    struct Unasked: Sendable, CustomStringConvertible {
+        var description: String
+        var method = "GET"
+        var status = 200
+        var fields: [(String, String)] = Fields.fresh
+        var body = "body"
+    }
+
+    @Test(arguments: [
+        Unasked(description: "no-store", fields: [("Cache-Control", "no-store")]),
+        Unasked(description: "404", status: 404),
+        Unasked(description: "500", status: 500),
+        Unasked(description: "POST", method: "POST"),
+        Unasked(description: "more than a twentieth", body: String(repeating: "x", count: 100_000)),
+    ])
+    func `nobody is asked where nothing would be kept`(row: Unasked) async throws {
+        let delegate = CachingDelegate()
+        try await withCachedScenario(
+            memory: 1 << 20, disk: 1 << 20, delegate: delegate,
+            reply: { _ in .status(row.status, row.fields, body: row.body) }
+        ) { (server, session, _) async throws in
+            let state = try await run(session.dataTask(with: URLRequest(server.url(), method: row.method)), delegate)
+            #expect(state.shape == "RDME" && state.proposed.isEmpty)
+        }
+    }
+
+    @Test func `tasks with a completion handler do not ask`() async throws {
+        let delegate = CachingDelegate { _ in nil }
+        try await withCachedScenario(delegate: delegate, reply: { .ok("\($0.order)", Fields.fresh) }) {
+            (server, session, scene) async throws in
+            let done = Delivered<Data?>()
+            let task = session.dataTask(with: server.url("/a")) { data, _, _ in done(data) }
+            task.resume()
+            #expect(try await done.value == Data("0".utf8))
+            #expect(try await session.text(server.url("/b")) == "1")
+            #expect(delegate.asked == 0)
+            for path in ["/a", "/b"] {
+                #expect(scene.cache.cachedResponse(for: URLRequest(server.url(path))) != nil)
+            }
+        }
+    }
+
+    @Test func `downloads and sessions without a cache do not ask`() async throws {
+        let delegate = CachingDelegate()
+        try await withCachedScenario(delegate: delegate, reply: { _ in .ok("x", Fields.fresh) }) {
+            (server, session, _) async throws in
+            _ = try await run(session.downloadTask(with: server.url()), delegate)
+            #expect(delegate.asked == 0)
+        }
+        try await withScenario(
+            delegate: delegate, configure: { $0.urlCache = nil }, reply: { _ in .ok("x", Fields.fresh) }
+        ) { (server, session) async throws in
+            let fresh = CachingDelegate()
+            let task = session.dataTask(with: server.url())
+            task.delegate = fresh
+            _ = try await run(task, fresh)
+            #expect(delegate.asked == 0 && fresh.asked == 0)
+        }
+    }
+
+    @Test func `a task's own delegate is asked before the session's`() async throws {
+        let delegate = CachingDelegate()
+        let own = CachingDelegate { _ in nil }
+        try await withCachedScenario(delegate: delegate, reply: { _ in .ok("x", Fields.fresh) }) {
+            (server, session, scene) async throws in
+            let task = session.dataTask(with: server.url())
+            task.delegate = own
+            _ = try await run(task, own)
+            #expect(own.asked == 1 && delegate.asked == 0)
+            #expect(scene.cache.cachedResponse(for: URLRequest(server.url())) == nil)
+        }
+    }
+
+    @Test func `a load that fails asks nobody`() async throws {
+        let delegate = CachingDelegate()
+        try await withCachedScenario(
+            delegate: delegate,
+            reply: { _ in .raw(ScriptedReply.head(200, Fields.fresh + [("Content-Length", "9")]) + "abc").then(.close) }
+        ) { (server, session, _) async throws in
+            let state = try await run(session.dataTask(with: server.url()), delegate)
+            #expect(state.shape == "RDME" && state.isFailed && state.proposed.isEmpty)
+        }
+    }
+
+    // MARK: The order of a hit
+
+    @Test func `a hit is told as a load from the network is`() async throws {
+        let recorder = EventRecorder()
+        try await withCachedScenario(delegate: recorder, reply: { _ in .ok("hello", Fields.fresh) }) {
+            (server, session, _) async throws in
+            for _ in 0..<2 {
+                let task = session.dataTask(with: server.url())
+                task.resume()
+                let record = try await recorder.completion(of: task)
+                #expect(record.letters == "cRDME" && record.body == Data("hello".utf8))
+                #expect(task.countOfBytesReceived == 5 && task.countOfBytesExpectedToReceive == 5)
+                #expect(task.progress.fractionCompleted == 1 && task.state == .completed)
+                #expect((task.response as? HTTPURLResponse)?.statusCode == 200)
+                #expect(recorder.faults.isEmpty)
+            }
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `a revalidated response is told once`() async throws {
+        let recorder = EventRecorder()
+        try await withCachedScenario(
+            delegate: recorder,
+            reply: { $0.order == 0 ? .ok("hello", Fields.stale) : .raw(ScriptedReply.head(304, [("ETag", "\"v\"")])) }
+        ) { (server, session, _) async throws in
+            for _ in 0..<2 {
+                let task = session.dataTask(with: server.url())
+                task.resume()
+                let record = try await recorder.completion(of: task)
+                #expect(record.letters == "cRDME" && record.body == Data("hello".utf8))
+                #expect((record.response as? HTTPURLResponse)?.statusCode == 200)
+            }
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `a hit may be cancelled when its response is seen`() async throws {
+        let isHit = Watched(false)
+        var answers = EventRecorder.Answers()
+        answers.response = { _, _ in isHit.read { $0 } ? .cancel : .allow }
+        let recorder = EventRecorder(answers)
+        try await withCachedScenario(delegate: recorder, reply: { _ in .ok("hello", Fields.fresh) }) {
+            (server, session, _) async throws in
+            _ = try await session.text(server.url())
+            isHit.change { $0 = true }
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.letters == "cRME" && (record.error as? URLError)?.code == .cancelled)
+            #expect(server.requests.count == 1)
+            isHit.change { $0 = false }
+            #expect(try await session.text(server.url()) == "hello")
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test(arguments: [5, 3 << 20])
+    func `a hit may become a download`(size: Int) async throws {
+        let content = ScriptedFile.pattern(size)
+        var answers = EventRecorder.Answers()
+        answers.response = { task, _ in
+            task.originalRequest?.value(forHTTPHeaderField: "X-Turn") == nil ? .allow : .becomeDownload
+        }
+        let recorder = EventRecorder(answers)
+        try await withCachedScenario(memory: 1 << 20, delegate: recorder, reply: { _ in .ok(content, Fields.fresh) }) {
+            (server, session, _) async throws in
+            _ = try await session.data(from: server.url())
+            await session.flush()
+            let task = session.dataTask(with: URLRequest(server.url(), headers: ["X-Turn": "1"]))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.file == Data(content) && record.error == nil)
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `a large hit may be cancelled in the middle`() async throws {
+        let content = ScriptedFile.pattern(4 << 20)
+        var answers = EventRecorder.Answers()
+        answers.data = { task, _ in
+            if task.originalRequest?.value(forHTTPHeaderField: "X-Cancel") != nil { task.cancel() }
+        }
+        let recorder = EventRecorder(answers)
+        try await withCachedScenario(memory: 1 << 20, delegate: recorder, reply: { _ in .ok(content, Fields.fresh) }) {
+            (server, session, _) async throws in
+            _ = try await session.data(from: server.url())
+            await session.flush()
+            let task = session.dataTask(with: URLRequest(server.url(), headers: ["X-Cancel": "1"]))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect((record.error as? URLError)?.code == .cancelled || record.body.count == content.count)
+            #expect(try await session.data(from: server.url()).0 == Data(content))
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `a suspended hit waits`() async throws {
+        let recorder = EventRecorder()
+        try await withCachedScenario(delegate: recorder, reply: { _ in .ok("hello", Fields.fresh) }) {
+            (server, session, _) async throws in
+            _ = try await session.text(server.url())
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            task.suspend()
+            task.resume()
+            #expect(try await recorder.completion(of: task).body == Data("hello".utf8))
+        }
+    }
+
+    // MARK: Metrics
+
+    private func transactions(
+        _ recorder: EventRecorder, _ task: URLSessionTask
+    ) async throws -> [URLSessionTaskTransactionMetrics] {
+        task.resume()
+        return try #require(try await recorder.completion(of: task).metrics).transactionMetrics
+    }
+
+    @Test func `a hit is one transaction from the local cache`() async throws {
+        let recorder = EventRecorder()
+        try await withCachedScenario(delegate: recorder, reply: { _ in .ok("hello", Fields.fresh) }) {
+            (server, session, _) async throws in
+            let first = try await transactions(recorder, session.dataTask(with: server.url()))
+            #expect(first.map(\.resourceFetchType) == [.networkLoad])
+            let hit = try await transactions(recorder, session.dataTask(with: server.url()))
+            #expect(hit.map(\.resourceFetchType) == [.localCache])
+            let one = try #require(hit.first)
+            #expect(one.request.url == server.url() && (one.response as? HTTPURLResponse)?.statusCode == 200)
+            #expect(one.fetchStartDate != nil && one.responseEndDate != nil)
+            #expect(one.domainLookupStartDate == nil && one.domainLookupEndDate == nil)
+            #expect(one.connectStartDate == nil && one.connectEndDate == nil)
+            #expect(one.secureConnectionStartDate == nil && one.secureConnectionEndDate == nil)
+            #expect(one.countOfRequestHeaderBytesSent == 0 && one.countOfResponseHeaderBytesReceived == 0)
+            #expect(one.countOfResponseBodyBytesReceived == 0 && one.remoteAddress == nil)
+        }
+    }
+
+    @Test func `a revalidated hit is a load from the network and one from the cache`() async throws {
+        let recorder = EventRecorder()
+        try await withCachedScenario(
+            delegate: recorder,
+            reply: { $0.order == 0 ? .ok("hello", Fields.stale) : .raw(ScriptedReply.head(304, [("ETag", "\"v\"")])) }
+        ) { (server, session, _) async throws in
+            _ = try await session.text(server.url())
+            let both = try await transactions(recorder, session.dataTask(with: server.url()))
+            #expect(both.map(\.resourceFetchType) == [.networkLoad, .localCache])
+            #expect((both.first?.response as? HTTPURLResponse)?.statusCode == 304)
+            #expect((both.last?.response as? HTTPURLResponse)?.statusCode == 200)
+        }
+    }
+
+    @Test func `a delegate of one async call is told of a hit`() async throws {
+        try await withCachedScenario(reply: { _ in .ok("hello", Fields.fresh) }) { (server, session, _) async throws in
+            _ = try await session.text(server.url())
+            let own = HitDelegate()
+            let (data, _) = try await session.data(for: URLRequest(server.url()), delegate: own)
+            #expect(data == Data("hello".utf8))
+            #expect(try await own.types.value == [.localCache])
+            #expect(own.created.all.count == 1 && server.requests.count == 1)
+        }
+    }
+
+    @Test func `a redirect to a kept response is two transactions`() async throws {
+        let recorder = EventRecorder()
+        try await withCachedScenario(
+            delegate: recorder, reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end", Fields.fresh) }
+        ) { (server, session, _) async throws in
+            _ = try await session.text(server.url("/b"))
+            let both = try await transactions(recorder, session.dataTask(with: server.url("/a")))
+            #expect(both.map(\.resourceFetchType) == [.networkLoad, .localCache])
+            #expect(both.map { $0.request.url?.path } == ["/a", "/b"])
+        }
+    }
+}
+
+/// Writes down what a task tells, and answers what is to be kept.
+private final class CachingDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
+    struct State: Sendable {
+        var letters = ""
+        var body = Data()
+        var proposed: [CachedURLResponse] = []
+        var isFailed = false
+        var isComplete = false
+        /// The letters with repeated data as one.
+        var shape: String {
+            letters.reduce(into: "") { text, letter in if letter != "D" || text.last != "D" { text.append(letter) } }
+        }
+    }
+
+    private let states = Watched<[Int: State]>([:])
+    private let answer: CacheDelegateTests.Answer
+
+    init(_ answer: @escaping CacheDelegateTests.Answer = { $0 }) { self.answer = answer }
+
+    var asked: Int { states.read { $0.values.reduce(0) { $0 + $1.proposed.count } } }
+
+    func completion(of task: URLSessionTask) async throws -> State {
+        let id = task.taskIdentifier
+        return try await states.value { $0[id].flatMap { $0.isComplete ? $0 : nil } }
+    }
+
+    private func note(_ task: URLSessionTask, _ letter: String, _ change: @escaping @Sendable (inout State) -> Void = { _ in }) {
+        let id = task.taskIdentifier
+        states.change { states in
+            states[id, default: State()].letters += letter
+            change(&states[id, default: State()])
+        }
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        note(dataTask, "R")
+        completionHandler(.allow)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        note(dataTask, "D") { $0.body.append(data) }
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
+        completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
+    ) {
+        note(dataTask, "C") { $0.proposed.append(proposedResponse) }
+        let answer = answer
+        Task { completionHandler(answer(proposedResponse)) }
+    }
+
+    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+        note(downloadTask, "F")
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+        note(task, "M")
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        note(task, "E") { state in
+            state.isFailed = error != nil
+            state.isComplete = true
+        }
+    }
+}
+
+private final class AsyncCachingDelegate: NSObject, URLSessionDataDelegate, Sendable {
+    let ends = Delivered<Bool>()
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
+    ) async -> CachedURLResponse? {
+        CachedURLResponse(
+            response: proposedResponse.response, data: proposedResponse.data, userInfo: ["by": "async"],
+            storagePolicy: .allowed
+        )
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ends(true) }
+}
+
+private final class HitDelegate: NSObject, URLSessionTaskDelegate, Sendable {
+    let created = Delivered<Int>()
+    let types = Delivered<[URLSessionTaskMetrics.ResourceFetchType]>()
+
+    func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) { created(task.taskIdentifier) }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+        types(metrics.transactionMetrics.map(\.resourceFetchType))
+    }
+}

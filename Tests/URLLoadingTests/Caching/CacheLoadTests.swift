@@ -1,0 +1,393 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Which responses are kept, and that a kept one answers in the place of the server (RFC 9111, sections 3 and 4).
+@Suite(.timeLimit(.minutes(1)))
+struct CacheLoadTests {
+    // MARK: A fresh response answers
+
+    @Test(arguments: LoadForm.allCases, LoadForm.allCases)
+    func `a fresh response answers without the server, whatever stored it and whatever asks`(
+        first: LoadForm, second: LoadForm
+    ) async throws {
+        let recorder = EventRecorder()
+        let fields = Fields.fresh + [("Content-Type", "text/plain; charset=utf-8"), ("X-Order", "a"), ("X-Order", "b")]
+        try await withCachedScenario(
+            delegate: recorder, reply: { .ok("body \($0.order)", fields) }
+        ) { (server, session, _) async throws in
+            let request = URLRequest(server.url("/a"))
+            let stored = try await first.load(request, in: session, recorder)
+            let hit = try await second.load(request, in: session, recorder)
+            #expect(server.requests.count == 1)
+            #expect(hit.data == Data("body 0".utf8) && stored.data == hit.data)
+            #expect(hit.response.statusCode == 200 && hit.response.url == server.url("/a"))
+            #expect(hit.response.mimeType == "text/plain" && hit.response.textEncodingName == "utf-8")
+            #expect(hit.response.value(forHTTPHeaderField: "X-Order") == "a, b")
+            #expect(hit.response.expectedContentLength == 6)
+            #expect(recorder.faults.isEmpty)
+        }
+    }
+
+    @Test func `a response over TLS is kept as well`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        try await withCachedScenario(
+            identity: certificates.valid, configure: { $0.tlsTrustRoots = [certificates.root] },
+            reply: { .ok("\($0.order)", Fields.fresh) }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "0")
+            #expect(try await session.text(server.url()) == "0")
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `an empty body is a body`() async throws {
+        try await withCachedScenario(reply: { _ in .ok("", Fields.fresh) }) { (server, session, _) async throws in
+            for _ in 0..<2 {
+                let (text, response) = try await session.text(URLRequest(server.url()))
+                #expect(text.isEmpty && response.statusCode == 200)
+            }
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test(arguments: [(200, true), (203, true), (204, true), (404, false), (410, false), (500, false)])
+    func `only statuses of success are kept`(status: Int, isKept: Bool) async throws {
+        try await withCachedScenario(
+            reply: { request in
+                status == 204
+                    ? .raw(ScriptedReply.head(204, Fields.fresh)) : .status(status, Fields.fresh, body: "\(request.order)")
+            }
+        ) { (server, session, _) async throws in
+            let first = try await session.text(URLRequest(server.url()))
+            let second = try await session.text(URLRequest(server.url()))
+            #expect(first.response.statusCode == status && second.response.statusCode == status)
+            #expect(server.requests.count == (isKept ? 1 : 2))
+            #expect((first.text == second.text) == isKept || status == 204)
+        }
+    }
+
+    // MARK: Freshness
+
+    enum Second: Sendable { case hit, conditional, plain }
+
+    struct Row: Sendable, CustomStringConvertible {
+        var fields: [(String, String)]
+        var second: Second
+        var description: String { fields.map { "\($0.0): \($0.1)" }.joined(separator: ", ") }
+
+        init(_ second: Second, _ fields: (String, String)...) {
+            self.second = second
+            self.fields = fields
+        }
+    }
+
+    private static let tag = ("ETag", "\"v\"")
+
+    @Test(arguments: [
+        // RFC 9111, section 5.2.2: what the server says.
+        Row(.hit, ("Cache-Control", "max-age=600")),
+        Row(.hit, ("Cache-Control", "MAX-AGE=600")),
+        Row(.hit, ("Cache-Control", "max-age=\"600\"")),
+        Row(.hit, ("Cache-Control", "public"), ("Cache-Control", "max-age=600")),
+        Row(.hit, ("Cache-Control", "private, max-age=600")),
+        Row(.hit, ("Cache-Control", "max-age=600, must-revalidate")),
+        Row(.hit, ("Cache-Control", "max-age=600, immutable")),
+        Row(.hit, ("Cache-Control", "x-unknown=\"no-store, a\", max-age=600")),
+        Row(.hit, ("Cache-Control", "max-age=99999999999999999999")),
+        Row(.conditional, ("Cache-Control", "max-age=0"), tag),
+        Row(.plain, ("Cache-Control", "no-store, max-age=600")),
+        Row(.plain, ("Cache-Control", "no-store"), ("Cache-Control", "max-age=600"), tag),
+        Row(.conditional, ("Cache-Control", "no-cache"), tag),
+        Row(.conditional, ("Cache-Control", "no-cache, max-age=600"), tag),
+        Row(.plain, ("Cache-Control", "no-cache")),
+        // Section 5.2.2.10: s-maxage is for shared caches.
+        Row(.hit, ("Cache-Control", "s-maxage=0, max-age=600"), tag),
+        Row(.conditional, ("Cache-Control", "s-maxage=600, max-age=0"), tag),
+        // Section 4.2.1: max-age before Expires; what cannot be read is stale.
+        Row(.conditional, ("Cache-Control", "max-age=x"), tag),
+        Row(.hit, ("Cache-Control", "max-age=600"), ("Expires", httpDate(-600))),
+        Row(.conditional, ("Cache-Control", "max-age=0"), ("Expires", httpDate(600)), tag),
+        // Section 5.3.
+        Row(.hit, ("Expires", httpDate(600))),
+        Row(.hit, ("Date", httpDate(0)), ("Expires", httpDate(600))),
+        Row(.conditional, ("Expires", httpDate(-600)), tag),
+        Row(.conditional, ("Expires", "0"), tag),
+        Row(.plain, ("Expires", "0")),
+        // Section 4.2.3: a response may be old when it comes.
+        Row(.conditional, ("Cache-Control", "max-age=60"), ("Age", "100"), tag),
+        Row(.hit, ("Cache-Control", "max-age=600"), ("Age", "100")),
+        Row(.conditional, ("Cache-Control", "max-age=60"), ("Date", httpDate(-100)), tag),
+        Row(.hit, ("Cache-Control", "max-age=600"), ("Date", httpDate(600))),
+        Row(.plain, ("Cache-Control", "max-age=60, must-revalidate"), ("Age", "100")),
+        Row(.plain, ("Cache-Control", "max-age=60"), ("Age", "100")),
+        // Section 4.2.2: a tenth of the time since the last change.
+        Row(.hit, ("Date", httpDate(0)), ("Last-Modified", httpDate(-864_000))),
+        Row(.conditional, ("Date", httpDate(-3600)), ("Last-Modified", httpDate(-3660))),
+        Row(.conditional, ("Cache-Control", "no-cache"), ("Last-Modified", httpDate(-864_000))),
+        Row(.plain, ("X-Nothing", "said")),
+        // Section 3: cookies do not keep a response from a private cache.
+        Row(.hit, ("Cache-Control", "max-age=600"), ("Set-Cookie", "a=b")),
+    ])
+    func `the fields of a response say how long it answers`(row: Row) async throws {
+        try await withCachedScenario(reply: { .ok("\($0.order)", row.fields) }) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "0")
+            #expect(try await session.text(server.url()) == (row.second == .hit ? "0" : "1"))
+            #expect(server.requests.count == (row.second == .hit ? 1 : 2))
+            guard row.second != .hit else { return }
+            let second = try await server.request(1)
+            let isConditional = second.header("If-None-Match") != nil || second.header("If-Modified-Since") != nil
+            #expect(isConditional == (row.second == .conditional))
+        }
+    }
+
+    @Test func `a request with credentials is answered by a private cache`() async throws {
+        try await withCachedScenario(reply: { .ok("\($0.order)", Fields.fresh) }) { (server, session, _) async throws in
+            let request = URLRequest(server.url(), headers: ["Authorization": "Basic eDp5"])
+            #expect(try await session.text(request).text == "0")
+            #expect(try await session.text(request).text == "0")
+        }
+    }
+
+    // MARK: The key
+
+    @Test func `path and query are the key, the fragment is not`() async throws {
+        try await withCachedScenario(
+            reply: { .ok($0.target, Fields.fresh) }
+        ) { (server, session, _) async throws in
+            for path in ["/a?x=1", "/a?x=2", "/a", "/b", "/a?x=1", "/a?x=2", "/a#f", "/b#g", "/A"] {
+                let text = try await session.text(server.url(path))
+                #expect(text == path.split(separator: "#").first.map(String.init))
+            }
+            #expect(server.requests.map(\.target) == ["/a?x=1", "/a?x=2", "/a", "/b", "/A"])
+        }
+    }
+
+    @Test func `hosts and ports do not answer for each other`() async throws {
+        try await withCachedScenario(reply: { _ in .ok("one", Fields.fresh) }) { (server, session, _) async throws in
+            try await withScriptedServer(reply: { _ in .ok("two", Fields.fresh) }) { (other) async throws in
+                for _ in 0..<2 {
+                    #expect(try await session.text(server.url()) == "one")
+                    #expect(try await session.text(other.url()) == "two")
+                    #expect(try await session.text(server.url(host: "localhost")) == "one")
+                }
+                #expect(server.requests.count == 2 && other.requests.count == 1)
+            }
+        }
+    }
+
+    @Test func `what Vary names must be the same`() async throws {
+        try await withCachedScenario(
+            reply: { .ok($0.header("Accept-Language") ?? "", Fields.fresh + [("Vary", "accept-language")]) }
+        ) { (server, session, _) async throws in
+            func text(_ language: String, _ other: String) async throws -> String {
+                try await session.text(
+                    URLRequest(server.url(), headers: ["Accept-Language": language, "X-Other": other])
+                ).text
+            }
+            #expect(try await text("de", "1") == "de")
+            #expect(try await text("en", "1") == "en")
+            #expect(try await text("en", "2") == "en")
+            // Section 4.1: several responses of one URL may be kept.
+            #expect(try await text("de", "2") == "de")
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test(arguments: ["Accept-Encoding", "User-Agent", "Accept, Accept-Encoding", "X-Absent"])
+    func `fields that the session adds are the same again`(vary: String) async throws {
+        try await withCachedScenario(
+            reply: { .ok("\($0.order)", Fields.fresh + [("Vary", vary)]) }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "0")
+            #expect(try await session.text(server.url()) == "0")
+        }
+    }
+
+    @Test func `Vary with a star never answers`() async throws {
+        try await withCachedScenario(
+            reply: { .ok("\($0.order)", Fields.fresh + [("Vary", "*")]) }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "0")
+            #expect(try await session.text(server.url()) == "1")
+        }
+    }
+
+    // MARK: Bodies
+
+    @Test func `a coded body is kept and is delivered decoded`() async throws {
+        let content = ScriptedFile.pattern(50_000)
+        try await withCachedScenario(reply: { _ in .gzip(content, Fields.fresh) }) { (server, session, scene) async throws in
+            let first = try await session.data(for: URLRequest(server.url()))
+            let second = try await session.data(for: URLRequest(server.url()))
+            #expect(first.0 == Data(content) && second.0 == Data(content))
+            #expect(
+                (first.1 as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Encoding")
+                    == (second.1 as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Encoding"))
+            #expect(first.1.expectedContentLength == second.1.expectedContentLength)
+            #expect(scene.cache.cachedResponse(for: URLRequest(server.url()))?.data == Data(content))
+            await session.flush()
+            try await withSession(on: scene.reopened()) { (session) async throws in
+                #expect(try await session.data(from: server.url()).0 == Data(content))
+            }
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `a chunked body is kept`() async throws {
+        try await withCachedScenario(
+            reply: { _ in .chunked(["one", "two", "three"], trailers: [("X-Trailer", "t")], Fields.fresh) }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "onetwothree")
+            let hit = try await session.text(URLRequest(server.url()))
+            #expect(hit.text == "onetwothree" && server.requests.count == 1)
+        }
+    }
+
+    @Test func `a body that ends with the connection is kept`() async throws {
+        try await withCachedScenario(
+            reply: { _ in .raw(ScriptedReply.head(200, Fields.fresh) + "all of it").then(.close) }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "all of it")
+            #expect(try await session.text(server.url()) == "all of it")
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test(arguments: [("Content-Length", "10", "abc"), ("Transfer-Encoding", "chunked", "3\r\nabc\r\n")])
+    func `a body that ends early is not kept`(name: String, value: String, body: String) async throws {
+        try await withCachedScenario(
+            reply: { request in
+                guard request.order == 0 else { return .ok("whole", Fields.fresh) }
+                return .raw(ScriptedReply.head(200, Fields.fresh + [(name, value)]) + body).then(.close)
+            }
+        ) { (server, session, scene) async throws in
+            await expectFailure(.networkConnectionLost, .cannotParseResponse, .badServerResponse) {
+                try await session.data(from: server.url())
+            }
+            #expect(scene.cache.cachedResponse(for: URLRequest(server.url())) == nil)
+            #expect(try await session.text(server.url()) == "whole")
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `a cancelled load keeps nothing`() async throws {
+        let recorder = EventRecorder()
+        try await withCachedScenario(
+            delegate: recorder,
+            reply: { request in
+                guard request.order == 0 else { return .ok("whole", Fields.fresh) }
+                return [.write(ScriptedReply.head(200, Fields.fresh + [("Content-Length", "10")]) + "abc"), .stall]
+            }
+        ) { (server, session, _) async throws in
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            try await recorder.wait(for: task) { $0.body.count == 3 }
+            task.cancel()
+            #expect(try await recorder.completion(of: task).error != nil)
+            #expect(try await session.text(server.url()) == "whole")
+        }
+    }
+
+    // MARK: Size
+
+    @Test(arguments: [(20_000, true), (100_000, false)])
+    func `a response of more than a twentieth of the capacity is not kept`(size: Int, isKept: Bool) async throws {
+        for isSized in [true, false] {
+            let text = String(repeating: "x", count: size)
+            try await withCachedScenario(
+                memory: 1 << 20, disk: 1 << 20,
+                reply: { _ in isSized ? .ok(text, Fields.fresh) : .chunked([text], Fields.fresh) }
+            ) { (server, session, _) async throws in
+                for _ in 0..<2 { #expect(try await session.text(server.url()).utf8.count == size) }
+                #expect(server.requests.count == (isKept ? 1 : 2))
+            }
+        }
+    }
+
+    @Test(arguments: [LoadForm.async, .delegate])
+    func `a body too large for memory comes from the disk`(form: LoadForm) async throws {
+        let recorder = EventRecorder()
+        let content = ScriptedFile.pattern(4 << 20)
+        try await withCachedScenario(
+            memory: 1 << 20, disk: 200 << 20, delegate: recorder, reply: { _ in .ok(content, Fields.fresh) }
+        ) { (server, session, scene) async throws in
+            let request = URLRequest(server.url())
+            #expect(try await form.load(request, in: session, recorder).data == Data(content))
+            await session.flush()
+            #expect(scene.cache.currentMemoryUsage < 1 << 20)
+            #expect(scene.cache.currentDiskUsage >= 4 << 20)
+            #expect(try await form.load(request, in: session, recorder).data == Data(content))
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `a cache without capacity keeps nothing`() async throws {
+        try await withCachedScenario(
+            memory: 0, disk: 0, reply: { .ok("\($0.order)", Fields.fresh) }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "0")
+            #expect(try await session.text(server.url()) == "1")
+        }
+    }
+
+    // MARK: Redirects
+
+    @Test func `a redirect is followed anew, its target is not`() async throws {
+        let recorder = EventRecorder()
+        try await withCachedScenario(
+            delegate: recorder,
+            reply: { $0.path == "/a" ? .redirect(301, to: "/b", Fields.fresh) : .ok("end", Fields.fresh) }
+        ) { (server, session, _) async throws in
+            for _ in 0..<2 {
+                let task = session.dataTask(with: server.url("/a"))
+                task.resume()
+                let record = try await recorder.completion(of: task)
+                #expect(record.letters == "crRDME" && record.body == Data("end".utf8))
+                #expect(task.response?.url == server.url("/b"))
+            }
+            #expect(server.requests.map(\.path) == ["/a", "/b", "/a"])
+        }
+    }
+
+    // MARK: Other tasks
+
+    @Test func `download tasks neither read nor fill the cache`() async throws {
+        try await withCachedScenario(reply: { .ok("\($0.order)", Fields.fresh) }) { (server, session, scene) async throws in
+            func download(_ path: String) async throws -> String {
+                let (file, _) = try await session.download(from: server.url(path))
+                defer { try? FileManager.default.removeItem(at: file) }
+                return try String(contentsOf: file, encoding: .utf8)
+            }
+            #expect(try await download("/a") == "0")
+            #expect(scene.cache.cachedResponse(for: URLRequest(server.url("/a"))) == nil)
+            #expect(try await session.text(server.url("/a")) == "1")
+            #expect(try await download("/a") == "2")
+            #expect(try await session.text(server.url("/a")) == "1")
+        }
+    }
+
+    @Test(arguments: ["POST", "PUT", "PATCH", "DELETE"])
+    func `answers to unsafe methods are not kept`(method: String) async throws {
+        try await withCachedScenario(reply: { .ok("\($0.order)", Fields.fresh) }) { (server, session, scene) async throws in
+            let request = URLRequest(server.url(), method: method)
+            for order in 0..<2 {
+                let (data, _) = try await session.upload(for: request, from: Data("x".utf8))
+                #expect(data == Data("\(order)".utf8))
+            }
+            #expect(try await session.text(URLRequest(server.url(), method: method)).text == "2")
+            #expect(scene.cache.entries().isEmpty)
+            #expect(try await session.text(server.url()) == "3")
+        }
+    }
+}

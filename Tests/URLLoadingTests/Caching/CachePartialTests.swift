@@ -1,0 +1,237 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Ranges: from complete responses, and pieces that make one (RFC 9111, sections 3.3 and 3.4; RFC 9110, section 14).
+@Suite(.timeLimit(.minutes(1)))
+struct CachePartialTests {
+    private static let text = "0123456789"
+
+    /// Answers as a good server does, ranges with both ends too.
+    private static func serve(
+        _ request: RecordedRequest, _ text: String = text, tag: String? = "\"v\"", _ fields: [(String, String)] = Fields.fresh
+    ) -> ScriptedReply {
+        let fields = fields + (tag.map { [("ETag", $0)] } ?? [])
+        let content = Array(text.utf8)
+        let isCurrent = request.header("If-Range").map { $0 == tag } ?? true
+        guard isCurrent, let range = request.header("Range"), range.hasPrefix("bytes=") else { return .ok(content, fields) }
+        let parts = range.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
+        guard parts.count == 2, let first = parts[0] ?? parts[1].map({ content.count - $0 }), first < content.count else {
+            return .status(416, [("Content-Range", "bytes */\(content.count)")])
+        }
+        let last = min(parts[0] == nil ? content.count - 1 : parts[1] ?? content.count - 1, content.count - 1)
+        let place = [("Content-Range", "bytes \(first)-\(last)/\(content.count)")]
+        return .status(206, fields + place, body: Array(content[first...last]))
+    }
+
+    private func load(
+        _ server: ScriptedServer, _ session: URLSession, _ range: String?, _ fields: [String: String] = [:]
+    ) async throws -> (text: String, response: HTTPURLResponse) {
+        var request = URLRequest(server.url(), headers: fields)
+        if let range { request.setValue("bytes=\(range)", forHTTPHeaderField: "Range") }
+        return try await session.text(request)
+    }
+
+    // MARK: From a complete response
+
+    @Test(arguments: [
+        ("2-5", "2345", "bytes 2-5/10"), ("0-0", "0", "bytes 0-0/10"), ("7-", "789", "bytes 7-9/10"),
+        ("-3", "789", "bytes 7-9/10"), ("5-100", "56789", "bytes 5-9/10"), ("-100", text, "bytes 0-9/10"),
+        ("0-", text, "bytes 0-9/10"),
+    ])
+    func `a range is answered from a complete response`(range: String, text: String, place: String) async throws {
+        try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
+            _ = try await load(server, session, nil)
+            let (found, response) = try await load(server, session, range)
+            #expect(found == text && response.statusCode == 206)
+            #expect(response.value(forHTTPHeaderField: "Content-Range") == place)
+            #expect(response.value(forHTTPHeaderField: "ETag") == "\"v\"")
+            #expect(response.expectedContentLength == Int64(text.utf8.count))
+            #expect(server.requests.count == 1)
+            // And the whole is still there.
+            #expect(try await load(server, session, nil).text == Self.text)
+        }
+    }
+
+    @Test func `a range beyond the end is not satisfied, by whoever answers`() async throws {
+        try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
+            _ = try await load(server, session, nil)
+            let response = try await load(server, session, "10-").response
+            #expect(response.statusCode == 416)
+            #expect(response.value(forHTTPHeaderField: "Content-Range") == "bytes */10")
+            #expect(try await load(server, session, nil).text == Self.text)
+        }
+    }
+
+    @Test func `a range of a large body comes from the disk`() async throws {
+        let content = ScriptedFile.pattern(4 << 20)
+        try await withCachedScenario(memory: 1 << 20, reply: { _ in .ok(content, Fields.fresh) }) {
+            (server, session, _) async throws in
+            _ = try await session.data(from: server.url())
+            await session.flush()
+            let request = URLRequest(server.url(), headers: ["Range": "bytes=1000000-1999999"])
+            let (data, response) = try await session.data(for: request)
+            #expect(data == Data(content[1_000_000..<2_000_000]))
+            #expect((response as? HTTPURLResponse)?.statusCode == 206 && server.requests.count == 1)
+        }
+    }
+
+    @Test(arguments: [("\"v\"", 206, "234"), ("\"other\"", 200, text), ("W/\"v\"", 200, text)])
+    func `If-Range decides between the part and the whole`(validator: String, status: Int, text: String) async throws {
+        try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
+            _ = try await load(server, session, nil)
+            let (found, response) = try await load(server, session, "2-4", ["If-Range": validator])
+            #expect(found == text && response.statusCode == status)
+        }
+    }
+
+    @Test func `a part of a stale response is asked for`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                if request.order > 0, request.header("If-None-Match") == "\"v\"" {
+                    return .raw(ScriptedReply.head(304, Fields.fresh + [("ETag", "\"v\"")]))
+                }
+                return Self.serve(request, request.order == 0 ? Self.text : "abcdefghij", [("Cache-Control", "max-age=0")])
+            }
+        ) { (server, session, _) async throws in
+            _ = try await load(server, session, nil)
+            let (found, response) = try await load(server, session, "2-4")
+            #expect(response.statusCode == 206 && server.requests.count == 2)
+            // Either the server said 304, or it sent its own.
+            let isConditional = try await server.request(1).header("If-None-Match") != nil
+            #expect(found == (isConditional ? "234" : "cde"))
+        }
+    }
+
+    @Test func `several ranges are whole or parts, and never wrong`() async throws {
+        try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
+            _ = try await load(server, session, nil)
+            var request = URLRequest(server.url())
+            request.setValue("bytes=0-1,8-9", forHTTPHeaderField: "Range")
+            let (text, response) = try await session.text(request)
+            #expect(
+                response.statusCode == 200
+                    ? text == Self.text : response.mimeType == "multipart/byteranges" || response.statusCode == 416)
+        }
+    }
+
+    @Test func `a part of a coded response is not cut from the decoded one`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                request.header("Range") == nil
+                    ? .gzip(Array(Self.text.utf8), Fields.fresh + [("ETag", "\"g\"")]) : Self.serve(request)
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await load(server, session, nil).text == Self.text)
+            #expect(try await load(server, session, "2-4").text == "234")
+            #expect(server.requests.count == 2)
+            #expect(try await load(server, session, nil).text == Self.text)
+        }
+    }
+
+    // MARK: Pieces
+
+    @Test func `a part alone does not answer for the whole`() async throws {
+        try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
+            #expect(try await load(server, session, "0-4").text == "01234")
+            let (text, response) = try await load(server, session, nil)
+            #expect(text == Self.text && response.statusCode == 200)
+            #expect(response.value(forHTTPHeaderField: "Content-Range") == nil)
+            #expect(response.expectedContentLength == 10)
+            #expect(try await load(server, session, nil).text == Self.text)
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `a stored part answers for itself and for what lies within`() async throws {
+        try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
+            #expect(try await load(server, session, "2-7").text == "234567")
+            for (range, text) in [("2-7", "234567"), ("3-4", "34"), ("7-7", "7")] {
+                let (found, response) = try await load(server, session, range)
+                #expect(found == text && response.statusCode == 206)
+                #expect(response.value(forHTTPHeaderField: "Content-Range") == "bytes \(range)/10")
+            }
+            #expect(server.requests.count == 1)
+            #expect(try await load(server, session, "6-9").text == "6789")
+        }
+    }
+
+    @Test(arguments: [["0-4", "5-9"], ["5-9", "0-4"], ["0-6", "4-"], ["0-2", "3-5", "6-9"], ["4-", "0-7"]])
+    func `parts that meet are the whole`(ranges: [String]) async throws {
+        try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, scene) async throws in
+            for range in ranges { #expect(try await load(server, session, range).response.statusCode == 206) }
+            let (text, response) = try await load(server, session, nil)
+            #expect(text == Self.text && response.statusCode == 200)
+            #expect(response.value(forHTTPHeaderField: "Content-Range") == nil)
+            #expect(server.requests.count == ranges.count)
+            await session.flush()
+            try await withSession(on: scene.reopened()) { (next) async throws in
+                #expect(try await load(server, next, nil).text == Self.text)
+            }
+        }
+    }
+
+    @Test(arguments: [("\"v\"", "\"w\""), ("W/\"v\"", "W/\"v\""), (nil, nil), ("\"v\"", nil)] as [(String?, String?)])
+    func `parts of different entities are never put together`(first: String?, second: String?) async throws {
+        try await withCachedScenario(
+            reply: { request in
+                request.order == 0
+                    ? Self.serve(request, tag: first) : Self.serve(request, "abcdefghij", tag: second)
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await load(server, session, "0-4").text == "01234")
+            #expect(try await load(server, session, "5-9").text == "fghij")
+            #expect(try await load(server, session, nil).text == "abcdefghij")
+        }
+    }
+
+    @Test func `a part does not take the place of a whole response of the same entity`() async throws {
+        try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
+            _ = try await load(server, session, nil)
+            var request = URLRequest(server.url(), headers: ["Range": "bytes=2-4"])
+            request.cachePolicy = .reloadIgnoringLocalCacheData
+            #expect(try await session.text(request).text == "234")
+            #expect(try await load(server, session, nil).text == Self.text)
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `a new part voids a whole response of another entity`() async throws {
+        try await withCachedScenario(
+            reply: { $0.order == 0 ? Self.serve($0) : Self.serve($0, "abcdefghij", tag: "\"w\"") }
+        ) { (server, session, _) async throws in
+            _ = try await load(server, session, nil)
+            var request = URLRequest(server.url(), headers: ["Range": "bytes=2-4"])
+            request.cachePolicy = .reloadIgnoringLocalCacheData
+            #expect(try await session.text(request).text == "cde")
+            let text = try await load(server, session, nil).text
+            // The whole of one or of the other, and no mixture.
+            #expect([Self.text, "abcdefghij"].contains(text))
+        }
+    }
+
+    @Test(arguments: ["bytes 0-4/*", "bytes 0-3/10", "bytes 5-9/10", "bytes 0-4/3", "x", "bytes 4-0/10"])
+    func `a part whose place is not what it says is not kept for the whole`(place: String) async throws {
+        try await withCachedScenario(
+            reply: { request in
+                request.order == 0
+                    ? .status(206, Fields.fresh + [("ETag", "\"v\""), ("Content-Range", place)], body: "01234")
+                    : Self.serve(request)
+            }
+        ) { (server, session, _) async throws in
+            _ = try? await load(server, session, "0-4")
+            _ = try? await load(server, session, "5-9")
+            #expect(try await load(server, session, nil).text == Self.text)
+        }
+    }
+}

@@ -1,0 +1,502 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Stale responses: asking whether they still hold (RFC 9111, section 4.3), using them all the same (RFC 5861), and what makes
+/// them void (section 4.4).
+@Suite(.timeLimit(.minutes(1)))
+struct CacheRevalidationTests {
+    private static let changed = httpDate(-1000)
+    private static let old = [("Cache-Control", "max-age=60"), ("Age", "100")]
+
+    private static func notModified(_ fields: [(String, String)] = Fields.fresh) -> ScriptedReply {
+        .raw(ScriptedReply.head(304, fields))
+    }
+
+    // MARK: Validators
+
+    @Test(arguments: [
+        [("ETag", "\"v\"")], [("ETag", "W/\"v\"")], [("Last-Modified", changed)],
+        [("ETag", "\"v\""), ("Last-Modified", changed)],
+    ])
+    func `the validators of the stored response go along, and 304 makes it fresh`(
+        validators: [(String, String)]
+    ) async throws {
+        try await withCachedScenario(
+            reply: { request in
+                guard request.order > 0 else { return .ok("first", Self.old + validators + [("X-Count", "1")]) }
+                return Self.notModified(Fields.fresh + validators + [("X-Count", "2"), ("X-New", "yes")])
+            }
+        ) { (server, session, scene) async throws in
+            #expect(try await session.text(server.url()) == "first")
+            for _ in 0..<2 {
+                let (text, response) = try await session.text(URLRequest(server.url()))
+                #expect(text == "first" && response.statusCode == 200)
+                // Section 3.2: the fields of the 304 take the place of the stored ones.
+                #expect(response.value(forHTTPHeaderField: "X-Count") == "2")
+                #expect(response.value(forHTTPHeaderField: "X-New") == "yes")
+                #expect(response.value(forHTTPHeaderField: "Cache-Control") == "max-age=600")
+                #expect(response.expectedContentLength == 5)
+            }
+            #expect(server.requests.count == 2)
+            let second = try await server.request(1)
+            for (name, field) in [("ETag", "If-None-Match"), ("Last-Modified", "If-Modified-Since")] {
+                #expect(second.header(field) == validators.first { $0.0 == name }?.1)
+            }
+            await session.flush()
+            try await withSession(on: scene.reopened()) { (next) async throws in
+                let (text, response) = try await next.text(URLRequest(server.url()))
+                #expect(text == "first" && response.value(forHTTPHeaderField: "X-Count") == "2")
+            }
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `a 304 without a word on freshness leaves the response to be asked for again`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                request.order == 0
+                    ? .ok("first", [("Cache-Control", "no-cache"), ("ETag", "\"v\"")]) : Self.notModified([("ETag", "\"v\"")])
+            }
+        ) { (server, session, _) async throws in
+            for count in 1...3 {
+                #expect(try await session.text(server.url()) == "first")
+                #expect(server.requests.count == count)
+            }
+        }
+    }
+
+    @Test func `fields of the framing and the coding are not taken from a 304`() async throws {
+        let content = ScriptedFile.pattern(5000)
+        try await withCachedScenario(
+            reply: { request in
+                guard request.order > 0 else {
+                    return .gzip(content, Fields.stale + [("Content-Type", "text/x-a")])
+                }
+                return Self.notModified(
+                    Fields.fresh + [("ETag", "\"v\""), ("Content-Length", "99999"), ("X-New", "1")])
+            }
+        ) { (server, session, _) async throws in
+            for _ in 0..<3 {
+                let (data, response) = try await session.data(from: server.url())
+                #expect(data == Data(content) && response.mimeType == "text/x-a")
+            }
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `a 200 takes the place of what was stored`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                request.order == 0 ? .ok("old", Fields.stale + [("X-Old", "1")]) : .ok("new", Fields.fresh)
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            for _ in 0..<2 {
+                let (text, response) = try await session.text(URLRequest(server.url()))
+                #expect(text == "new" && response.value(forHTTPHeaderField: "X-Old") == nil)
+            }
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `a 304 for another entity is not believed`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                if request.order == 0 { return .ok("old", Fields.stale) }
+                if request.header("If-None-Match") != nil { return Self.notModified(Fields.fresh + [("ETag", "\"w\"")]) }
+                return .ok("new", Fields.fresh)
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            let (text, response) = try await session.text(URLRequest(server.url()))
+            #expect(text == "new" && response.statusCode == 200)
+        }
+    }
+
+    @Test(arguments: [URLRequest.CachePolicy.reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData])
+    func `what a reload showed to be outdated does not come back`(policy: URLRequest.CachePolicy) async throws {
+        try await withCachedScenario(
+            reply: { .ok("\($0.order)", $0.order == 0 ? Fields.fresh : [("Cache-Control", "no-store")]) }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "0")
+            #expect(try await session.text(URLRequest(server.url()).with(policy)).text == "1")
+            #expect(try await session.text(server.url()) == "2")
+        }
+    }
+
+    @Test func `a 304 that nobody asked for is handed on`() async throws {
+        try await withCachedScenario(reply: { _ in Self.notModified() }) { (server, session, _) async throws in
+            let (text, response) = try await session.text(URLRequest(server.url()))
+            #expect(text.isEmpty && response.statusCode == 304)
+        }
+    }
+
+    @Test func `an error in the place of a 304 is handed on and keeps nothing`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                switch request.order {
+                case 0: .ok("old", Fields.stale)
+                case 1: .status(404, Fields.fresh, body: "gone")
+                default: .ok("new", Fields.fresh)
+                }
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            #expect(try await session.text(URLRequest(server.url())).response.statusCode == 404)
+            #expect(try await session.text(server.url()) == "new")
+        }
+    }
+
+    @Test func `each variant is asked for with its own validator`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                let language = request.header("Accept-Language") ?? ""
+                let fields = [("ETag", "\"\(language)\""), ("Vary", "Accept-Language")]
+                if request.order < 2 { return .ok(language, Self.old + fields) }
+                return Self.notModified(Fields.fresh + fields)
+            }
+        ) { (server, session, _) async throws in
+            for _ in 0..<3 {
+                for language in ["de", "en"] {
+                    let request = URLRequest(server.url(), headers: ["Accept-Language": language])
+                    #expect(try await session.text(request).text == language)
+                }
+            }
+            #expect(server.requests.count == 4)
+            #expect(
+                server.requests.dropFirst(2).allSatisfy {
+                    $0.header("If-None-Match")?.contains("\"\($0.header("Accept-Language") ?? "")\"") == true
+                })
+        }
+    }
+
+    @Test func `a large stored body survives a 304`() async throws {
+        let content = ScriptedFile.pattern(3 << 20)
+        try await withCachedScenario(
+            memory: 1 << 20,
+            reply: { request in
+                request.order == 0 ? .ok(content, Fields.stale) : Self.notModified(Fields.fresh + [("ETag", "\"v\"")])
+            }
+        ) { (server, session, scene) async throws in
+            for _ in 0..<3 {
+                #expect(try await session.data(from: server.url()).0 == Data(content))
+                await session.flush()
+            }
+            try await withSession(on: scene.reopened()) { (next) async throws in
+                #expect(try await next.data(from: server.url()).0 == Data(content))
+            }
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    // MARK: stale-while-revalidate (RFC 5861, section 3)
+
+    @Test func `a response that may be stale answers at once, and is asked for behind it`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                guard request.order > 0 else {
+                    return .ok(
+                        "old", [("Cache-Control", "max-age=60, stale-while-revalidate=600"), ("Age", "100"), ("ETag", "\"v\"")])
+                }
+                return ScriptedReply([.gate("later")] + ScriptedReply.ok("new", Fields.fresh).effects)
+            }
+        ) { (server, session, scene) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            #expect(try await session.text(server.url()) == "old")
+            try await server.reached("later")
+            #expect(try await server.request(1).header("If-None-Match") == "\"v\"")
+            // While that is under way, others need not ask again.
+            #expect(try await session.text(server.url()) == "old")
+            server.open("later")
+            while scene.cache.cachedResponse(for: URLRequest(server.url()))?.data != Data("new".utf8) {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            #expect(try await session.text(server.url()) == "new")
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `many stale answers ask once`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                guard request.order > 0 else {
+                    return .ok("old", [("Cache-Control", "max-age=60, stale-while-revalidate=600"), ("Age", "100")])
+                }
+                return ScriptedReply([.gate("later")] + ScriptedReply.ok("new", Fields.fresh).effects)
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 0..<50 { group.addTask { try await session.text(server.url()) } }
+                for try await text in group { #expect(text == "old") }
+            }
+            try await server.reached("later")
+            #expect(server.requests.count == 2)
+            server.open("later")
+            while try await session.text(server.url()) != "new" { await Task.yield() }
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `asking behind an answer does not keep a session`(isCancelled: Bool) async throws {
+        let recorder = EventRecorder()
+        try await withCachedScenario(
+            delegate: recorder,
+            reply: { request in
+                guard request.order > 0 else {
+                    return .ok("old", [("Cache-Control", "max-age=60, stale-while-revalidate=600"), ("Age", "100")])
+                }
+                return [.gate("later"), .close]
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            #expect(try await session.text(server.url()) == "old")
+            try await server.reached("later")
+            #expect(await session.allTasks.isEmpty)
+            if isCancelled { session.invalidateAndCancel() } else { session.finishTasksAndInvalidate() }
+            if !isCancelled { server.open("later") }
+            #expect(try await recorder.invalidation() == 1)
+            server.open("later")
+        }
+    }
+
+    @Test func `a failure behind an answer is nobody's, and is tried again`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                guard request.order > 0 else {
+                    return .ok("old", [("Cache-Control", "max-age=60, stale-while-revalidate=600"), ("Age", "100")])
+                }
+                return .raw("nonsense\r\n\r\n").then(.close)
+            }
+        ) { (server, session, _) async throws in
+            for _ in 0..<3 { #expect(try await session.text(server.url()) == "old") }
+            // One that failed does not stand in the way of the next.
+            while server.requests.count < 3 {
+                #expect(try await session.text(server.url()) == "old")
+                await Task.yield()
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "max-age=60, stale-while-revalidate=10", "max-age=60, stale-while-revalidate=600, must-revalidate",
+        "no-cache, stale-while-revalidate=600",
+    ])
+    func `a response that may not be stale waits for the server`(field: String) async throws {
+        try await withCachedScenario(
+            reply: { .ok("\($0.order)", [("Cache-Control", field), ("Age", "100"), ("ETag", "\"v\"")]) }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "0")
+            #expect(try await session.text(server.url()) == "1")
+        }
+    }
+
+    // MARK: stale-if-error (RFC 5861, section 4)
+
+    private static let forgiving = [
+        ("Cache-Control", "max-age=60, stale-if-error=600"), ("Age", "100"), ("ETag", "\"v\""),
+    ]
+
+    @Test(arguments: [500, 502, 503, 504])
+    func `a server's error is hidden by a response that allows it`(status: Int) async throws {
+        try await withCachedScenario(
+            reply: { $0.order == 0 ? .ok("old", Self.forgiving) : .status(status, body: "error") }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            let (text, response) = try await session.text(URLRequest(server.url()))
+            #expect(text == "old" && response.statusCode == 200)
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a refused connection is hidden by a response that allows it`(isForgiving: Bool) async throws {
+        let fields = isForgiving ? Self.forgiving : Fields.stale
+        try await withCachedScenario(reply: { _ in .ok("old", fields).then(.close) }) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            await server.stopListening()
+            try await server.waitForAllClosed()
+            if isForgiving {
+                #expect(try await session.text(server.url()) == "old")
+            } else {
+                await expectFailure(.cannotConnectToHost) { try await session.data(from: server.url()) }
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("max-age=60", 503, false), ("max-age=60, stale-if-error=10", 503, false),
+        ("max-age=60, stale-if-error=600, must-revalidate", 503, false), ("max-age=60, stale-if-error=600", 404, false),
+        ("max-age=60, stale-if-error=600", 503, true),
+    ])
+    func `an error shows where nothing hides it`(field: String, status: Int, isHidden: Bool) async throws {
+        try await withCachedScenario(
+            reply: { request in
+                request.order == 0
+                    ? .ok("old", [("Cache-Control", field), ("Age", "100"), ("ETag", "\"v\"")])
+                    : .status(status, body: "error")
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            #expect(try await session.text(URLRequest(server.url())).response.statusCode == (isHidden ? 200 : status))
+        }
+    }
+
+    // MARK: Invalidation
+
+    struct Change: Sendable, CustomStringConvertible {
+        var method: String
+        var path = "/a"
+        var status = 200
+        var fields: [(String, String)] = []
+        var voids: Bool
+        var description: String { "\(method) \(path) \(status) \(fields)" }
+    }
+
+    @Test(arguments: [
+        Change(method: "POST", voids: true), Change(method: "PUT", voids: true), Change(method: "DELETE", voids: true),
+        Change(method: "PATCH", voids: true), Change(method: "X-UNKNOWN", voids: true),
+        Change(method: "POST", status: 204, voids: true), Change(method: "POST", status: 303, voids: true),
+        Change(method: "POST", status: 500, voids: false), Change(method: "DELETE", status: 404, voids: false),
+        Change(method: "OPTIONS", voids: false),
+        Change(method: "POST", path: "/other", voids: false),
+        Change(method: "POST", path: "/other", status: 201, fields: [("Location", "/a")], voids: true),
+        Change(method: "PUT", path: "/other", fields: [("Content-Location", "a")], voids: true),
+        Change(method: "POST", path: "/other", status: 500, fields: [("Location", "/a")], voids: false),
+    ])
+    func `a successful change makes a stored response void`(change: Change) async throws {
+        try await withCachedScenario(
+            reply: { request in
+                if request.method == "GET" { return .ok("\(request.order)", Fields.fresh) }
+                return change.status == 204
+                    ? .raw(ScriptedReply.head(204)) : .status(change.status, change.fields, body: "changed")
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url("/a")) == "0")
+            let request = URLRequest(server.url(change.path), method: change.method)
+            #expect(try await session.text(request).response.statusCode == change.status)
+            #expect(try await session.text(server.url("/a")) == (change.voids ? "2" : "0"))
+        }
+    }
+
+    @Test func `a change that redirects makes a stored response void, in all its variants`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                switch (request.method, request.path) {
+                case ("GET", "/b"): .ok("b")
+                case ("GET", _): .ok("\(request.order)", Fields.fresh + [("Vary", "Accept-Language")])
+                default: .redirect(303, to: "/b")
+                }
+            }
+        ) { (server, session, _) async throws in
+            func text(_ language: String) async throws -> String {
+                try await session.text(URLRequest(server.url("/a"), headers: ["Accept-Language": language])).text
+            }
+            #expect(try await [text("de"), text("en"), text("de"), text("en")] == ["0", "1", "0", "1"])
+            #expect(try await session.text(URLRequest(server.url("/a"), method: "POST")).text == "b")
+            #expect(try await [text("de"), text("en")] == ["4", "5"])
+        }
+    }
+
+    @Test func `an upload makes a stored response void, on disk as well`() async throws {
+        try await withCachedScenario(
+            reply: { .ok("\($0.order)", $0.method == "GET" ? Fields.fresh : []) }
+        ) { (server, session, scene) async throws in
+            #expect(try await session.text(server.url()) == "0")
+            await session.flush()
+            _ = try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: Data("x".utf8))
+            await session.flush()
+            #expect(scene.reopened().cachedResponse(for: URLRequest(server.url())) == nil)
+            #expect(try await session.text(server.url()) == "2")
+        }
+    }
+
+    @Test(arguments: ["Location", "Content-Location"])
+    func `a change at another origin voids nothing`(name: String) async throws {
+        try await withCachedScenario(
+            reply: { request in
+                if request.method == "GET" { return .ok("\(request.order)", Fields.fresh) }
+                let port = request.header("Host")?.split(separator: ":").last ?? ""
+                return .status(201, [(name, "http://127.0.0.1:\(port)/a")], body: "made")
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url("/a")) == "0")
+            _ = try await session.text(URLRequest(server.url("/a", host: "localhost"), method: "POST"))
+            #expect(try await session.text(server.url("/a")) == "0")
+        }
+    }
+
+    // MARK: HEAD
+
+    @Test func `HEAD is answered from a stored GET`() async throws {
+        try await withCachedScenario(
+            reply: { _ in .ok("body", Fields.fresh + [("X-Mine", "1")]) }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "body")
+            let (text, response) = try await session.text(URLRequest(server.url(), method: "HEAD"))
+            #expect(text.isEmpty && response.statusCode == 200)
+            #expect(response.value(forHTTPHeaderField: "X-Mine") == "1")
+            #expect(response.value(forHTTPHeaderField: "Content-Length") == "4")
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `HEAD does not answer for GET`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                request.method == "HEAD"
+                    ? .raw(ScriptedReply.head(200, Fields.fresh + [("Content-Length", "4")])) : .ok("body", Fields.fresh)
+            }
+        ) { (server, session, _) async throws in
+            let head = try await session.text(URLRequest(server.url(), method: "HEAD"))
+            #expect(head.text.isEmpty && head.response.expectedContentLength == 4)
+            #expect(try await session.text(server.url()) == "body")
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `HEAD updates the stored response that it fits`() async throws {
+        let tag = ("ETag", "\"v\"")
+        try await withCachedScenario(
+            reply: { request in
+                if request.order == 0 { return .ok("body", Fields.fresh + [tag, ("X-Count", "1")]) }
+                return .raw(ScriptedReply.head(200, Fields.fresh + [tag, ("X-Count", "2"), ("Content-Length", "4")]))
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "body")
+            let head = URLRequest(server.url(), method: "HEAD").with(.reloadIgnoringLocalCacheData)
+            _ = try await session.text(head)
+            let (text, response) = try await session.text(URLRequest(server.url()))
+            #expect(text == "body" && response.value(forHTTPHeaderField: "X-Count") == "2")
+            #expect(server.requests.map(\.method) == ["GET", "HEAD"])
+        }
+    }
+
+    @Test(arguments: [[("ETag", "\"w\""), ("Content-Length", "4")], [("ETag", "\"v\""), ("Content-Length", "5")]])
+    func `HEAD of another entity voids the stored response`(fields: [(String, String)]) async throws {
+        try await withCachedScenario(
+            reply: { request in
+                if request.method == "HEAD" { return .raw(ScriptedReply.head(200, Fields.fresh + fields)) }
+                return .ok(
+                    request.order == 0 ? "body" : "other", Fields.fresh + [("ETag", request.order == 0 ? "\"v\"" : "\"w\"")])
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "body")
+            _ = try await session.text(URLRequest(server.url(), method: "HEAD").with(.reloadIgnoringLocalCacheData))
+            #expect(try await session.text(server.url()) == "other")
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Synchronization
+import Testing
+import URLLoading
+
+/// Keeps entries of its own, by URL alone.
+private final class OwnCache: URLCache, @unchecked Sendable {
+    let kept = Mutex<[URL: CachedURLResponse]>([:])
+
+    override func cachedResponse(for request: URLRequest) -> CachedURLResponse? {
+        request.url.flatMap { url in kept.withLock { $0[url] } }
+    }
+
+    override func storeCachedResponse(_ cachedResponse: CachedURLResponse, for request: URLRequest) {
+        guard let url = request.url else { return }
+        kept.withLock { $0[url] = cachedResponse }
+    }
+
+    override func removeCachedResponse(for request: URLRequest) {
+        guard let url = request.url else { return }
+        kept.withLock { $0[url] = nil }
+    }
+}
+
+/// Sees the calls with tasks, and answers with an entry of its own.
+private final class TaskCache: URLCache, @unchecked Sendable {
+    let calls = Mutex<[String]>([])
+    let answer: CachedURLResponse
+
+    init(answer: CachedURLResponse) {
+        self.answer = answer
+        super.init(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+    }
+
+    private func note(_ call: String) { calls.withLock { $0.append(call) } }
+
+    override func storeCachedResponse(_ cachedResponse: CachedURLResponse, for dataTask: URLSessionDataTask) {
+        note("store")
+        super.storeCachedResponse(cachedResponse, for: dataTask)
+    }
+
+    override func getCachedResponse(
+        for dataTask: URLSessionDataTask, completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
+    ) {
+        note("get")
+        completionHandler(answer)
+    }
+
+    override func removeCachedResponse(for dataTask: URLSessionDataTask) {
+        note("remove")
+        super.removeCachedResponse(for: dataTask)
+    }
+}
+
+@Suite struct URLCacheTaskTests {
+    private func task(_ text: String) throws -> URLSessionDataTask {
+        URLSession.shared.dataTask(with: try CacheScene.request(text))
+    }
+
+    @Test(arguments: [200 << 20, 0])
+    func `a task stands for its request`(memory: Int) async throws {
+        let scene = try CacheScene(memory: memory)
+        let task = try task("http://a/")
+        #expect(await scene.cache.cachedResponse(for: task) == nil)
+        let entry = try CacheScene.entry("http://a/", first: 3)
+        scene.cache.storeCachedResponse(entry, for: task)
+        #expect(try scene.has("http://a/"))
+        #expect(await scene.cache.cachedResponse(for: task) == entry)
+        scene.cache.removeCachedResponse(for: task)
+        #expect(await scene.cache.cachedResponse(for: task) == nil)
+    }
+
+    @Test func `a large body is found for a task`() async throws {
+        let scene = try CacheScene()
+        let entry = try CacheScene.entry("http://a/", size: 3 << 20, first: 9)
+        let task = try task("http://a/")
+        scene.cache.storeCachedResponse(entry, for: task)
+        #expect(await scene.cache.cachedResponse(for: task) == entry)
+        #expect(await scene.reopened().cachedResponse(for: task) == entry)
+    }
+
+    @Test func `a subclass that overrides the calls with requests gets those with tasks`() async throws {
+        let cache = OwnCache(memoryCapacity: 0, diskCapacity: 0)
+        let task = try task("http://a/")
+        let entry = try CacheScene.entry("http://a/")
+        cache.storeCachedResponse(entry, for: task)
+        #expect(cache.kept.withLock { $0.count } == 1 && cache.entries().isEmpty)
+        #expect(await cache.cachedResponse(for: task) === entry)
+        cache.removeCachedResponse(for: task)
+        #expect(await cache.cachedResponse(for: task) == nil)
+    }
+
+    @Test func `a subclass may override the calls with tasks`() async throws {
+        let cache = TaskCache(answer: try CacheScene.entry("http://a/", first: 1))
+        let task = try task("http://a/")
+        cache.storeCachedResponse(try CacheScene.entry("http://a/", first: 2), for: task)
+        #expect(cache.cachedResponse(for: try CacheScene.request("http://a/"))?.data.first == 2)
+        #expect(await cache.cachedResponse(for: task) === cache.answer)
+        cache.removeCachedResponse(for: task)
+        #expect(cache.cachedResponse(for: try CacheScene.request("http://a/")) == nil)
+        #expect(cache.calls.withLock { $0 } == ["store", "get", "remove"])
+    }
+}

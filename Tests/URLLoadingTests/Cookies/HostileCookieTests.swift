@@ -1,0 +1,186 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Rows K5 and S6 of the hostile inputs, as a server and an app meet them.
+@Suite(.timeLimit(.minutes(1)))
+struct HostileCookieTests {
+    // MARK: From servers
+
+    @Test(arguments: ["a=1\u{01}2", "a\u{1B}=1", "a=1; Path=/\u{07}", "a=1\u{7F}", "\u{0C}a=1", "a=1; \u{02}=3"])
+    func `K5 a cookie with control characters is refused`(field: String) async throws {
+        try await withScenario(
+            reply: { request in
+                request.order == 0 ? .ok("body", [("Set-Cookie", field), ("Set-Cookie", "good=1")]) : .ok()
+            }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "body")
+            _ = try await session.data(from: server.url())
+            #expect(server.requests[1].values(of: "Cookie") == ["good=1"])
+        }
+    }
+
+    @Test func `K5 a tab within a value is no such character`() async throws {
+        try await withCookies { (scene) async throws in
+            try await scene.receive("a=1\t2", "b=\t3\t")
+            #expect(try await scene.sent() == "a=1\t2; b=3")
+        }
+    }
+
+    @Test func `K5 a field that the parser refuses stores nothing`() async throws {
+        for field in ["a=1\u{0}2", "a=1\r2"] {
+            try await withScenario(
+                reply: { $0.order == 0 ? .ok("body", [("Set-Cookie", field)]) : .ok() }
+            ) { (server, session) async throws in
+                _ = try? await session.data(from: server.url())
+                _ = try await session.data(from: server.url())
+                #expect(server.requests[1].header("Cookie") == nil)
+            }
+        }
+    }
+
+    @Test func `K5 name and value have 4096 bytes at most`() async throws {
+        try await withCookies { (scene) async throws in
+            let longest = String(repeating: "v", count: 4095)
+            try await scene.receive("a=" + longest)
+            try await scene.receive("b=" + longest + "v")
+            try await scene.receive(String(repeating: "n", count: 4097) + "=")
+            try await scene.receive("a=" + longest + "vv")
+            #expect(try await scene.sent() == "a=" + longest)
+        }
+    }
+
+    @Test func `K5 an attribute of more than 1024 bytes is ignored`() async throws {
+        try await withCookies { (scene) async throws in
+            try await scene.receive("a=1; Path=/" + String(repeating: "p", count: 1024), at: "/dir/page")
+            #expect(try scene.storage.cookies?.map(\.path) == ["/dir"])
+            try await scene.receive("b=1; Path=/" + String(repeating: "p", count: 1023), at: "/dir/page")
+            #expect(try scene.storage.cookies?.map(\.path.count) == [4, 1024])
+        }
+    }
+
+    @Test func `K5 a response sets 50 cookies at most`() async throws {
+        try await withCookies { (scene) async throws in
+            try await scene.receive(all: (0..<60).map { "c\($0)=\($0)" })
+            #expect(try scene.stored == (0..<50).map { "c\($0)=\($0)" })
+            try await scene.receive("more=1")
+            #expect(try scene.stored.count == 51)
+        }
+    }
+
+    @Test func `K5 a host that sets ever more cookies pushes out its own`() async throws {
+        try await withCookies { (scene) async throws in
+            try await scene.receive("theirs=1", host: "127.0.0.1")
+            for start in stride(from: 0, to: 400, by: 50) {
+                try await scene.receive(all: (start..<start + 50).map { "c\($0)=1" })
+            }
+            let names = try #require(try scene.storage.cookies?.map(\.name))
+            #expect(names.contains("theirs"))
+            #expect(names.contains("c399") && !names.contains("c0"))
+            #expect((51...301).contains(names.count), "\(names.count)")
+            let sent = try #require(try await scene.sent())
+            #expect(sent.split(separator: ";").count == names.count - 1)
+        }
+    }
+
+    @Test func `K5 a storage holds 3000 cookies at most, and the least used go`() throws {
+        let storage = HTTPCookieStorage()
+        for number in 0..<3100 {
+            storage.setCookie(try cookie("n\(number)", "1", [.domain: "host\(number % 100).example"]))
+        }
+        let cookies = try #require(storage.cookies)
+        #expect((2500...3000).contains(cookies.count), "\(cookies.count)")
+        #expect(cookies.last?.name == "n3099")
+        #expect(cookies.first?.name != "n0")
+    }
+
+    @Test(
+        arguments: [
+            ("", nil), (";", nil), ("=", nil), ("; Path=/", nil), ("=nameless", "nameless"), ("nameless", "nameless"),
+            ("a", "a"), ("a=b=c", "a=b=c"), ("  a  =  b  ", "a=b"), ("a=1;;;Path=/;=;", "a=1"), ("a=\"1; 2\"", "a=\"1"),
+            ("a=\u{E4}", "a=\u{E4}"), ("a=$Version", "a=$Version"), ("$a=1", "$a=1"), ("a[b]{c}=1", "a[b]{c}=1"),
+        ] as [(String, String?)])
+    func `odd fields are read as the standard says`(field: String, sent: String?) async throws {
+        try await withCookies { (scene) async throws in
+            try await scene.receive(field)
+            #expect(try await scene.sent() == sent)
+        }
+    }
+
+    @Test func `a Set-Cookie in a request's answer never bleeds into its neighbours`() async throws {
+        try await withScenario(
+            reply: { request in
+                request.order == 0
+                    ? .ok(
+                        "",
+                        [
+                            ("Set-Cookie", "a=1, b=2; Path=/x"), ("SET-COOKIE", "c=3"), ("set-cookie2", "d=4"),
+                            ("X-Set-Cookie", "e=5"),
+                        ])
+                    : .ok()
+            }
+        ) { (server, session) async throws in
+            _ = try await session.data(from: server.url("/"))
+            _ = try await session.data(from: server.url("/"))
+            _ = try await session.data(from: server.url("/x"))
+            #expect(server.requests.map { $0.header("Cookie") } == [nil, "c=3", "a=1, b=2; c=3"])
+        }
+    }
+
+    // MARK: From apps
+
+    @Test(arguments: ["1\r\nX-Evil: 1", "1\nX-Evil: 1", "1\rX-Evil: 1", "1\u{0}", "1\u{85}X-Evil: 1", "1; stolen=2"])
+    func `S6 a value with a line end is no way into the message`(value: String) async throws {
+        try await withCookies { (scene) async throws in
+            let names: [[HTTPCookiePropertyKey: Any]] = [
+                [.value: value], [.name: "n" + value], [.path: "/" + value], [.domain: "localhost" + value],
+            ]
+            for more in names {
+                let least: [HTTPCookiePropertyKey: Any] = [.name: "bad", .value: "1", .path: "/", .domain: "localhost"]
+                guard let made = HTTPCookie(properties: least.merging(more) { $1 }) else { continue }
+                try scene.storage.setCookie(made)
+            }
+            try scene.storage.setCookie(try cookie("good"))
+            let sent = try await scene.sent()
+            let request = try #require(scene.clear.requests.last)
+            #expect(request.header("X-Evil") == nil)
+            #expect(!request.headText.contains("\0"))
+            #expect(
+                request.rawHead.split(separator: 10, omittingEmptySubsequences: false).dropLast().allSatisfy { $0.last == 13 })
+            #expect(sent?.split(separator: "; ").contains("good=1") == true)
+            #expect(sent?.contains("stolen") != true)
+        }
+    }
+
+    @Test func `S6 own cookies with a line end are not sent beside the stored ones either`() async throws {
+        for value in ["own=1\r\nX-Evil: 1", "own=1\nX-Evil: 1", "own=1\u{0}"] {
+            try await withCookies(configure: { $0.httpAdditionalHeaders = ["Cookie": value] }) { (scene) async throws in
+                try await scene.receive("stored=1")
+                try await scene.sent()
+                _ = try? await scene.sent { $0.setValue(value, forHTTPHeaderField: "Cookie") }
+                for request in scene.clear.requests {
+                    #expect(request.header("X-Evil") == nil)
+                    #expect(!request.headText.contains("\0"))
+                }
+            }
+        }
+    }
+
+    @Test func `S6 the fields that an app makes from cookies hold no line end`() {
+        for value in ["1\r\nX-Evil: 1", "1\nX: 1", "1\u{0}"] {
+            let made = HTTPCookie(properties: [.name: "a", .value: value, .path: "/", .domain: "localhost"])
+            let field = HTTPCookie.requestHeaderFields(with: made.map { [$0] } ?? [])["Cookie"] ?? ""
+            #expect(!field.utf8.contains { $0 == 13 || $0 == 10 || $0 == 0 })
+        }
+    }
+}

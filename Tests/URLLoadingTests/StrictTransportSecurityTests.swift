@@ -1,0 +1,388 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Row T7 of the hostile inputs, and RFC 6797: a host that asked for TLS is spoken to over TLS alone.
+@Suite(.timeLimit(.minutes(2)))
+struct StrictTransportSecurityTests {
+    private static let field = "Strict-Transport-Security"
+    /// A host under a preloaded top-level domain that no resolver is asked for, since no label has more than 63 bytes.
+    private static let unresolvable = String(repeating: "a", count: 64) + ".dev"
+
+    private let certificates: TestCertificates
+
+    init() throws { certificates = try TestCertificates.shared.get() }
+
+    /// A server over TLS whose every answer has these fields.
+    private func withSecure(
+        _ values: [String] = ["max-age=1000"],
+        delegate: (any URLSessionDelegate)? = nil,
+        configure: (URLSessionConfiguration) -> Void = { _ in },
+        reply: @escaping @Sendable (RecordedRequest) -> ScriptedReply? = { _ in nil },
+        test: (ScriptedServer, URLSession) async throws -> Void
+    ) async throws {
+        try await withScenario(
+            identity: certificates.valid, delegate: delegate,
+            configure: { configuration in
+                configuration.tlsTrustRoots = [certificates.root]
+                configure(configuration)
+            },
+            reply: { reply($0) ?? .ok("secret", values.map { (Self.field, $0) }) }, test: test
+        )
+    }
+
+    /// The same URL, in clear.
+    private func inClear(_ url: URL) throws -> URL {
+        try #require(URL(string: url.absoluteString.replacingOccurrences(of: "https:", with: "http:")))
+    }
+
+    /// Whether a load of a URL is made over TLS, as its task shows.
+    private func isUpgraded(_ url: URL, _ session: URLSession, recorder: EventRecorder = EventRecorder()) async throws -> Bool {
+        let done = Delivered<Bool>()
+        let task = session.dataTask(with: url) { _, _, _ in done(true) }
+        task.resume()
+        _ = try await done.value
+        #expect(task.originalRequest?.url == url)
+        return task.currentRequest?.url?.scheme == "https"
+    }
+
+    // MARK: The upgrade
+
+    @Test func `the next request in clear goes over TLS, on its port`() async throws {
+        try await withSecure { (server, session) async throws in
+            _ = try await session.data(from: server.url("/", host: "localhost"))
+            let url = try inClear(server.url("/path?q=1#f", host: "localhost"))
+            let (text, response) = try await session.text(URLRequest(url))
+            #expect(text == "secret")
+            #expect(response.url == server.url("/path?q=1#f", host: "localhost"))
+            #expect(server.requests.map(\.target) == ["/", "/path?q=1"])
+        }
+    }
+
+    @Test func `nothing at all is said in clear`() async throws {
+        let clear = try await ScriptedServer.start(greeting: { _ in [.awaitBytes(5), .reset] }, reply: { _ in .ok() })
+        try await withSecure { (server, session) async throws in
+            _ = try await session.data(from: server.url("/", host: "localhost"))
+            var request = URLRequest(clear.url("/secret-path", host: "localhost"), headers: ["Authorization": "secret"])
+            request.setValue("own=secret", forHTTPHeaderField: "Cookie")
+            let error = await expectFailure(.secureConnectionFailed, .networkConnectionLost) {
+                try await session.data(for: request)
+            }
+            #expect(error?.failingURL?.scheme == "https")
+            #expect(error?.failingURL?.port == clear.port)
+        }
+        #expect(clear.requests.isEmpty)
+        for connection in 0..<clear.connectionCount {
+            let bytes = clear.received(on: connection)
+            #expect(bytes.isEmpty || bytes.first == 0x16, "no TLS handshake")
+            #expect(!String(decoding: bytes, as: UTF8.self).contains("secret"))
+        }
+        // What it could not read was the handshake.
+        try? await clear.close()
+    }
+
+    @Test func `the upgrade is a transaction without network and no redirect`() async throws {
+        let recorder = EventRecorder()
+        try await withSecure(delegate: recorder) { (server, session) async throws in
+            _ = try await session.data(from: server.url("/", host: "localhost"))
+            let url = try inClear(server.url("/a", host: "localhost"))
+            let task = session.dataTask(with: url)
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.letters == "cRDME")
+            #expect(record.error == nil)
+            let metrics = try #require(record.metrics)
+            #expect(metrics.redirectCount == 0)
+            let transactions = metrics.transactionMetrics
+            try #require(transactions.count == 2)
+            #expect(transactions.map { $0.request.url?.scheme } == ["http", "https"])
+            #expect(transactions.map { ($0.response as? HTTPURLResponse)?.statusCode } == [307, 200])
+            #expect(transactions[0].resourceFetchType != .networkLoad)
+            #expect(transactions[0].connectStartDate == nil && transactions[0].remoteAddress == nil)
+            #expect(transactions[0].countOfRequestHeaderBytesSent == 0)
+            #expect(transactions[1].resourceFetchType == .networkLoad)
+            #expect(transactions[1].negotiatedTLSProtocolVersion != nil)
+            #expect(task.originalRequest?.url == url)
+            #expect(task.currentRequest?.url == server.url("/a", host: "localhost"))
+            #expect(task.response?.url == server.url("/a", host: "localhost"))
+        }
+    }
+
+    @Test func `method, fields and body stay, and secure cookies go along`() async throws {
+        try await withSecure(reply: { request in
+            request.order == 0 ? .ok("", [(Self.field, "max-age=1000"), ("Set-Cookie", "s=1; Secure; SameSite=Strict")]) : nil
+        }) { (server, session) async throws in
+            _ = try await session.data(from: server.url("/", host: "localhost"))
+            let url = try inClear(server.url("/a", host: "localhost"))
+            var request = URLRequest(
+                url, method: "POST", headers: ["X-Mine": "1", "Cookie": "own=2"], body: Data("payload".utf8))
+            request.mainDocumentURL = url
+            _ = try await session.data(for: request)
+            let received = try await server.request(1)
+            #expect(received.method == "POST" && received.bodyText == "payload")
+            #expect(received.header("X-Mine") == "1")
+            #expect(received.header("Cookie") == "own=2; s=1")
+        }
+    }
+
+    @Test func `a redirect into the clear is upgraded as well`() async throws {
+        let recorder = EventRecorder()
+        try await withSecure(
+            delegate: recorder,
+            reply: { request in
+                guard request.path == "/a" else { return nil }
+                return .redirect(302, to: "http://\(request.header("Host") ?? "")/b", [(Self.field, "max-age=1000")])
+            }
+        ) { (server, session) async throws in
+            let task = session.dataTask(with: server.url("/a", host: "localhost"))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.error == nil && record.body == Data("secret".utf8))
+            #expect(record.redirectRequests.count == 1)
+            #expect(record.metrics?.redirectCount == 1)
+            #expect(record.metrics?.transactionMetrics.map { ($0.response as? HTTPURLResponse)?.statusCode } == [302, 307, 200])
+            #expect(task.currentRequest?.url == server.url("/b", host: "localhost"))
+            #expect(server.requests.map(\.path) == ["/a", "/b"])
+        }
+    }
+
+    @Test func `downloads, uploads and completion handlers are upgraded`() async throws {
+        try await withSecure { (server, session) async throws in
+            _ = try await session.data(from: server.url("/", host: "localhost"))
+            let url = try inClear(server.url("/a", host: "localhost"))
+            try FileManager.default.removeItem(at: try await session.download(from: url).0)
+            let (data, _) = try await session.upload(for: URLRequest(url, method: "PUT"), from: Data("x".utf8))
+            #expect(data == Data("secret".utf8))
+            let stream = URLRequest(url, method: "POST")
+            _ = try await session.upload(for: stream, from: Data(count: 2_000_000))
+            #expect(try await isUpgraded(url, session))
+            #expect(server.requests.count == 5)
+        }
+    }
+
+    // MARK: Who is believed
+
+    struct Row: Sendable, CustomTestStringConvertible {
+        let fields: [String]
+        let host: String
+        let isUpgraded: Bool
+        var testDescription: String { "\(fields) for \(host)" }
+    }
+
+    @Test(arguments: [
+        Row(fields: ["max-age=1000"], host: "localhost", isUpgraded: true),
+        Row(fields: ["max-age=1000"], host: "LOCALHOST", isUpgraded: true),
+        Row(fields: ["max-age=1000"], host: "localhost.", isUpgraded: true),
+        Row(fields: ["max-age=1000"], host: "sub.localhost", isUpgraded: false),
+        Row(fields: ["max-age=1000; includeSubDomains"], host: "sub.localhost", isUpgraded: true),
+        Row(fields: ["INCLUDESUBDOMAINS ; Max-Age = \"1000\" ; preload"], host: "a.b.localhost", isUpgraded: true),
+        Row(fields: ["max-age=1000; includeSubDomains"], host: "127.0.0.1", isUpgraded: false),
+        Row(fields: ["max-age=0"], host: "localhost", isUpgraded: false),
+        Row(fields: ["includeSubDomains"], host: "localhost", isUpgraded: false),
+        Row(fields: ["max-age=x"], host: "localhost", isUpgraded: false),
+        Row(fields: ["max-age=-1"], host: "localhost", isUpgraded: false),
+        Row(fields: ["max-age=1000; max-age=1000"], host: "localhost", isUpgraded: false),
+        Row(fields: ["nonsense, max-age"], host: "localhost", isUpgraded: false),
+        // "The UA MUST process only the first such header field."
+        Row(fields: ["max-age=0", "max-age=1000"], host: "localhost", isUpgraded: false),
+        Row(fields: ["max-age=1000", "max-age=0"], host: "localhost", isUpgraded: true),
+        Row(fields: ["max-age=99999999999999999999999"], host: "localhost", isUpgraded: true),
+        Row(fields: ["max-age=1000; unknown=1; also"], host: "localhost", isUpgraded: true),
+    ])
+    func `T7 the field decides for whom`(row: Row) async throws {
+        try await withScriptedServer(greeting: { _ in [] }, reply: { _ in .ok("clear") }) { (clear) async throws in
+            try await withSecure(row.fields) { (server, session) async throws in
+                _ = try await session.data(from: server.url("/", host: "localhost"))
+                let url = (row.isUpgraded ? server : clear).url("/", host: row.host)
+                #expect(try await isUpgraded(inClear(url), session) == row.isUpgraded)
+                #expect(clear.requests.count == (row.isUpgraded ? 0 : 1))
+            }
+        }
+    }
+
+    @Test func `T7 an address is not upgraded, whatever it asks for`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
+            try await withSecure(["max-age=1000; includeSubDomains"]) { (server, session) async throws in
+                _ = try await session.data(from: server.url())
+                #expect(try await session.text(clear.url()) == "clear")
+            }
+        }
+    }
+
+    @Test func `T7 what is said in clear is not believed`() async throws {
+        try await withScenario(
+            reply: { _ in .ok("clear", [(Self.field, "max-age=1000; includeSubDomains")]) }
+        ) { (server, session) async throws in
+            for _ in 0..<2 { #expect(try await session.text(server.url("/", host: "localhost")) == "clear") }
+        }
+    }
+
+    @Test func `T7 what is said in clear forgets nothing either`() async throws {
+        let field = Self.field
+        try await withScriptedServer(reply: { _ in .ok("clear", [(field, "max-age=0")]) }) { (clear) async throws in
+            try await withSecure { (server, session) async throws in
+                _ = try await session.data(from: server.url("/", host: "localhost"))
+                // Another name of the same server, and the address, which are not upgraded.
+                _ = try await session.data(from: clear.url("/", host: "sub.localhost"))
+                _ = try await session.data(from: clear.url("/"))
+                #expect(try await isUpgraded(inClear(server.url("/", host: "localhost")), session))
+            }
+        }
+    }
+
+    @Test func `a certificate that is not trusted is not believed, and cannot be bypassed`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
+            try await withScenario(
+                identity: certificates.unknownAuthority, reply: { _ in .ok("", [(Self.field, "max-age=1000")]) }
+            ) { (server, session) async throws in
+                await expectFailure(.serverCertificateHasUnknownRoot) {
+                    try await session.data(from: server.url("/", host: "localhost"))
+                }
+                #expect(try await session.text(clear.url("/", host: "localhost")) == "clear")
+            }
+        }
+    }
+
+    @Test func `a host may take it back`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
+            try await withSecure(reply: { $0.path == "/off" ? .ok("", [(Self.field, "max-age=0")]) : nil }) {
+                (server, session) async throws in
+                _ = try await session.data(from: server.url("/on", host: "localhost"))
+                #expect(try await isUpgraded(inClear(server.url("/", host: "localhost")), session))
+                _ = try await session.data(from: server.url("/off", host: "localhost"))
+                #expect(try await session.text(clear.url("/", host: "localhost")) == "clear")
+            }
+        }
+    }
+
+    @Test func `a response without the field changes nothing`() async throws {
+        try await withSecure(reply: { $0.path == "/silent" ? .ok("") : nil }) { (server, session) async throws in
+            _ = try await session.data(from: server.url("/", host: "localhost"))
+            _ = try await session.data(from: server.url("/silent", host: "localhost"))
+            #expect(try await isUpgraded(inClear(server.url("/", host: "localhost")), session))
+        }
+    }
+
+    @Test(arguments: [301, 401, 404, 500])
+    func `any status may ask for it`(status: Int) async throws {
+        try await withSecure(reply: { $0.order == 0 ? .status(status, [(Self.field, "max-age=1000")]) : nil }) {
+            (server, session) async throws in
+            _ = try await session.data(from: server.url("/", host: "localhost"))
+            #expect(try await isUpgraded(inClear(server.url("/", host: "localhost")), session))
+        }
+    }
+
+    // MARK: Preloaded domains
+
+    @Test(arguments: [
+        ("http://HOST:8080/a?b", "https://HOST:8080/a?b"), ("http://HOST/a", "https://HOST/a"),
+        ("http://HOST:80/a", "https://HOST/a"),
+    ])
+    func `the hosts of a preloaded domain are upgraded from the start`(from: String, to: String) async throws {
+        let recorder = EventRecorder()
+        try await withSession(delegate: recorder) { (session) async throws in
+            let url = try #require(URL(string: from.replacingOccurrences(of: "HOST", with: Self.unresolvable)))
+            let secure = try #require(URL(string: to.replacingOccurrences(of: "HOST", with: Self.unresolvable)))
+            let task = session.dataTask(with: url)
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            let error = try #require(record.error as? URLError)
+            #expect(error.code == .cannotFindHost)
+            #expect(error.failingURL == secure)
+            #expect(task.originalRequest?.url == url)
+            #expect(task.currentRequest?.url == secure)
+            #expect(record.metrics?.redirectCount == 0)
+        }
+    }
+
+    // MARK: Switching off, and forgetting
+
+    @Test func `a configuration can go without`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
+            try await withSecure(configure: { $0.usesHTTPStrictTransportSecurity = false }) { (server, session) async throws in
+                _ = try await session.data(from: server.url("/", host: "localhost"))
+                #expect(try await session.text(clear.url("/", host: "localhost")) == "clear")
+                let preloaded = try #require(URL(string: "http://\(Self.unresolvable):8080/"))
+                #expect(try await !isUpgraded(preloaded, session))
+            }
+        }
+        #expect(URLSessionConfiguration.default.usesHTTPStrictTransportSecurity)
+        #expect(URLSessionConfiguration.ephemeral.usesHTTPStrictTransportSecurity)
+    }
+
+    @Test func `sessions of one ephemeral configuration share what they know, others do not`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.tlsTrustRoots = [certificates.root]
+            let (one, two) = (URLSession(configuration: configuration), URLSession(configuration: configuration))
+            defer {
+                one.invalidateAndCancel()
+                two.invalidateAndCancel()
+            }
+            try await withSecure { (server, other) async throws in
+                _ = try await one.data(from: server.url("/", host: "localhost"))
+                #expect(try await isUpgraded(inClear(server.url("/", host: "localhost")), two))
+                #expect(try await other.text(clear.url("/", host: "localhost")) == "clear")
+            }
+        }
+    }
+
+    @Test func `reset forgets`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
+            try await withSecure { (server, session) async throws in
+                _ = try await session.data(from: server.url("/", host: "localhost"))
+                #expect(try await isUpgraded(inClear(server.url("/", host: "localhost")), session))
+                await session.reset()
+                #expect(try await session.text(clear.url("/", host: "localhost")) == "clear")
+            }
+        }
+    }
+
+    @Test func `the next run of a program remembers, and a reset is for it too`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
+            try await withSecure { (server, _) async throws in
+                let (home, root, secure) = (folder.path, certificates.root, server.url("/", host: "localhost"))
+                let upgraded = try inClear(secure)
+                await #expect(processExitsWith: .success) {
+                    [home = home as String, root = root as Data, secure = secure as URL] () async throws in
+                    let session = Self.session(in: home, root)
+                    #expect(try await session.text(secure) == "secret")
+                    await session.flush()
+                }
+                await #expect(processExitsWith: .success) {
+                    [home = home as String, root = root as Data, upgraded = upgraded as URL] () async throws in
+                    let session = Self.session(in: home, root)
+                    #expect(try await session.text(upgraded) == "secret")
+                    await session.reset()
+                    await session.flush()
+                }
+                await #expect(processExitsWith: .success) {
+                    [home = home as String, root = root as Data, clear = clear.url("/", host: "localhost") as URL] () async throws
+                    in
+                    #expect(try await Self.session(in: home, root).text(clear) == "clear")
+                }
+            }
+        }
+    }
+
+    /// An ordinary session of a process of its own, which keeps its data below a folder.
+    private static func session(in home: String, _ root: Data) -> URLSession {
+        setenv("HOME", home, 1)
+        setenv("XDG_DATA_HOME", home + "/data", 1)
+        setenv("XDG_CACHE_HOME", home + "/cache", 1)
+        let configuration = URLSessionConfiguration.default
+        configuration.tlsTrustRoots = [root]
+        return URLSession(configuration: configuration)
+    }
+}
