@@ -33,7 +33,7 @@ final class BodySink: Sendable {
         do {
             try file.write(contentsOf: data)
         } catch {
-            throw Failure(message: "cannot write to \(path ?? "standard output"): \(Self.reason(error))")
+            throw Failure(message: "cannot write to \(path ?? "standard output"): \(ToolFailure.reason(error))")
         }
     }
 
@@ -43,7 +43,7 @@ final class BodySink: Sendable {
         do {
             try file.close()
         } catch {
-            throw Failure(message: "cannot write to \(path ?? "standard output"): \(Self.reason(error))")
+            throw Failure(message: "cannot write to \(path ?? "standard output"): \(ToolFailure.reason(error))")
         }
     }
 
@@ -60,11 +60,5 @@ final class BodySink: Sendable {
             file = opened
             return opened
         }
-    }
-
-    private static func reason(_ error: any Error) -> String {
-        let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
-        return cause.domain == NSPOSIXErrorDomain
-            ? String(cString: strerror(Int32(cause.code))) : cause.localizedDescription
     }
 }

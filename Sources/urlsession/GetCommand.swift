@@ -48,6 +48,9 @@ struct GetCommand: AsyncParsableCommand {
     @Flag(help: ArgumentHelp("Ask for a compressed body: the default.", visibility: .hidden))
     var compressed = false
 
+    @Flag(help: "Send nothing: show the stored response, of whatever age, or exit with 78.")
+    var offline = false
+
     @Option(help: ArgumentHelp("Send the request so many times and show a summary.", valueName: "count"))
     var `repeat`: Int?
 
@@ -57,6 +60,9 @@ struct GetCommand: AsyncParsableCommand {
     func validate() throws {
         if data != nil, json != nil {
             throw ValidationError("--data and --json exclude each other.")
+        }
+        if offline, options.ignoresCache {
+            throw ValidationError("--offline and --no-cache exclude each other.")
         }
         if parallel < 1 || `repeat` ?? 1 < 1 {
             throw ValidationError("--repeat and --parallel begin at 1.")
@@ -76,6 +82,9 @@ struct GetCommand: AsyncParsableCommand {
         try RequestBody.add(data: data, json: json, to: &request)
         if head {
             request.httpMethod = "HEAD"
+        }
+        if offline {
+            request.cachePolicy = .returnCacheDataDontLoad
         }
         let configuration = try options.configuration()
         if let count = `repeat` {

@@ -39,6 +39,21 @@ struct RequestOptions: ParsableArguments {
     @Option(name: .customLong("cacert"), help: ArgumentHelp("Trust the certificates of this PEM file alone.", valueName: "file"))
     var trustRoots: String?
 
+    @Option(
+        name: [.customShort("b"), .customLong("cookies"), .customLong("cookie")],
+        help: ArgumentHelp(
+            "Send this cookie, too, or those of a cookies.txt file in place of the stored ones; may be repeated.",
+            valueName: "name=value|file"
+        )
+    )
+    var cookies: [String] = []
+
+    @Flag(name: .customLong("no-cookies"), help: "Send no stored cookies, and keep none that the server sets.")
+    var ignoresCookies = false
+
+    @Flag(name: .customLong("no-cache"), help: "Ask the server, whatever this cache and those between hold.")
+    var ignoresCache = false
+
     @Flag(name: .shortAndLong, help: "No progress and no error messages.")
     var silent = false
 
@@ -52,14 +67,17 @@ struct RequestOptions: ParsableArguments {
         for field in header where !field.dropFirst().contains(":") {
             throw ValidationError("'\(field)' is not a header: write 'Name: value'.")
         }
+        if ignoresCookies, !cookieFiles.isEmpty {
+            throw ValidationError("--no-cookies excludes a file of cookies; 'name=value' can be sent with it.")
+        }
         if let seconds = maximumTime ?? idleTime, !(seconds > 0) {
             throw ValidationError("A time must be more than 0 seconds.")
         }
     }
 
-    /// A configuration that is used once: nothing is kept between two runs of the tool.
+    /// With the stored cookies and responses, which all runs of the tool share.
     func configuration() throws -> URLSessionConfiguration {
-        let configuration = URLSessionConfiguration.ephemeral
+        let configuration = URLSessionConfiguration.default
         if let idleTime {
             configuration.timeoutIntervalForRequest = idleTime
         }
@@ -68,6 +86,9 @@ struct RequestOptions: ParsableArguments {
         }
         if let trustRoots {
             configuration.tlsTrustRoots = try PEMFile.certificates(of: trustRoots)
+        }
+        if !cookieFiles.isEmpty {
+            configuration.httpCookieStorage = try storage(of: cookieFiles)
         }
         return configuration
     }
@@ -83,7 +104,34 @@ struct RequestOptions: ParsableArguments {
                 parts[1].trimmingCharacters(in: .whitespaces), forHTTPHeaderField: parts[0].trimmingCharacters(in: .whitespaces)
             )
         }
+        let given = cookies.filter(Self.isPair)
+        if !given.isEmpty {
+            let own = request.value(forHTTPHeaderField: "Cookie").map { [$0] } ?? []
+            request.setValue((own + given).joined(separator: "; "), forHTTPHeaderField: "Cookie")
+        }
+        request.httpShouldHandleCookies = !ignoresCookies
+        if ignoresCache {
+            request.cachePolicy = .reloadIgnoringLocalAndRemoteCacheData
+        }
         return request
+    }
+
+    /// As curl tells them apart.
+    private static func isPair(_ cookie: String) -> Bool { cookie.contains("=") }
+
+    private var cookieFiles: [String] { cookies.filter { !Self.isPair($0) } }
+
+    /// In memory: what the server sets joins them for this run alone, and the files stay as they are.
+    ///
+    /// An empty name stands for no cookies, as with curl.
+    private func storage(of files: [String]) throws -> HTTPCookieStorage {
+        let storage = HTTPCookieStorage()
+        for file in files where !file.isEmpty {
+            for cookie in HTTPCookie.cookies(netscapeFile: try CookieFile.read(file)) {
+                storage.setCookie(cookie)
+            }
+        }
+        return storage
     }
 
     /// As curl does, an address without a scheme is an http one.

@@ -58,8 +58,16 @@ struct ToolFailure: Error {
         case .dataLengthExceedsMaximum: 63
         case .requestBodyStreamExhausted: 65
         case .userAuthenticationRequired, .userCancelledAuthentication: 67
+        case .resourceUnavailable: 78
         default: 56
         }
+    }
+
+    /// Why a file could not be read or written, in the system's words where it has some.
+    static func reason(_ error: any Error) -> String {
+        let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
+        return cause.domain == NSPOSIXErrorDomain
+            ? String(cString: strerror(Int32(cause.code))) : cause.localizedDescription
     }
 
     /// The error's own words, and its cause's where they say more.

@@ -19,9 +19,12 @@ struct URLSessionTool: AsyncParsableCommand {
             Exit codes are curl's: 0 done, 1 unsupported protocol, 2 wrong usage, 3 malformed URL, 6 could not resolve host, \
             7 could not connect, 8 the server broke the protocol, 18 partial body, 22 HTTP error with --fail, 23 write error, \
             26 read error, 28 timed out, 35 TLS handshake, 47 too many redirects, 52 empty reply, 56 receive failure, \
-            60 certificate refused, 61 bad content encoding, 130 interrupted.
+            60 certificate refused, 61 bad content encoding, 78 not in the cache, 130 interrupted.
+
+            Cookies and responses are kept between runs, and used by the next; see "urlsession cookies", "urlsession cache", \
+            --no-cookies and --no-cache.
             """,
-        subcommands: [GetCommand.self, DownloadCommand.self, UploadCommand.self]
+        subcommands: [GetCommand.self, DownloadCommand.self, UploadCommand.self, CookiesCommand.self, CacheCommand.self]
     )
 }
 

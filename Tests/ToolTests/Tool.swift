@@ -33,6 +33,8 @@ final class Tool: Sendable {
 
     private let progress = Watched(Progress())
     private let processID: Int32
+    /// Where its cookies and responses are: never among the user's.
+    private let home: TemporaryDirectory
 
     /// Beside the test bundle, where the build puts both.
     private static func path() throws -> String {
@@ -46,16 +48,22 @@ final class Tool: Sendable {
 
     /// Starts the tool in a folder, with standard input from a file or from nothing.
     ///
-    /// - Parameter preparation: Shell commands that the tool's process carries out before it becomes the tool.
+    /// - Parameters:
+    ///   - home: Where cookies and responses are kept; nil for a place of its own.
+    ///   - preparation: Shell commands that the tool's process carries out before it becomes the tool.
     init(
-        _ arguments: [String], in folder: TemporaryDirectory, input: URL? = nil, environment: [String: String] = [:],
-        preparation: String? = nil
+        _ arguments: [String], in folder: TemporaryDirectory, home: TemporaryDirectory? = nil, input: URL? = nil,
+        environment: [String: String] = [:], preparation: String? = nil
     ) throws {
+        let home = try home ?? TemporaryDirectory()
+        self.home = home
         let process = Process()
         let path = try Self.path()
         process.executableURL = URL(fileURLWithPath: preparation == nil ? path : "/bin/sh")
         process.arguments = (preparation.map { ["-c", $0 + #"; exec "$0" "$@""#, path] } ?? []) + arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        process.environment = ProcessInfo.processInfo.environment
+            .merging(["XDG_DATA_HOME": home.path + "/data", "XDG_CACHE_HOME": home.path + "/cache"]) { $1 }
+            .merging(environment) { $1 }
         process.currentDirectoryURL = folder.url
         process.standardInput = try input.map { try FileHandle(forReadingFrom: $0) } ?? FileHandle.nullDevice
         let (output, errors) = (Pipe(), Pipe())
@@ -117,10 +125,13 @@ final class Tool: Sendable {
     }
 
     static func run(
-        _ arguments: [String], in folder: TemporaryDirectory? = nil, input: URL? = nil, environment: [String: String] = [:],
-        preparation: String? = nil
+        _ arguments: [String], in folder: TemporaryDirectory? = nil, home: TemporaryDirectory? = nil, input: URL? = nil,
+        environment: [String: String] = [:], preparation: String? = nil
     ) async throws -> Result {
         let folder = try folder ?? TemporaryDirectory()
-        return try await Tool(arguments, in: folder, input: input, environment: environment, preparation: preparation).result()
+        let tool = try Tool(
+            arguments, in: folder, home: home, input: input, environment: environment, preparation: preparation
+        )
+        return try await tool.result()
     }
 }

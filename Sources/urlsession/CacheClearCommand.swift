@@ -1,0 +1,31 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// `urlsession cache clear`: everything, since a cache can be had again, or the responses of one URL.
+struct CacheClearCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "clear", abstract: "Removes stored responses.")
+
+    @Argument(help: "Only the responses of this URL.")
+    var url: String?
+
+    func run() throws {
+        let cache = URLCache.shared
+        let before = cache.entries().count
+        if let url {
+            cache.removeCachedResponse(for: URLRequest(url: try RequestOptions.url(url)))
+        } else {
+            cache.removeAllCachedResponses()
+        }
+        StandardError.print("removed \(Count.text(before - cache.entries().count, "response"))")
+    }
+}

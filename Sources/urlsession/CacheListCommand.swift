@@ -1,0 +1,56 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// `urlsession cache list`: a line for each stored response, by URL.
+struct CacheListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Shows which responses are stored.",
+        discussion: "When each was stored, until when it is fresh, the body's size, the status, the media type, the URL."
+    )
+
+    @Flag(help: "Show them as JSON, sizes in bytes.")
+    var json = false
+
+    /// What a program reads.
+    private struct Item: Encodable {
+        let url: String
+        let status: Int
+        let mimeType: String?
+        let stored: String
+        let expires: String?
+        let bodyLength: Int64
+        let size: Int64
+
+        init(_ entry: URLCache.Entry) {
+            url = entry.url.absoluteString
+            status = entry.status
+            mimeType = entry.mimeType
+            stored = entry.storedAt.ISO8601Format()
+            expires = entry.expires.map { $0.ISO8601Format() }
+            bodyLength = entry.bodyLength
+            size = entry.size
+        }
+    }
+
+    func run() throws {
+        let items = URLCache.shared.entries().map(Item.init).sorted { ($0.url, $0.stored) < ($1.url, $1.stored) }
+        try StandardOutput.write(json ? JSONText.of(items) : TextTable.text(items.map(row)))
+    }
+
+    private func row(_ item: Item) -> [String] {
+        [
+            item.stored, item.expires ?? "-", ByteText.size(item.bodyLength), "\(item.status)", item.mimeType ?? "-", item.url,
+        ]
+    }
+}

@@ -1,0 +1,46 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import URLLoading
+
+/// `urlsession cookies delete`: never all of them by an oversight.
+struct CookieDeleteCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delete",
+        abstract: "Deletes stored cookies.",
+        discussion: "--domain and --name together delete the cookies that both name."
+    )
+
+    @Option(help: ArgumentHelp("Delete the cookies of this domain and its subdomains.", valueName: "domain"))
+    var domain: String?
+
+    @Option(help: ArgumentHelp("Delete the cookies of this name.", valueName: "name"))
+    var name: String?
+
+    @Flag(help: "Delete all cookies.")
+    var all = false
+
+    func validate() throws {
+        if all, domain != nil || name != nil {
+            throw ValidationError("--all excludes --domain and --name.")
+        }
+        if !all, domain == nil, name == nil {
+            throw ValidationError("Which cookies? Say --domain, --name or --all.")
+        }
+    }
+
+    func run() throws {
+        let cookies = CookieSelection(domain: domain, name: name).cookies(of: .shared)
+        for cookie in cookies {
+            HTTPCookieStorage.shared.deleteCookie(cookie)
+        }
+        StandardError.print("deleted \(Count.text(cookies.count, "cookie"))")
+    }
+}

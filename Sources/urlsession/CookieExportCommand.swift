@@ -1,0 +1,38 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// `urlsession cookies export`: for `curl -b`.
+struct CookieExportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Writes the stored cookies as a cookies.txt file.",
+        discussion: "The file is Netscape's, as curl reads it with --cookie, and readable by its owner alone."
+    )
+
+    @Argument(help: "The file; standard output where it is - or absent.")
+    var file = "-"
+
+    func run() throws {
+        let cookies = HTTPCookieStorage.shared.cookies ?? []
+        let text = HTTPCookie.netscapeFile(cookies)
+        if file == "-" {
+            try StandardOutput.write(text)
+        } else {
+            try CookieFile.write(text, to: file)
+        }
+        let leftOut = cookies.count - CookieFile.cookieLines(of: text).count
+        if leftOut > 0 {
+            StandardError.print("\(Count.text(leftOut, "cookie")) left out: cookies.txt has no place for tabs and partitions")
+        }
+    }
+}

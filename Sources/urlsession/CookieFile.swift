@@ -1,0 +1,70 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// A `cookies.txt` file on the disk, or on standard input.
+enum CookieFile {
+    static func read(_ file: String) throws(ToolFailure) -> String {
+        do {
+            let data =
+                file == "-"
+                ? try FileHandle.standardInput.readToEnd() ?? Data() : try Data(contentsOf: URL(fileURLWithPath: file))
+            return String(decoding: data, as: UTF8.self)
+        } catch {
+            throw ToolFailure(26, "cannot read \(name(file)): \(ToolFailure.reason(error))")
+        }
+    }
+
+    /// Written aside and renamed, so that the file is there whole or not at all; and nobody else may ever read it.
+    static func write(_ text: String, to file: String) throws(ToolFailure) {
+        var information = stat()
+        let isThere = stat(file, &information) == 0
+        if isThere, information.st_mode & S_IFMT != S_IFREG {
+            return try fill(open(file, O_WRONLY | O_CLOEXEC), with: text, file)
+        }
+        // A link stays, and what it leads to is replaced.
+        let target = isThere ? URL(fileURLWithPath: file).resolvingSymlinksInPath().path : file
+        let aside = "\(target).\(UUID().uuidString)"
+        do throws(ToolFailure) {
+            try fill(open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600), with: text, file)
+            guard rename(aside, target) == 0 else { throw cannotWrite(file) }
+        } catch {
+            unlink(aside)
+            throw error
+        }
+    }
+
+    private static func fill(_ descriptor: Int32, with text: String, _ file: String) throws(ToolFailure) {
+        guard descriptor >= 0 else { throw cannotWrite(file) }
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        do {
+            try handle.write(contentsOf: Data(text.utf8))
+            try handle.close()
+        } catch {
+            throw ToolFailure(23, "cannot write \(file): \(ToolFailure.reason(error))")
+        }
+    }
+
+    private static func cannotWrite(_ file: String) -> ToolFailure {
+        ToolFailure(23, "cannot write \(file): \(String(cString: strerror(errno)))")
+    }
+
+    /// The lines that are no comments.
+    static func cookieLines(of text: String) -> [Substring] {
+        text.split { $0 == "\n" || $0 == "\r" || $0 == "\r\n" }.filter { line in
+            !(line.hasPrefix("#") && !line.hasPrefix("#HttpOnly_")) && !line.allSatisfy(\.isWhitespace)
+        }
+    }
+
+    /// Whether a line has the fields of a cookie, usable or not.
+    static func isLikely(_ line: Substring) -> Bool { line.utf8.count { $0 == 0x09 } >= 5 }
+
+    static func name(_ file: String) -> String { file == "-" ? "standard input" : file }
+}

@@ -1,0 +1,59 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// `urlsession cookies import`: what `curl -c` wrote, or a browser's add-on.
+struct CookieImportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import",
+        abstract: "Adds the cookies of a cookies.txt file to the stored ones.",
+        discussion: """
+            The file is Netscape's, as curl writes it with --cookie-jar. Cookies of the same name, domain and path are replaced. \
+            Session cookies (those that expire at 0) would end with this very command, and are left out; get -b FILE sends them.
+            """
+    )
+
+    @Argument(help: "The file; - is standard input.")
+    var file: String
+
+    func run() throws {
+        let text = try CookieFile.read(file)
+        let found = HTTPCookie.cookies(netscapeFile: text)
+        let lines = CookieFile.cookieLines(of: text)
+        guard !found.isEmpty || lines.isEmpty || lines.contains(where: CookieFile.isLikely) else {
+            throw ToolFailure(26, "\(CookieFile.name(file)) is not a cookies.txt file")
+        }
+        let storage = HTTPCookieStorage.shared
+        let cookies = found.filter { !$0.isSessionOnly }
+        for cookie in cookies {
+            storage.setCookie(cookie)
+        }
+        let refused = Self.missing(cookies, in: storage)
+        StandardError.print("imported \(Count.text(Set(cookies.map(Self.identity)).count - refused, "cookie"))")
+        report(found.count - cookies.count, "session cookie", "left out: these end with the process that has them")
+        report(lines.count - found.count, "line", "left out: no cookies, or expired ones")
+        report(refused, "cookie", "refused: for a public suffix, against a name's prefix, or beyond the limits")
+    }
+
+    private func report(_ count: Int, _ noun: String, _ text: String) {
+        if count > 0 {
+            StandardError.print("\(Count.text(count, noun)) \(text)")
+        }
+    }
+
+    private static func missing(_ cookies: [HTTPCookie], in storage: HTTPCookieStorage) -> Int {
+        let kept = Set((storage.cookies ?? []).map(identity))
+        return Set(cookies.map(identity)).subtracting(kept).count
+    }
+
+    private static func identity(_ cookie: HTTPCookie) -> [String] { [cookie.name, cookie.domain, cookie.path] }
+}

@@ -1,0 +1,37 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import URLLoading
+
+/// The cookies that a user names: those of a domain and what is below it, those of a name, or both.
+struct CookieSelection {
+    private let domain: String?
+    private let name: String?
+
+    /// Nil stands for any.
+    init(domain: String?, name: String?) {
+        self.domain = domain.map { domain in
+            let bare = domain.hasPrefix(".") ? String(domain.dropFirst()) : domain
+            // As cookies write it: in small letters, and with A-labels where it has others.
+            let cookie = HTTPCookie(properties: [.name: "name", .value: "", .path: "/", .domain: bare])
+            return cookie?.domain ?? bare
+        }
+        self.name = name
+    }
+
+    func cookies(of storage: HTTPCookieStorage) -> [HTTPCookie] {
+        (storage.cookies ?? []).filter { cookie in
+            (name == nil || cookie.name == name) && (domain.map { isIn($0, cookie.domain) } ?? true)
+        }
+    }
+
+    private func isIn(_ domain: String, _ cookieDomain: String) -> Bool {
+        cookieDomain == domain || cookieDomain.hasSuffix("." + domain)
+    }
+}

@@ -1,0 +1,22 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+
+/// `urlsession cookies`: the stored cookies, which go with the requests of the other commands.
+struct CookiesCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cookies",
+        abstract: "Shows, deletes, imports and exports the stored cookies.",
+        discussion: "They are kept in XDG_DATA_HOME, for their owner alone. Session cookies end with the run that received them.",
+        subcommands: [
+            CookieListCommand.self, CookieDeleteCommand.self, CookieImportCommand.self, CookieExportCommand.self,
+        ]
+    )
+}

@@ -1,0 +1,46 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Lists for people: a line for each row, columns below one another, the last one as long as it is.
+enum TextTable {
+    static func text(_ rows: [[String]]) -> String {
+        let rows = rows.map { $0.map(harmless) }
+        var widths: [Int] = []
+        for row in rows {
+            for (column, cell) in row.enumerated() {
+                if column == widths.count { widths.append(0) }
+                widths[column] = max(widths[column], cell.count)
+            }
+        }
+        return rows.map { line($0, widths) + "\n" }.joined()
+    }
+
+    private static func line(_ row: [String], _ widths: [Int]) -> String {
+        var line = ""
+        for (column, cell) in row.enumerated() {
+            line += cell
+            if column + 1 < row.count {
+                line += String(repeating: " ", count: widths[column] - cell.count + 2)
+            }
+        }
+        return line
+    }
+
+    /// Servers choose these words: none of them moves the cursor, or turns the line around.
+    private static func harmless(_ text: String) -> String {
+        var shown = ""
+        for scalar in text.unicodeScalars {
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator: shown += scalar.escaped(asASCII: true)
+            default: shown.unicodeScalars.append(scalar)
+            }
+        }
+        return shown
+    }
+}
