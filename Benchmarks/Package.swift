@@ -24,6 +24,7 @@ let package = Package(
     targets: [
         .target(name: "BenchKit", swiftSettings: settings),
         peer("bench-urlloading", [.product(name: "URLLoading", package: "swift-url-loading")]),
+        peer("bench-stores", [.product(name: "URLLoading", package: "swift-url-loading")]),
         peer("bench-foundation"),
         peer("bench-ahc", [.product(name: "AsyncHTTPClient", package: "async-http-client"), nioCore, nioPosix, nioSSL]),
         .executableTarget(name: "bench-slow-server", dependencies: [nioCore, nioPosix], swiftSettings: settings),
