@@ -127,6 +127,12 @@ final class SharedValue<Content: SharedContent>: Sendable {
         }
     }
 
+    /// Writes what was changed before, waits for it, and answers whether it is durable.
+    func flushAndWait() -> Bool {
+        queue.runAndWait { self.save() }
+        return state.withLock { !$0.isMemoryOnly && $0.pending.isEmpty }
+    }
+
     private func notice() {
         guard let file else { return }
         let look = file.look()

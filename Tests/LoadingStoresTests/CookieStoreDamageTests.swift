@@ -54,6 +54,24 @@ import Testing
         }
     }
 
+    @Test func `whether cookies are durable is told`() throws {
+        let folder = try Folder()
+        let store = CookieStore(apart: folder.path("cookies"))
+        store.set(cookie("a"), now: start)
+        #expect(store.flushAndWait())
+        #expect(CookieStore(apart: folder.path("cookies")).names() == ["a"])
+        #expect(store.flushAndWait())
+        #expect(!CookieStore(path: nil).flushAndWait())
+        try folder.write([], to: "file")
+        let lost = CookieStore(apart: folder.path("file/cookies"))
+        lost.set(cookie("a"), now: start)
+        #expect(!lost.flushAndWait())
+        // ENOSPC.
+        let full = CookieStore(apart: folder.path("full")) { $0 == .write ? .system(28, while: "writing") : nil }
+        full.set(cookie("a"), now: start)
+        #expect(!full.flushAndWait())
+    }
+
     @Test func `bytes after the end are damage`() async throws {
         let folder = try Folder()
         try folder.write(try await twoCookies(in: folder) + [0], to: "cookies")

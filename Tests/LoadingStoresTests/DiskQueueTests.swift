@@ -25,6 +25,16 @@ import Testing
         #expect(queue.runAndWait { log.all } == Array(0..<1000))
     }
 
+    @Test func `a long queue takes no longer for each than a short one`() {
+        let queue = DiskQueue()
+        let log = Log()
+        // With an array that is emptied from its front, this takes minutes.
+        let count = 400_000
+        queue.run { for number in 0..<count { queue.run { if number % 1000 == 0 { log.note(number) } } } }
+        queue.drain(seconds: 60)
+        #expect(log.all == Array(stride(from: 0, to: count, by: 1000)))
+    }
+
     @Test func `waiting inside does not wait for itself`() {
         let queue = DiskQueue()
         #expect(queue.runAndWait { queue.runAndWait { 7 } } == 7)

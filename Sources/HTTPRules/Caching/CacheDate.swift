@@ -17,17 +17,13 @@ enum CacheDate {
     /// Seconds since the reference date, or nil for what is none of the three forms of RFC 9110, section 5.6.7.
     ///
     /// "Although all date formats are specified to be case-sensitive, a cache recipient SHOULD match the field value
-    /// case-insensitively", and "SHOULD consider a date with a zone abbreviation other than 'GMT' or 'UTC' to be invalid" (RFC
-    /// 9111, section 4.2). The day of the week is not compared with the date.
+    /// case-insensitively", and "SHOULD consider a date with a zone abbreviation other than 'GMT' to be invalid" (RFC 9111,
+    /// section 4.2; RFC 7234 had let 'UTC' pass). The day of the week is not compared with the date.
     static func parse(_ text: String, now: Double) -> Double? {
         var text = text
         if let quick = text.withUTF8({ fixedDate(UnsafeRawBufferPointer($0)) }) { return quick }
         var bytes = Array(text.utf8)
-        if bytes.count >= 3, bytes.last.map(ASCII.lowercased) != UInt8(ascii: "t"), ends(bytes, "utc") {
-            bytes.replaceSubrange((bytes.count - 3)..., with: "GMT".utf8)
-        } else if ends(bytes, "gmt") {
-            bytes.replaceSubrange((bytes.count - 3)..., with: "GMT".utf8)
-        }
+        if ends(bytes, "gmt") { bytes.replaceSubrange((bytes.count - 3)..., with: "GMT".utf8) }
         guard hasForm(bytes) else { return nil }
         return HTTPDate.parse(String(decoding: bytes, as: UTF8.self), now: now + referenceDate).map { $0 - referenceDate }
     }

@@ -19,12 +19,15 @@ package enum CacheDecision: Sendable {
     /// Without fields, nothing is known to ask with: fetch it anew.
     case useAndRevalidate([(String, String)])
     /// Send the request with these fields, which make it conditional (section 4.3.1).
+    ///
+    /// Without fields, nothing is known to ask with, but what is stored may stand in for an error (``Revalidation``).
     case revalidate([(String, String)])
     /// Send the request, with these fields besides.
     ///
     /// Where they are those of ``PartialContent/completionFields(of:)``, a 206 is to be combined with what is stored.
     case fetch([(String, String)])
-    /// Nothing usable is stored, and nothing may be sent.
+    /// Nothing usable is stored, and nothing may be sent: by the app's policy, where that is ``Policy/returnCacheDontLoad``, else
+    /// by `only-if-cached`, to which the answer is 504 (section 5.2.1.7).
     case fail
 
     /// What the app allows, by the raw values of `NSURLRequest.CachePolicy`.

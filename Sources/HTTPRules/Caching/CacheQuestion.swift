@@ -113,7 +113,9 @@ struct CacheQuestion {
 
     /// A HEAD goes out as it is: what it finds tells about the stored GET as well (section 4.3.5).
     private func revalidate(_ stored: StoredResponse) -> CacheDecision {
-        method == "GET" && stored.hasValidator ? .revalidate(stored.validatorFields) : .fetch([])
+        if method == "GET", stored.hasValidator { return .revalidate(stored.validatorFields) }
+        // "When an error is encountered, a cached stale response MAY be used" (RFC 5861, section 4), validator or not.
+        return (wishes.staleIfError ?? control.staleIfError) == nil ? .fetch([]) : .revalidate([])
     }
 
     /// The rest of what is stored, where all of it is asked for.

@@ -50,6 +50,21 @@ package enum Revalidation {
             stored, with: headers, requestHeaders: requestHeaders, requestTime: requestTime, responseTime: responseTime)
     }
 
+    /// The stored response that a 304 renews which somebody else's condition brought; nil where it is about none that is stored.
+    ///
+    /// Here the 304 has to say itself what it is about.
+    package static func renewed(
+        _ stored: StoredResponse,
+        byOthers304 headers: HeaderBlock,
+        requestHeaders: HeaderBlock,
+        requestTime: Double,
+        responseTime: Double
+    ) -> StoredResponse? {
+        guard ["ETag", "Last-Modified"].contains(where: { headers.contains($0) && stored.headers.contains($0) }) else { return nil }
+        return merged(
+            stored, with304: headers, requestHeaders: requestHeaders, requestTime: requestTime, responseTime: responseTime)
+    }
+
     /// "A strong validator … identifies a selected representation"; a weak one fits where it corresponds (section 4.3.4).
     ///
     /// The tags decide where both have one.

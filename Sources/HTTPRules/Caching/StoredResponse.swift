@@ -131,6 +131,10 @@ package struct StoredResponse: Hashable, Sendable {
         guard !wasValidated else { return headers }
         var served = headers
         served.set("Age", String(Int(Freshness.currentAge(self, now: now))))
+        // "A recipient with a clock that receives a response message without a Date header field MUST record the time it was
+        // received and append a corresponding Date header field … if it is cached" (RFC 9110, section 6.6.1). Not stored, for
+        // that date is of our clock, and would make a strong validator of Last-Modified (section 8.8.2.2).
+        if !served.contains("Date") { served.append("Date", CacheDate.format(responseTime)) }
         for field in CacheControl(headers).noCacheFields { served.remove(field) }
         return served
     }

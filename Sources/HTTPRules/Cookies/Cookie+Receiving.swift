@@ -45,19 +45,31 @@ extension Cookie {
         guard request.maySet(sameSite, treatsDefaultAsLax: treatsDefaultAsLax) else { return nil }
         // "SameSite=None" and CHIPS both ask for "Secure".
         guard isSecure || sameSite != SetCookie.SameSite.none && !received.isPartitioned else { return nil }
-        guard meetsPrefix(hasRootPath: received.hasPathAttribute && path == "/") else { return nil }
+        // The newest text has such a cookie fail to parse: a URL's path is ASCII, so it would go nowhere.
+        guard path.utf8.allSatisfy({ $0 < 0x80 }), meetsPrefix(hasRootPath: received.path == "/") else { return nil }
     }
 
     /// Steps 7 to 10: which hosts a cookie is for, or nil where it may not be for them.
     private static func scope(_ domain: String?, _ host: String) -> (domain: String, isHostOnly: Bool)? {
         guard let domain else { return (host, true) }
         guard domain.utf8.first != UInt8(ascii: "."), domain.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
-        if areSame(domain, host) {
-            // A public suffix may have cookies of its own. An address reaches nothing but itself with or without the attribute.
-            return (host, isAddress(host) || PublicSuffixList.isPublicSuffix(host))
-        }
-        guard domainMatches(host, domain), !PublicSuffixList.isPublicSuffix(domain) else { return nil }
-        return (domain, false)
+        if areSame(domain, host) { return (host, staysWithItsHost(host)) }
+        return mayReach(domain, from: host) ? (domain, false) : nil
+    }
+
+    /// Whether a host may set cookies for a whole domain above it: step 9, and that the domain has one owner.
+    ///
+    /// Where a rule is a wildcard, `*.kobe.jp`, the name above is no suffix, and yet those below have several owners.
+    package static func mayReach(_ domain: String, from host: String) -> Bool {
+        guard domainMatches(host, domain), let start = PublicSuffixList.registrableStart(of: host) else { return false }
+        return host.utf8.count - domain.utf8.count <= start
+    }
+
+    /// Whether a cookie for this domain, set by the very host, goes to that host alone.
+    ///
+    /// A public suffix may have cookies of its own, and an address reaches nothing but itself, with or without the attribute.
+    package static func staysWithItsHost(_ domain: String) -> Bool {
+        isAddress(domain) || PublicSuffixList.isPublicSuffix(domain)
     }
 
     /// Step 6: `Max-Age` goes before `Expires`, and neither beyond 400 days (section 5.5).
@@ -68,14 +80,19 @@ extension Cookie {
         return received.expires.map { min($0, now + maximumLifetime) }
     }
 
-    /// Steps 20 to 22: what `__Secure-` and `__Host-` promise, in any case, also where a nameless value would look like them.
+    /// Steps 20 to 22: what the prefixes promise, in any case, also where a nameless value would look like them.
     ///
-    /// The argument tells whether the path is `/` and was given as such.
+    /// `__Http-` and `__Host-Http-` are of the text that follows 6265bis (draft-ietf-httpbis-layered-cookies, section 5.4.3, steps
+    /// 13 to 17). The argument tells whether the path is `/` and was given as such.
     func meetsPrefix(hasRootPath: Bool) -> Bool {
-        if name.isEmpty { return !Self.begins(value, "__secure-") && !Self.begins(value, "__host-") }
-        if Self.begins(name, "__secure-") { return isSecure }
-        if Self.begins(name, "__host-") { return isSecure && isHostOnly && hasRootPath }
-        return true
+        let text = name.isEmpty ? value : name
+        // All prefixes begin so, and few names do.
+        guard text.utf8.starts(with: "__".utf8) else { return true }
+        let isHost = Self.begins(text, "__host-")
+        let isHTTP = Self.begins(text, "__http-") || Self.begins(text, "__host-http-")
+        guard isHost || isHTTP || Self.begins(text, "__secure-") else { return true }
+        guard !name.isEmpty, isSecure else { return false }
+        return (!isHost || isHostOnly && hasRootPath) && (!isHTTP || isHTTPOnly)
     }
 
     private static func begins(_ text: String, _ prefix: StaticString) -> Bool {

@@ -40,8 +40,6 @@ extension SetCookie {
     }
 
     /// Whether a name and `=` follow a comma.
-    ///
-    /// Names are not held to `token`: `a[b]` is common.
     private static func beginsCookie(_ bytes: [UInt8], after comma: Int) -> Bool {
         let start = skippingSpace(bytes, comma + 1)
         var end = start
@@ -51,11 +49,11 @@ extension SetCookie {
         return next < bytes.count && bytes[next] == UInt8(ascii: "=")
     }
 
+    /// Names are tokens (RFC 6265bis, section 4.1.1), or have brackets in them, because `a[b]` is common.
+    ///
+    /// What URLs and addresses are made of is no name: in `Comment=by, me@here=1` the comma ends nothing.
     private static func isNameByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0...0x20, 0x7F, UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "="), UInt8(ascii: "\""): false
-        default: true
-        }
+        ASCII.isTokenCharacter(byte) || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "]") || byte >= 0x80
     }
 
     private static func skippingSpace(_ bytes: [UInt8], _ start: Int) -> Int {

@@ -28,8 +28,6 @@ package struct SetCookie: Hashable, Sendable {
     package var domain: String?
     /// Of the last `Path`; nil for one that means the default path (section 5.6.4).
     package var path: String?
-    /// Whether there was a `Path` at all, which `__Host-` asks for (section 5.7).
-    package var hasPathAttribute = false
     package var isSecure = false
     package var isHTTPOnly = false
     /// CHIPS (draft-cutler-httpbis-partitioned-cookies, section 2.1).
@@ -73,7 +71,6 @@ package struct SetCookie: Hashable, Sendable {
             let host = value.first == UInt8(ascii: ".") ? value.dropFirst() : value
             domain = host.isEmpty ? nil : String(decoding: host.map(ASCII.lowercased), as: UTF8.self)
         case "path":
-            hasPathAttribute = true
             path = value.first == UInt8(ascii: "/") ? String(decoding: value, as: UTF8.self) : nil
         case "secure": isSecure = true
         case "httponly": isHTTPOnly = true

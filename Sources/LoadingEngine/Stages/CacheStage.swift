@@ -24,8 +24,7 @@ struct CacheStage: LoadStage {
         hop.cached = nil
         let policy = Self.policy(hop, in: load)
         if load.wants(.cache), let method = hop.message?.head.method, method != "GET", method != "HEAD" {
-            _ = try settle(hop, nil, policy)
-            hop.cached = .mayChange
+            if try settle(hop, nil, policy) { hop.cached = .mayChange }
             return false
         }
         guard !load.isDownload, let message = hop.message, message.head.method == "GET" || message.head.method == "HEAD",
@@ -64,10 +63,13 @@ struct CacheStage: LoadStage {
             method: message.head.method, requestHeaders: message.head.headers, policy: policy, stored: hit?.response, now: now
         )
         switch (decision, hit) {
-        case (.fail, _):
+        case (.fail, _) where policy == .returnCacheDontLoad:
             throw LoadError(
                 .resourceUnavailable, "the cache has no answer, and the request is not to be sent", url: hop.request.url
             )
+        case (.fail, _):
+            hop.cached = .nothing
+            return false
         case (.fetch(let fields), let hit?) where fields.contains(where: { $0.0 == "If-Range" }):
             hop.cached = .decided(hit, .fetch(fields))
             return false
@@ -83,11 +85,14 @@ struct CacheStage: LoadStage {
     }
 
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
-        if case .mayChange = hop.cached { return try await change(hop, in: load, then: next) }
-        if case .decided = hop.cached {} else {
+        switch hop.cached {
+        case .mayChange: return try await change(hop, in: load, then: next)
+        case .decided, .nothing: break
+        case .asksApp, .pending, nil:
             let hit = try await lookUp(hop, in: load)
             _ = try settle(hop, hit, Self.policy(hop, in: load), now: Self.now(load))
         }
+        if case .nothing = hop.cached { return try StoredAnswer.gatewayTimeout(hop, in: load) }
         guard case .decided(let hit, let decision) = hop.cached else { return try await send(hop, in: load, then: next) }
         hop.cached = nil
         switch decision {
@@ -168,21 +173,19 @@ struct CacheStage: LoadStage {
             answer = try await send(hop, in: load, then: next)
         } catch {
             // A stale connection is tried again first.
-            guard load.control.failure == nil, !load.lastAttempt.connectionWasReused,
-                Revalidation.mayServeStaleOnError(hit.response, requestHeaders: requestHeaders, status: nil, now: Self.now(load))
+            guard load.control.failure == nil, !isTriedAgain(error, hop, in: load),
+                mayStandIn(hit, status: nil, requestHeaders, hop, in: load)
             else { throw error }
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
         }
         guard let head = answer.response.head else { return answer }
         guard head.status == 304 else {
-            guard
-                Revalidation.mayServeStaleOnError(
-                    hit.response, requestHeaders: requestHeaders, status: head.status, now: Self.now(load)
-                )
-            else { return answer }
+            guard mayStandIn(hit, status: head.status, requestHeaders, hop, in: load) else { return answer }
             answer.body.cancel()
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
         }
+        // Nobody asked for a 304.
+        guard !fields.isEmpty else { return answer }
         answer.body.cancel()
         let times = answer.transaction.times
         guard
@@ -200,6 +203,25 @@ struct CacheStage: LoadStage {
         var renewed = hit
         renewed.response = merged
         return try StoredAnswer.make(renewed, wasValidated: true, hop, in: load)
+    }
+
+    /// Whether what is stored hides an error. Who wants it validated (``CacheDecision/Policy/reloadRevalidating``) wants to know.
+    private func mayStandIn(
+        _ hit: ResponseCache.Hit, status: Int?, _ requestHeaders: HeaderBlock, _ hop: Hop, in load: Load
+    ) -> Bool {
+        Self.policy(hop, in: load) != .reloadRevalidating
+            && Revalidation.mayServeStaleOnError(
+                hit.response, requestHeaders: requestHeaders, status: status, now: Self.now(load)
+            )
+    }
+
+    /// Whether a failure says no more than that a kept connection had gone, so that the hop is sent again (``FollowUpStage``).
+    private func isTriedAgain(_ error: LoadError, _ hop: Hop, in load: Load) -> Bool {
+        error.kind == .connectionLost && hop.failedAttempts < FollowUpStage.maximumAttempts
+            && RetryPolicy.mayRetry(
+                method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,
+                receivedAnyBytes: load.lastAttempt.receivedAnyBytes, bodyIsReplayable: true, attempts: 1
+            )
     }
 
     /// Gives what is stored a new head, or removes it.
@@ -254,7 +276,7 @@ struct CacheStage: LoadStage {
 }
 
 /// What the cache has for a hop.
-enum CachedAnswer {
+indirect enum CachedAnswer {
     /// The app keeps its own cache, and is to be asked.
     case asksApp
     /// The request may change what the app keeps.
@@ -262,11 +284,13 @@ enum CachedAnswer {
     /// The disk is to be waited for.
     case pending(@Sendable (@escaping @Sendable (ResponseCache.Hit?) -> Void) -> Void)
     case decided(ResponseCache.Hit, CacheDecision)
+    /// Nothing that may be used, and the request is not to be sent.
+    case nothing
 }
 
 extension Hop {
     /// Adds fields to the message, in place of those of the same name.
     func add(_ fields: [(String, String)]) {
-        for (name, value) in fields { message?.head.headers.set(name, value) }
+        message = message?.setting(fields)
     }
 }

@@ -30,7 +30,7 @@ enum Keeping {
                     requestMethod: "GET", requestHeaders: directives(hop, in: load), status: head.status, headers: head.headers
                 )
             else {
-                forget(head, hop, in: load)
+                if head.status == 304 { renew(by: head, hop, exchange, in: load) } else { forget(head, hop, in: load) }
                 return nil
             }
             return store(body, response, head, hop, exchange, in: load)
@@ -59,6 +59,8 @@ enum Keeping {
         _ body: any ResponseBody, _ response: LoadResponse, _ head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load
     ) -> (any ResponseBody)? {
         guard let url = hop.request.url else { return nil }
+        // The credential of a challenge is in no request that could be compared with this one.
+        if hop.server != nil, head.headers.hasToken("Authorization", in: "Vary") { return nil }
         let stored = StoredResponse(
             url: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, head, in: load), status: head.status, reason: head.reason,
             headers: head.headers, requestTime: WallClock.seconds(exchange.requestStart),
@@ -70,11 +72,14 @@ enum Keeping {
 
     /// The message's fields, composed once more where they matter: they are not kept while a load waits for its answer.
     private static func sentHeaders(_ hop: Hop, _ head: ResponseHead, in load: Load) -> HeaderBlock {
-        guard head.headers.contains("Vary"), let url = hop.request.url, let target = try? RequestTarget(url) else {
-            return hop.request.headers
-        }
+        guard head.headers.contains("Vary") else { return hop.request.headers }
+        return sentHeaders(hop, withCookies: head.headers.hasToken("Cookie", in: "Vary"), in: load)
+    }
+
+    private static func sentHeaders(_ hop: Hop, withCookies: Bool, in load: Load) -> HeaderBlock {
+        guard let url = hop.request.url, let target = try? RequestTarget(url) else { return hop.request.headers }
         var extra = hop.extraFields
-        if head.headers.hasToken("Cookie", in: "Vary"), let cookies = PrepareStage().cookies(for: target, hop, in: load) {
+        if withCookies, let cookies = PrepareStage.cookies(for: target, hop, in: load) {
             extra.append(("Cookie", cookies))
         }
         return load.session.headers.compose(
@@ -84,13 +89,17 @@ enum Keeping {
 
     /// What is stored of a URL is outdated once the origin answered something else that is not stored.
     private static func forget(_ head: ResponseHead, _ hop: Hop, in load: Load) {
-        let policy = CacheStage.policy(hop, in: load)
-        // A reload did not look whether something is stored.
-        let mayBeStored = hop.hasStored || policy == .reloadIgnoringLocal || policy == .reloadIgnoringLocalAndRemote
-        guard mayBeStored, head.status == 200 || head.status == 404 || head.status == 410, !hop.request.headers.contains("Range"),
-            let url = hop.request.url
+        guard mayReplace(hop, in: load), head.status == 200 || head.status == 404 || head.status == 410,
+            !hop.request.headers.contains("Range"), let url = hop.request.url
         else { return }
         load.session.stores.cache?.remove(key: CacheKey.text(of: url))
+    }
+
+    /// Whether something may be stored that the answer to a hop takes the place of.
+    static func mayReplace(_ hop: Hop, in load: Load) -> Bool {
+        let policy = CacheStage.policy(hop, in: load)
+        // A reload did not look whether something is stored.
+        return hop.hasStored || policy == .reloadIgnoringLocal || policy == .reloadIgnoringLocalAndRemote
     }
 
     // MARK: Parts
@@ -147,22 +156,56 @@ enum Keeping {
 
     @inline(never)
     private static func update(by head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load) {
-        guard let cache = load.session.stores.cache, let url = hop.request.url else { return }
-        let key = CacheKey.text(of: url)
-        guard
-            case .hit(let hit) = cache.lookUp(
-                key: key, requestHeaders: sentHeaders(hop, head, in: load), now: CacheStage.now(load)
+        let (requestTime, responseTime) = times(exchange)
+        withStored(hop, in: load) { stored, cache in
+            let outcome = Revalidation.updatedByHead(
+                stored, status: head.status, headers: head.headers, requestTime: requestTime, responseTime: responseTime
             )
-        else { return }
-        let outcome = Revalidation.updatedByHead(
-            hit.response, status: head.status, headers: head.headers, requestTime: WallClock.seconds(exchange.requestStart),
-            responseTime: WallClock.seconds(exchange.responseStart ?? exchange.requestStart)
-        )
-        switch outcome {
-        case .update(let response): cache.update(response, replacing: hit.response)
-        case .invalidate: cache.remove(key: key)
-        case .nothing: break
+            switch outcome {
+            case .update(let response): cache.update(response, replacing: stored)
+            case .invalidate: cache.remove(key: stored.url)
+            case .nothing: break
+            }
         }
+    }
+
+    /// Renews what is stored by a 304 that a condition of the app's own brought: "when a cache receives a 304 (Not Modified)
+    /// response, it needs to identify stored responses that are suitable for updating" (section 4.3.4).
+    @inline(never)
+    private static func renew(by head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load) {
+        // What the cache asked itself, it deals with itself; and what the app keeps is the app's.
+        let isOwn = ["If-None-Match", "If-Modified-Since"].contains { name in
+            hop.request.headers.contains(name) || load.session.headers.sessionValue(name) != nil
+        }
+        guard isOwn, !load.wants(.cache), !load.isDownload, !CacheControl(directives(hop, in: load)).noStore else { return }
+        let (requestTime, responseTime) = times(exchange)
+        let requestHeaders = sentHeaders(hop, head, in: load)
+        withStored(hop, in: load) { stored, cache in
+            let renewed = Revalidation.renewed(
+                stored, byOthers304: head.headers, requestHeaders: requestHeaders, requestTime: requestTime,
+                responseTime: responseTime
+            )
+            guard let renewed else { return }
+            if Storability.mayKeep(renewed) { cache.update(renewed, replacing: stored) } else { cache.remove(key: stored.url) }
+        }
+    }
+
+    /// Calls back with what is stored for a hop, if anything is: at once, or once the disk has answered.
+    private static func withStored(
+        _ hop: Hop, in load: Load, _ change: @escaping @Sendable (StoredResponse, ResponseCache) -> Void
+    ) {
+        guard let cache = load.session.stores.cache, let url = hop.request.url else { return }
+        let now = CacheStage.now(load)
+        guard cache.mayHaveAny(now: now) else { return }
+        switch cache.lookUp(key: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, withCookies: true, in: load), now: now) {
+        case .hit(let hit): change(hit.response, cache)
+        case .wait(let start): start { hit in if let hit { change(hit.response, cache) } }
+        case .miss: break
+        }
+    }
+
+    private static func times(_ exchange: Exchange) -> (request: Double, response: Double) {
+        (WallClock.seconds(exchange.requestStart), WallClock.seconds(exchange.responseStart ?? exchange.requestStart))
     }
 
     @inline(never)

@@ -27,6 +27,8 @@ final class KeptBody: ResponseBody {
     private var writer: EntryWriter?
     /// The body, where the app has to see it: it keeps its own cache, or is asked whether to store.
     private var gathered: Data?
+    /// Whether the cache may have something that this takes the place of.
+    private let mayReplace: Bool
     private var isOver = false
 
     init(
@@ -39,6 +41,7 @@ final class KeptBody: ResponseBody {
         self.response = response
         self.seam = seam
         request = hop.request
+        mayReplace = Keeping.mayReplace(hop, in: load)
         window = seam.map { SeamWindow($0.window) }
         writer = load.wants(.cache) ? nil : load.session.stores.cache?.writer(for: stored, expectedLength: expectedLength)
         if load.wants(.cache) ? expectedLength <= load.session.policy.cachedBodyLimit : load.wants(.willCache) && writer != nil {
@@ -103,7 +106,7 @@ final class KeptBody: ResponseBody {
         isOver = true
         if let seam { append(seam.after) }
         guard let data = gathered else {
-            if !load.wants(.cache) { writer?.finish() }
+            if !load.wants(.cache) { finishOrForget() }
             writer = nil
             return
         }
@@ -115,6 +118,7 @@ final class KeptBody: ResponseBody {
         defer { writer = nil }
         guard let proposed else {
             writer?.abandon()
+            if !load.wants(.cache) { forget() }
             return
         }
         if load.wants(.cache) {
@@ -122,6 +126,16 @@ final class KeptBody: ResponseBody {
         } else {
             store(proposed, insteadOf: data)
         }
+    }
+
+    private func finishOrForget() {
+        if let writer, writer.isOpen { writer.finish() } else { forget() }
+    }
+
+    /// What is not kept, because it is too large or the app does not want it, makes outdated what was kept before, as what may not be
+    /// kept does (``Keeping``).
+    private func forget() {
+        if stored.isComplete, mayReplace { load.session.stores.cache?.remove(key: stored.url) }
     }
 
     /// "A recipient with a clock that receives a response message without a Date header field MUST record the time it was received and

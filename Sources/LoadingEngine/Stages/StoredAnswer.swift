@@ -47,6 +47,26 @@ enum StoredAnswer {
         return Answer(response: response, body: body, transaction: transaction)
     }
 
+    /// The answer to a request that is `only-if-cached`, where nothing stored may be used: "respond with a 504 (Gateway Timeout) status
+    /// code" (RFC 9111, section 5.2.1.7).
+    @inline(never)
+    static func gatewayTimeout(_ hop: Hop, in load: Load) throws(LoadError) -> Answer {
+        guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
+        let transaction = Transaction(request: hop.request, now: load.control.lastProgress)
+        transaction.source = .localCache
+        var headers = HeaderBlock()
+        headers.append("Date", HTTPDate.format(CacheStage.now(load) + 978_307_200))
+        headers.append("Content-Length", "0")
+        let head = ResponseHead(status: 504, reason: "Gateway Timeout", headers: headers)
+        let response = LoadResponse(url: url, kind: .http(head), expectedLength: 0)
+        transaction.response = response
+        load.begin(transaction)
+        hop.message = nil
+        hop.cached = nil
+        let body = StoredBody(.bytes(Data()), range: 0..<0, transaction: transaction, load: load)
+        return Answer(response: response, body: body, transaction: transaction)
+    }
+
     /// The request's own fields, where the message is gone: the range is among them.
     private static func rangeHeaders(_ hop: Hop) -> HeaderBlock? {
         hop.request.headers.contains("Range") ? hop.request.headers : nil

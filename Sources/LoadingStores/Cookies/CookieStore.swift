@@ -115,4 +115,9 @@ package final class CookieStore: Sendable {
     package func flush(completion: @escaping @Sendable () -> Void) {
         jar.flush(completion: completion)
     }
+
+    /// Makes what was stored before durable, waits for that, and answers whether it is.
+    ///
+    /// It is not where cookies are kept in memory only, or the disk is full.
+    package func flushAndWait() -> Bool { jar.flushAndWait() }
 }

@@ -21,7 +21,7 @@ final class DiskWorker: @unchecked Sendable {
     typealias Work = @Sendable () -> Void
 
     private struct State {
-        var ready: [Work] = []
+        var ready = FirstInFirstOut<Work>()
         var later: [(due: Double, work: Work)] = []
         var thread: pthread_t?
         /// Work was taken from `ready` and has not ended yet.
@@ -66,7 +66,7 @@ final class DiskWorker: @unchecked Sendable {
         let isInside = isCurrent
         monitor.locked {
             state.isDraining = true
-            state.ready += state.later.map(\.work)
+            state.ready.append(contentsOf: state.later.map(\.work))
             state.later = []
             monitor.wakeAll()
             while !isInside, !state.ready.isEmpty || state.isBusy, Monitor.clock < deadline {
@@ -125,9 +125,9 @@ final class DiskWorker: @unchecked Sendable {
             state.isBusy = false
             while true {
                 moveDue()
-                if !state.ready.isEmpty {
+                if let work = state.ready.popFirst() {
                     state.isBusy = true
-                    return state.ready.removeFirst()
+                    return work
                 }
                 monitor.wakeAll()
                 if state.isClosed, state.later.isEmpty { return nil }
@@ -141,14 +141,12 @@ final class DiskWorker: @unchecked Sendable {
         let now = Monitor.clock
         // A closed queue has no reason to wait.
         let isDue = { [isClosed = state.isClosed] (due: Double) in due <= now || isClosed }
-        state.ready += state.later.filter { isDue($0.due) }.map(\.work)
+        state.ready.append(contentsOf: state.later.filter { isDue($0.due) }.map(\.work))
         state.later.removeAll { isDue($0.due) }
     }
 
     private func runReady() {
-        while true {
-            let work = monitor.locked { state.ready.isEmpty ? nil : state.ready.removeFirst() }
-            guard let work else { return }
+        while let work = monitor.locked({ state.ready.popFirst() }) {
             work()
         }
     }

@@ -22,10 +22,10 @@ extension HTTPCookie {
         /// Reads them from a `Set-Cookie` value. The last of equal attributes counts, as in RFC 6265bis.
         init(_ field: String, port: Int?) {
             for attribute in field.split(separator: ";").dropFirst() {
-                let parts = attribute.split(separator: "=", maxSplits: 1)
+                let parts = attribute.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
                 let blanks = CharacterSet.whitespaces
                 guard let name = parts.first?.trimmingCharacters(in: blanks).lowercased() else { continue }
-                let value = parts.count < 2 ? nil : parts[1].trimmingCharacters(in: blanks)
+                let value = parts.count < 2 || parts[1].isEmpty ? nil : parts[1].trimmingCharacters(in: blanks)
                 switch (name, value) {
                 case ("version", let value?): version = max(0, Int(Self.unquoted(value)) ?? 0)
                 case ("comment", let value?): comment = Self.unquoted(value)
@@ -55,7 +55,9 @@ extension HTTPCookie {
         return fields.compactMap { field in
             guard let parsed = SetCookie(field), !parsed.name.isEmpty else { return nil }
             let named = parsed.domain.flatMap { $0.isEmpty ? nil : domain(named: "." + $0) }
-            guard let domain = named ?? host.map({ (name: $0, isHostOnly: true) }) else { return nil }
+            guard var domain = named ?? host.map({ (name: $0, isHostOnly: true) }) else { return nil }
+            // RFC 6265bis, section 5.7, step 9: what is for "localhost" by its own word is for that host alone.
+            if domain.name == host, Cookie.staysWithItsHost(domain.name) { domain.isHostOnly = true }
             let older = OlderAttributes(field, port: origin?.port)
             return HTTPCookie(
                 Cookie(

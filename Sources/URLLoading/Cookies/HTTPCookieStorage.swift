@@ -185,6 +185,9 @@ extension HTTPCookieStorage {
     /// Whether a storage is of this very class, so that a session may go to its ``store`` and ask nobody.
     static func isPlain(_ storage: HTTPCookieStorage) -> Bool { type(of: storage) == HTTPCookieStorage.self }
 
+    /// Writes the cookies to disk, waits for it, and answers whether they will be there for the next run.
+    package func makeDurable() -> Bool { store.flushAndWait() }
+
     private static var now: Double { Date().timeIntervalSinceReferenceDate }
 
     private static func store(in directory: String?) -> CookieStore {

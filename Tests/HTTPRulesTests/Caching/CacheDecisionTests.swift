@@ -157,6 +157,28 @@ import Testing
         #expect(word(stored, age: 61, method: "HEAD") == "fetch")
     }
 
+    @Test func `what may hide an error is held ready, validator or not`() {
+        let plain = "Date: {0}\nCache-Control: max-age=60"
+        let rows: [(String, String, age: Double, method: String, String)] = [
+            // RFC 5861, section 4: "a cached stale response MAY be used to satisfy the request, regardless of other freshness
+            // information".
+            (plain + ", stale-if-error=600", "", 61, "GET", "revalidate"),
+            (plain + ", stale-if-error=600", "", 61, "HEAD", "revalidate"),
+            (plain + ", stale-if-error=600\nETag: \"a\"", "", 61, "HEAD", "revalidate"),
+            (plain + ", stale-if-error=600\nETag: \"a\"", "", 61, "GET", "revalidate If-None-Match: \"a\""),
+            (plain, "Cache-Control: stale-if-error=600", 61, "GET", "revalidate"),
+            (plain + ", stale-if-error=600", "", 59, "GET", "use"), (plain, "", 61, "GET", "fetch"),
+            (plain + ", stale-if-error=600", "Cache-Control: no-store", 61, "GET", "fetch"),
+            (plain + ", stale-if-error=600", "If-None-Match: \"b\"", 61, "GET", "fetch"),
+        ]
+        for (stored, request, age, method, expected) in rows {
+            #expect(word(stored, age: age, request: request, method: method) == expected, "\(method) \(stored) / \(request)")
+        }
+        // Who wants it validated wants to know of the error.
+        let stored = plain + ", stale-if-error=600"
+        #expect(word(stored, age: 61, policy: .reloadRevalidating) == "fetch Cache-Control: max-age=0")
+    }
+
     @Test func `the app's own conditions go past the cache`() {
         let fresh = Self.tagged + "Cache-Control: max-age=60"
         for field in [

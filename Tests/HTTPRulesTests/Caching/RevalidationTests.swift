@@ -81,6 +81,27 @@ import Testing
         #expect(lines.headers.all("X") == ["4", "5"] && lines.headers.first("Y") == "0")
     }
 
+    @Test func `a 304 that somebody else asked for has to say what it is about`() {
+        let rows: [(stored: String, answer: String, Bool)] = [
+            // RFC 9111, section 4.3.4: "If none of the stored responses contains at least one of the same strong validators,
+            // then the cache MUST NOT use the new response to update any stored responses."
+            ("ETag: \"a\"", "ETag: \"a\"", true), ("ETag: \"a\"", "ETag: \"b\"", false), ("ETag: \"a\"", "", false),
+            ("", "ETag: \"a\"", false), ("", "", false), ("ETag: \"a\"", "Last-Modified: {-9}", false),
+            ("ETag: \"a\"", "ETag: \"a\"\nLast-Modified: {-9}", true), ("ETag: W/\"a\"", "ETag: W/\"a\"", true),
+            ("Last-Modified: {-9}", "Last-Modified: {-9}", true), ("Last-Modified: {-9}", "Last-Modified: {-8}", false),
+        ]
+        for (stored, answer, expected) in rows {
+            let result = Revalidation.renewed(
+                CachingRow.stored(stored),
+                byOthers304: CachingRow.headers(answer),
+                requestHeaders: HeaderBlock(),
+                requestTime: later,
+                responseTime: later
+            )
+            #expect((result != nil) == expected, "\(stored) / \(answer)")
+        }
+    }
+
     @Test func `a 304 makes a response young again`() throws {
         let old = "Date: {0}\nAge: 500\nETag: \"a\"\nCache-Control: max-age=600"
         let rows: [(answer: String, age: Double, lifetime: Double)] = [

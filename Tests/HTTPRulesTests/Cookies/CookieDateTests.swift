@@ -32,6 +32,11 @@ import Testing
         ("31 Dec 9999 23:59:59", 253_402_300_799, "year = 2*4DIGIT"),
         ("06 Nov 1994 08:49:37 09:50:00 7 Dec 2001", 784_111_777, "step 2: later tokens of a shape found are skipped"),
         ("Nov 06 1994 08:49:37 GMT+0200", 784_111_777, "zones are not read"),
+        (", 6-Nov-94 08:49:37", 784_111_777, "delimiters may begin the date"),
+        ("Holiday  , 06 - novem-94   08:49:37 BST (so they say)", 784_111_777, "words that are no month are skipped"),
+        ("\"Sun, 06-Nov-94\\\"08:49:37\\\"GMT\"", 784_111_777, "quotation marks and backslashes are delimiters"),
+        ("06 94 Nov 08:49:37", 784_111_777, "the first number is the day, the second the year"),
+        ("Nov 06 94 ::37 08:49:37 x:y:z", 784_111_777, "what is no time is skipped"),
     ]
 
     @Test func `dates are read whatever order their parts stand in`() {
@@ -49,6 +54,9 @@ import Testing
             ("06 Nov 1994 00:60:00", "minute greater than 59"), ("06 Nov 1994 00:00:60", "no leap seconds"),
             ("31 Feb 1994 00:00:00", "no such date exists"), ("29 Feb 1900 00:00:00", "no such date exists"),
             ("06 Nov 19940 08:49:37", "a year has four digits at most"), ("06 Nov 1994 08:49", "a time has three fields"),
+            ("06 Nov 1994 91:22:33 08:49:37", "the first time counts"), ("94 Nov 06 08:49:37", "the first number is the day"),
+            ("06 Nov 1994 08:49:999", "a time-field has two digits at most"), ("999-Nov-1994 08:49:37", "no day: three digits"),
+            ("06 Nov 1994 08: 49:37", "a time is one token"), ("tomorrow", "no token that counts"),
             ("06 Nov 1994 008:49:37", "a time-field has two digits at most"), ("0", "expires=0 is no date"), ("-1", "no date"),
         ]
         for (text, why) in rows { #expect(CookieDate.parse(text) == nil, "\(text): \(why)") }

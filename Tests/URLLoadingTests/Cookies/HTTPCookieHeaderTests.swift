@@ -86,6 +86,26 @@ import URLLoading
         }
     }
 
+    @Test func `a comma before what is no name ends no cookie`() throws {
+        let cookie = try one("n=v; Comment=real value, tok@en=second; CommentURL=https://example.com/second")
+        #expect(cookie.name == "n" && cookie.value == "v" && cookie.comment == "real value, tok@en=second")
+        #expect(cookie.commentURL == URL(string: "https://example.com/second"))
+    }
+
+    @Test func `an attribute without a name is none`() throws {
+        let cookie = try one("n=v; =Discard; =Secure; Comment=; =Comment=x; Expires=Wed, 01 Jan 2020 12:30:00 GMT")
+        #expect(!cookie.isSessionOnly && !cookie.isSecure && cookie.comment == nil)
+    }
+
+    @Test func `what is for a public suffix by its own word is for that host alone`() throws {
+        // RFC 6265bis, section 5.7, step 9: "If the domain-attribute is identical to the canonicalized request-host".
+        let rows = [
+            ("localhost", "http://localhost:8080"), ("github.io", "https://GitHub.io"), ("127.0.0.1", "http://127.0.0.1"),
+        ]
+        for (domain, url) in rows { #expect(try one("n=v; Domain=\(domain)", url).domain == domain, "\(domain)") }
+        #expect(try one("n=v; Domain=github.io", "https://a.github.io").domain == ".github.io")
+    }
+
     @Test func `a value may have equals signs in it`() throws {
         #expect(try one("name=v=a=l=u=e;attr1=value1").value == "v=a=l=u=e")
     }

@@ -121,6 +121,39 @@ import URLLoading
         #expect(storage.cookies?.count == 2)
     }
 
+    @Test(arguments: [
+        ("http://localhost:8080/", "Domain=localhost", ["localhost"]), ("http://github.io/", "Domain=github.io", ["github.io"]),
+        ("http://a.github.io/", "Domain=github.io", []), ("http://a.b.c.kobe.jp/", "Domain=kobe.jp", []),
+        ("http://a.b.c.kobe.jp/", "Domain=.B.C.Kobe.jp", [".b.c.kobe.jp"]), ("http://city.kobe.jp/", "Domain=kobe.jp", []),
+        ("http://www.city.kobe.jp/", "Domain=city.kobe.jp", [".city.kobe.jp"]), ("http://a.com./", "Domain=a.com", []),
+    ])
+    func `a response sets no cookies for several owners`(url: String, attribute: String, domains: [String]) throws {
+        let storage = HTTPCookieStorage()
+        let url = try #require(URL(string: url))
+        let cookies = HTTPCookie.cookies(withResponseHeaderFields: ["Set-Cookie": "n=v; \(attribute)"], for: url)
+        storage.setCookies(cookies, for: url, mainDocumentURL: nil)
+        #expect(storage.cookies?.map(\.domain) == domains)
+        #expect(storage.cookies(for: url)?.count == domains.count)
+    }
+
+    @Test func `an app's own cookies keep what their prefix promises`() throws {
+        let storage = HTTPCookieStorage()
+        let url = try #require(URL(string: "https://a.com/"))
+        for (name, isKept) in [("__Http-a", false), ("__host-b", true), ("__Host-Http-c", false), ("__Secure-d", true)] {
+            let properties: [HTTPCookiePropertyKey: Any] = [
+                .name: name, .value: "v", .domain: "a.com", .path: "/", .secure: "TRUE",
+            ]
+            let cookie = try #require(HTTPCookie(properties: properties))
+            storage.setCookies([cookie], for: url, mainDocumentURL: nil)
+            #expect(storage.cookies?.contains(cookie) == isKept, "\(name)")
+            let only = try #require(
+                HTTPCookie(properties: properties.merging([HTTPCookiePropertyKey("HttpOnly"): "TRUE"]) { $1 })
+            )
+            storage.setCookies([only], for: url, mainDocumentURL: nil)
+            #expect(storage.cookies?.contains(only) == true, "\(name)")
+        }
+    }
+
     @Test func `an insecure response neither sets nor covers up a secure cookie`() throws {
         let secure = try cookie("a", "swift.org", [.secure: "TRUE"])
         let plain = try url("http://swift.org/x")

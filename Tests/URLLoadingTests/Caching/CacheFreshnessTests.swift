@@ -1,0 +1,200 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Which responses a session uses again without asking (RFC 9111, sections 3 to 5), as a test suite for caches would look at it from
+/// outside: the same URL is loaded twice, and the server's count tells.
+@Suite(.timeLimit(.minutes(1)))
+struct CacheFreshnessTests {
+    struct Row: Sendable, CustomStringConvertible {
+        var fields: [(String, String)]
+        var status: Int
+        var isUsed: Bool
+        var description: String { "\(status) " + fields.map { "\($0.0): \($0.1)" }.joined(separator: ", ") }
+
+        init(_ isUsed: Bool, _ fields: (String, String)..., status: Int = 200) {
+            self.fields = fields
+            self.status = status
+            self.isUsed = isUsed
+        }
+
+        init(_ isUsed: Bool, _ directives: String) { self.init(isUsed, ("Cache-Control", directives)) }
+    }
+
+    private func check(_ rows: [Row], _ wishes: [String: String] = [:]) async throws {
+        try await withCachedScenario(
+            reply: { request in
+                let row = rows[Int(request.path.dropFirst()) ?? 0]
+                let body = row.status == 204 ? "" : "\(request.order)"
+                let fields = row.fields + [("X-Order", "\(request.order)")]
+                return row.status == 204 ? .raw(ScriptedReply.head(204, fields)) : .status(row.status, fields, body: body)
+            }
+        ) { (server, session, _) async throws in
+            for (index, row) in rows.enumerated() {
+                let request = URLRequest(server.url("/\(index)"))
+                let first = try await session.text(request)
+                let second = try await session.text(URLRequest(server.url("/\(index)"), headers: wishes))
+                let isUsed =
+                    first.response.value(forHTTPHeaderField: "X-Order") == second.response.value(forHTTPHeaderField: "X-Order")
+                #expect(isUsed == row.isUsed, "\(row)")
+                #expect(second.response.statusCode == row.status && (!isUsed || first.text == second.text), "\(row)")
+            }
+        }
+    }
+
+    @Test func `by Cache-Control`() async throws {
+        try await check([
+            Row(false), Row(true, "max-age=600"), Row(true, "MaX-aGe=600"), Row(false, "max-age=0"),
+            // Section 1.2.2: "MUST consider the value to be 2147483648".
+            Row(true, "max-age=2147483647"), Row(true, "max-age=2147483648"), Row(true, "max-age=2147483649"),
+            Row(true, "max-age=99999999999"), Row(true, "max-age=99999999999999999999999"), Row(true, "max-age=000600"),
+            // Section 5.2: "both token and quoted-string syntax".
+            Row(true, "max-age=\"600\""), Row(false, "max-age='600'"), Row(false, "max-age=\"600"),
+            Row(false, "extension=\"max-age=600\", max-age=0"), Row(false, "max-age=0, extension=\"max-age=600\""),
+            Row(true, "extension=\"no-store, no-cache\", max-age=600"), Row(true, "foobar, max-age=600"),
+            Row(true, "max-age=600, foo=bar"), Row(true, ",, max-age=600 ,"), Row(true, "\tmax-age=600\t,public"),
+            // Section 4.2.1: "encouraged to consider responses that have invalid freshness information … to be stale".
+            Row(false, "max-age"), Row(false, "max-age="), Row(false, "max-age=-600"), Row(false, "max-age=600.0"),
+            Row(false, "max-age=6e2"), Row(false, "max-age=a600"), Row(false, "max-age=600a"), Row(false, "max-age =600"),
+            Row(false, "max-age= 600"), Row(false, "max-age=600, max-age=0"), Row(false, "max-age=0, max-age=600"),
+            Row(true, "max-age=600, max-age=600"), Row(false, ("Cache-Control", "max-age=600"), ("Cache-Control", "max-age=0")),
+            // Of shared caches alone.
+            Row(false, "s-maxage=600"), Row(false, "s-maxage=600, max-age=0"), Row(true, "max-age=600, s-maxage=0"),
+            Row(false, ("Cache-Control", "s-maxage=600"), ("Cache-Control", "max-age=0")), Row(true, "private, max-age=600"),
+            Row(true, "private=\"x-a\", max-age=600"), Row(true, "max-age=600, proxy-revalidate"),
+            Row(true, ("Cache-Control", "max-age=600"), ("CDN-Cache-Control", "no-store")),
+            Row(false, ("CDN-Cache-Control", "max-age=600")), Row(false, ("Surrogate-Control", "max-age=600")),
+            // What forbids.
+            Row(false, "no-store"), Row(false, "No-StOrE, max-age=600"), Row(false, "no-cache, max-age=600"),
+            Row(false, "max-age=600, No-CaChE"), Row(false, "no-cache=\"\", max-age=600"), Row(true, "no-cache=\"x-a\", max-age=600"),
+            Row(false, ("Cache-Control", "no-store"), ("Cache-Control", "max-age=600")), Row(true, "must-revalidate, max-age=600"),
+            // Section 5.2.2.3: "SHOULD ignore the no-store directive".
+            Row(true, "no-store, must-understand, max-age=600"), Row(true, "immutable, max-age=600"), Row(false, "immutable"),
+            // Section 5.4: of requests alone.
+            Row(true, ("Cache-Control", "max-age=600"), ("Pragma", "no-cache")),
+            Row(true, ("Cache-Control", "max-age=600"), ("Set-Cookie", "a=b")),
+            Row(true, ("Cache-Control", "max-age=600"), ("Content-Disposition", "attachment; filename=x")),
+        ])
+    }
+
+    @Test func `by Expires and Date`() async throws {
+        let now = httpDate(0)
+        func expires(_ isUsed: Bool, _ value: String, date: String? = nil) -> Row {
+            Row(isUsed, ("Expires", value), ("Date", date ?? now))
+        }
+        try await check([
+            expires(true, httpDate(600)), expires(false, httpDate(-600)), expires(false, now),
+            expires(false, httpDate(300), date: httpDate(400)), expires(true, httpDate(500), date: httpDate(400)),
+            // RFC 9110, section 6.6.1: without a date that can be read, that of receipt.
+            Row(true, ("Expires", httpDate(600))), expires(true, httpDate(600), date: "foo"), expires(false, httpDate(-1), date: "foo"),
+            // RFC 9111, section 5.3: "MUST ignore the Expires header field".
+            Row(true, ("Cache-Control", "max-age=600"), ("Expires", httpDate(-7200)), ("Date", now)),
+            Row(true, ("Cache-Control", "max-age=600"), ("Expires", "0"), ("Date", now)),
+            Row(false, ("Cache-Control", "max-age=0"), ("Expires", httpDate(600)), ("Date", now)),
+            // The three forms of dates, in any case (section 4.2).
+            expires(true, "Thu, 18 Aug 2050 02:01:18 GMT"), expires(true, "Thursday, 18-Aug-50 02:01:18 GMT"),
+            expires(true, "Thu Aug 18 02:01:18 2050"), expires(true, "Thu Aug  8 02:01:18 2050"),
+            expires(true, "THU, 18 Aug 2050 02:01:18 GMT"), expires(true, "Thu, 18 AUG 2050 02:01:18 GMT"),
+            expires(true, "Thu, 18 Aug 2050 02:01:18 gMT"), expires(true, "Tue, 19 Jan 2038 14:14:08 GMT"),
+            expires(true, "Sun, 21 Nov 2286 04:46:39 GMT"),
+            // Anything else is "a time in the past".
+            expires(false, "0"), expires(false, "-1"), expires(false, ""), expires(false, "Thu, 18 Aug 2050 02:01:18 UTC"),
+            expires(false, "Thu, 18 Aug 2050 02:01:18 AEST"), expires(false, "Thu, 18 Aug 2050 02:01:18"),
+            expires(false, "Thu, 18 Aug 50 02:01:18 GMT"), expires(false, "Thu 18 Aug 2050 02:01:18 GMT"),
+            expires(false, "Thu, 18  Aug  2050 02:01:18 GMT"), expires(false, "Thu, 18-Aug-2050 02:01:18 GMT"),
+            expires(false, "Thu, 18 Aug 2050 02.01.18 GMT"), expires(false, "Thu, 18 Aug 2050 2:01:18 GMT"),
+            Row(
+                false, ("Expires", "Thu, 18 Aug 2050 02:01:18 GMT"), ("Expires", "Thu, 18 Aug 2050 02:01:19 GMT"), ("Date", now)),
+        ])
+    }
+
+    @Test func `by Age`() async throws {
+        func age(_ isUsed: Bool, _ values: String..., lifetime: Int = 3600) -> Row {
+            var row = Row(isUsed, ("Cache-Control", "max-age=\(lifetime)"), ("Date", httpDate(0)))
+            row.fields += values.map { ("Age", $0) }
+            return row
+        }
+        try await check([
+            age(true, "0"), age(true, "3000"), age(false, "3600"), age(false, "7200"), age(false, "2147483647"),
+            age(false, "2147483648"), age(false, "99999999999999999999"),
+            // Section 5.1: "SHOULD use the first member"; "SHOULD ignore the field".
+            age(false, "7200, 0"), age(true, "0, 7200"), age(false, "7200", "0"), age(true, "0", "7200"), age(true, "0", "0"),
+            age(true, "abc"), age(true, "-7200"), age(true, "7200.0"),
+            // Section 4.2.3: "apparent_age = max(0, response_time - date_value)".
+            Row(false, ("Cache-Control", "max-age=3600"), ("Date", httpDate(-7200))),
+            Row(true, ("Cache-Control", "max-age=3600"), ("Date", httpDate(7200))),
+            Row(false, ("Date", httpDate(-10)), ("Expires", httpDate(10)), ("Age", "25")),
+            Row(false, ("Date", httpDate(10)), ("Expires", httpDate(20)), ("Age", "15")),
+        ])
+    }
+
+    @Test func `by the time of the last change, and the status`() async throws {
+        let changed = ("Last-Modified", httpDate(-86_400))
+        try await check([
+            Row(true, changed, ("Date", httpDate(0))), Row(true, changed, status: 203), Row(true, changed, status: 204),
+            // "Status codes that are defined as heuristically cacheable" (RFC 9110, section 15.1), and those told to be (section
+            // 5.2.2.9).
+            Row(false, changed, status: 201), Row(false, changed, status: 202), Row(false, changed, status: 299),
+            Row(true, changed, ("Cache-Control", "public"), status: 201),
+            Row(false, changed, ("Expires", "0")), Row(false, changed, ("Cache-Control", "no-cache")),
+            Row(false, ("Last-Modified", httpDate(600))), Row(false, ("Last-Modified", "yesterday")), Row(false, ("ETag", "\"v\"")),
+            // Any final status that says how long it is fresh, as far as Apple's system stores it.
+            Row(true, ("Cache-Control", "max-age=600"), status: 203), Row(true, ("Cache-Control", "max-age=600"), status: 204),
+            Row(true, ("Cache-Control", "max-age=600"), status: 299), Row(false, ("Expires", httpDate(-600)), status: 299),
+            Row(false, ("Cache-Control", "max-age=600"), status: 400), Row(false, ("Cache-Control", "max-age=600"), status: 404),
+            Row(false, ("Cache-Control", "max-age=600"), status: 410), Row(false, ("Cache-Control", "max-age=600"), status: 503),
+            // Section 5.2.2.3: not where the status is unknown.
+            Row(false, ("Cache-Control", "max-age=600, no-store, must-understand"), status: 299),
+        ])
+    }
+
+    @Test func `Vary with a star anywhere`() async throws {
+        let fresh = ("Cache-Control", "max-age=600")
+        try await check(
+            [
+                Row(false, fresh, ("Vary", "*")), Row(false, fresh, ("Vary", "*, *")), Row(false, fresh, ("Vary", "*"), ("Vary", "*")),
+                Row(false, fresh, ("Vary", ", *")), Row(false, fresh, ("Vary", ""), ("Vary", "*")),
+                Row(false, fresh, ("Vary", "*, Foo")), Row(false, fresh, ("Vary", "Foo, *")), Row(true, fresh, ("Vary", "Foo")),
+                Row(true, fresh, ("Vary", "")), Row(false, fresh, ("Vary", "Bar")), Row(false, fresh, ("Vary", "Foo,bAr")),
+            ], ["Bar": "1"])
+    }
+
+    @Test func `what a request's Vary fields may differ in`() async throws {
+        struct Pair { var name: String, first: String?, second: String?, isSame: Bool }
+        let pairs = [
+            Pair(name: "Foo", first: "1", second: "1", isSame: true), Pair(name: "Foo", first: "1", second: "2", isSame: false),
+            // "If … a header field is absent from a request, it can only match another request if it is also absent there."
+            Pair(name: "Foo", first: "1", second: nil, isSame: false), Pair(name: "Foo", first: nil, second: "1", isSame: false),
+            Pair(name: "Foo", first: nil, second: nil, isSame: true),
+            // "adding or removing whitespace, where allowed in the header field's syntax".
+            Pair(name: "Foo", first: "1,2", second: "1, 2", isSame: true), Pair(name: "Foo", first: "a", second: "A", isSame: false),
+            Pair(name: "Accept-Language", first: "en, de", second: "en ,   de", isSame: true),
+            Pair(name: "Accept-Language", first: "en, de", second: "eN, De", isSame: true),
+            Pair(name: "Accept-Language", first: "en", second: "de", isSame: false),
+        ]
+        try await withCachedScenario(
+            reply: { .ok("\($0.order)", Fields.fresh + [("Vary", "foo, ACCEPT-language")]) }
+        ) { (server, session, _) async throws in
+            for (index, pair) in pairs.enumerated() {
+                func load(_ value: String?) async throws -> String {
+                    let fields = value.map { [pair.name: $0] } ?? [:]
+                    return try await session.text(URLRequest(server.url("/\(index)"), headers: fields)).text
+                }
+                let first = try await load(pair.first)
+                #expect(try await (load(pair.second) == first) == pair.isSame, "\(pair)")
+                // Each variant stays, and answers for itself.
+                #expect(try await load(pair.first) == first, "\(pair)")
+            }
+        }
+    }
+}

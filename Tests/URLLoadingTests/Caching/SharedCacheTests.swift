@@ -1,0 +1,85 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// `URLCache.shared`, which may be replaced: each test has a process, since the cache is the process's.
+@Suite(.timeLimit(.minutes(2)))
+struct SharedCacheTests {
+    private let home: TemporaryDirectory
+
+    init() throws { home = try TemporaryDirectory() }
+
+    private static func settle(in home: String) {
+        setenv("HOME", home, 1)
+        setenv("XDG_CACHE_HOME", home + "/cache", 1)
+        setenv("XDG_DATA_HOME", home + "/data", 1)
+    }
+
+    @Test func `the shared cache has Apple's capacities and is one object`() async throws {
+        await #expect(processExitsWith: .success) { [home = home.path as String] () async throws in
+            Self.settle(in: home)
+            #expect(URLCache.shared === URLCache.shared)
+            #expect(URLCache.shared.memoryCapacity == 4 << 20 && URLCache.shared.diskCapacity == 20 << 20)
+            #expect(URLSessionConfiguration.default.urlCache === URLCache.shared)
+            #expect(URLSession.shared.configuration.urlCache === URLCache.shared)
+        }
+    }
+
+    @Test func `another shared cache is for new sessions, and those there are keep theirs`() async throws {
+        try await withScriptedServer(reply: { .ok("\($0.order)", Fields.fresh) }) { (server) async throws in
+            await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
+                Self.settle(in: home)
+                let older = URLSession(configuration: .default)
+                #expect(try await older.text(url) == "0")
+                let own = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0)
+                URLCache.shared = own
+                #expect(URLCache.shared === own)
+                #expect(URLSessionConfiguration.default.urlCache === own)
+                #expect(try await older.text(url) == "0")
+                #expect(try await URLSession(configuration: .default).text(url) == "1")
+                #expect(own.entries().count == 1)
+            }
+        }
+    }
+
+    @Test func `a program that sets its own before the first use leaves the default directory alone`() async throws {
+        try await withScriptedServer(reply: { .ok("\($0.order)", Fields.fresh) }) { (server) async throws in
+            await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
+                Self.settle(in: home)
+                let directory = URL(fileURLWithPath: home + "/own")
+                URLCache.shared = URLCache(memoryCapacity: 0, diskCapacity: 10 << 20, directory: directory)
+                #expect(try await URLSession.shared.text(url) == "0")
+                await URLSession.shared.flush()
+                #expect(try await URLSession.shared.text(url) == "0")
+                #expect(URLCache.shared.entries().map(\.url) == [url])
+            }
+        }
+        #expect(FileManager.default.fileExists(atPath: home.path + "/own"))
+        #expect((FileManager.default.subpaths(atPath: home.path + "/cache") ?? []).isEmpty)
+    }
+
+    @Test func `a subclass may be the shared cache`() async throws {
+        final class Refusing: URLCache, @unchecked Sendable {
+            override func storeCachedResponse(_ cachedResponse: CachedURLResponse, for request: URLRequest) {}
+            override func cachedResponse(for request: URLRequest) -> CachedURLResponse? { nil }
+        }
+        try await withScriptedServer(reply: { .ok("\($0.order)", Fields.fresh) }) { (server) async throws in
+            await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
+                Self.settle(in: home)
+                URLCache.shared = Refusing()
+                #expect(try await URLSession.shared.text(url) == "0")
+                #expect(try await URLSession(configuration: .default).text(url) == "1")
+            }
+        }
+    }
+}
