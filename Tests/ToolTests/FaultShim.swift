@@ -7,17 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-
 import Foundation
 import LoadingTestKit
 
-/// A library to preload into the tool, which makes the k-th call of one kind fail. Compiled when it is wanted, with the compiler that
-/// comes with Swift.
+/// A library to preload into the tool, which makes the k-th call of one kind fail.
 struct FaultShim: Sendable {
-    struct NoCompiler: Error {
-        let output: String
-    }
-
     /// One failure: `kind` is a name of the source below, `at` counts from 1.
     struct Fault: Sendable, CustomStringConvertible {
         var kind: String
@@ -27,43 +21,18 @@ struct FaultShim: Sendable {
         var description: String { "\(kind) #\(at) fails with \(String(cString: strerror(error))) (\(error))" }
     }
 
-    private let folder: TemporaryDirectory
-    private var library: String { folder.file("fault.so").path }
-    private var mark: URL { folder.file("happened") }
+    private let library: PreloadedLibrary
+    private var mark: URL { library.folder.file("happened") }
 
-    init() throws {
-        folder = try TemporaryDirectory()
-        let source = try folder.write(Array(Self.source.utf8), to: "fault.c")
-        let output = Pipe()
-        let process = Process()
-        process.executableURL = try Self.compiler()
-        process.arguments = ["-shared", "-fPIC", "-O1", "-o", library, source.path, "-ldl"]
-        process.standardError = output
-        try process.run()
-        let text = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw NoCompiler(output: String(decoding: text, as: UTF8.self)) }
-    }
-
-    private static func compiler() throws -> URL {
-        let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
-        for name in ["clang", "cc", "gcc"] {
-            for folder in folders where FileManager.default.isExecutableFile(atPath: "\(folder)/\(name)") {
-                return URL(fileURLWithPath: "\(folder)/\(name)")
-            }
-        }
-        throw NoCompiler(output: "none of clang, cc, gcc in PATH")
-    }
+    init() throws { library = try PreloadedLibrary(source: Self.source) }
 
     /// The tool's environment for a fault among its calls; files count where they are in or below `folder`.
     func environment(_ fault: Fault, in folder: TemporaryDirectory) -> [String: String] {
-        // What is preloaded already, as by `Scripts/sanitize thread`, stays.
-        let others = ProcessInfo.processInfo.environment["LD_PRELOAD"].map { [$0] } ?? []
-        return [
-            "LD_PRELOAD": ([library] + others.filter { !$0.isEmpty }).joined(separator: ":"),
+        let own = [
             "FAULT_CALL": fault.kind, "FAULT_AT": "\(fault.at)", "FAULT_ERRNO": "\(fault.error)",
             "FAULT_FOLDER": folder.url.resolvingSymlinksInPath().path, "FAULT_MARK": mark.path,
         ]
+        return own.merging(library.environment) { $1 }
     }
 
     /// Whether there was such a call since this was last asked.

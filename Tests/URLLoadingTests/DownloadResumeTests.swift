@@ -33,11 +33,20 @@ struct DownloadResumeTests {
                 $0.events.contains { if case .wrote(Int64(cut), _) = $0 { true } else { false } }
             }
             let data = await task.cancelByProducingResumeData()
+            defer { removeRemains(of: data) }
             let record = try await recorder.completion(of: task)
             #expect((record.error as? URLError)?.code == .cancelled)
             try recorder.expectOrder(of: task, EventRecorder.downloadGrammar)
             try await test(server, session, recorder, data)
         }
+    }
+
+    /// Removes the file that resume data stands for, which belongs to whoever holds the data, if no later download took it.
+    private func removeRemains(of data: Data?) {
+        guard let data, let content = try? PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any],
+            let name = content["NSURLSessionResumeInfoTempFileName"] as? String
+        else { return }
+        try? FileManager.default.removeItem(at: FileManager.default.temporaryDirectory.appendingPathComponent(name))
     }
 
     @Test(arguments: [

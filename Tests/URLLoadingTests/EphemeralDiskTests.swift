@@ -1,0 +1,173 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// That ephemeral sessions never touch the disk: every file is traced that the process opens.
+@Suite(.timeLimit(.minutes(3)))
+struct EphemeralDiskTests {
+    private let home: TemporaryDirectory
+
+    init() throws { home = try TemporaryDirectory() }
+
+    private func run(_ kind: String) async throws -> TracedRun.Result {
+        let result = try await TracedRun.run("TracedLoads", home: home, environment: [TracedLoads.variable: kind])
+        #expect(result.code == 0 && result.output.contains(TracedLoads.isDone), "\(result.output)")
+        return result
+    }
+
+    @Test func `an ephemeral session makes no file and looks into none of the user's`() async throws {
+        let result = try await run("ephemeral")
+        #expect(result.changes.isEmpty)
+        #expect(result.lines.filter { $0.isBelow(home.path) }.isEmpty)
+        #expect(!result.lines.isEmpty, "nothing was traced")
+        #expect(try home.names == ["tmp"] && FileManager.default.contentsOfDirectory(atPath: home.file("tmp").path) == [])
+    }
+
+    /// What the test above would see if it were otherwise.
+    @Test func `the same loads by a default session are seen on the disk`() async throws {
+        let result = try await run("default")
+        for folder in ["data", "cache"] {
+            let below = result.changes.filter { $0.isBelow(home.path + "/" + folder) }
+            #expect(below.contains { $0.verb == "make-folder" }, "\(folder): \(below)")
+            #expect(below.contains { $0.verb.hasPrefix("make") && $0.verb != "make-folder" }, "\(folder): \(below)")
+            #expect(below.contains { ["rename", "link"].contains($0.verb) }, "\(folder): \(below)")
+        }
+        let elsewhere = result.changes.filter { line in !["data", "cache"].contains { line.isBelow(home.path + "/" + $0) } }
+        #expect(elsewhere.allSatisfy { $0.verb == "make-folder" && home.path.hasPrefix($0.path) }, "\(elsewhere)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: home.file("tmp").path) == [])
+    }
+
+    @Test func `every way to make, change or remove a file is traced`() async throws {
+        let result = try await TracedRun.run("TracedCalls", home: home)
+        #expect(result.code == 0, "\(result.output)")
+        let seen = Set(result.lines)
+        for call in TracedCalls.all {
+            for (verb, name) in call.expected {
+                #expect(seen.contains(FileTrace.Line(verb: verb, path: "\(home.path)/tmp/\(name)")), "\(call.name)")
+            }
+        }
+    }
+}
+
+/// Loads that leave something to remember, for ``EphemeralDiskTests``.
+@Suite(.enabled(if: TracedRun.isHere("TracedLoads"), "it runs in a process of its own"))
+struct TracedLoads {
+    static let variable = "URL_LOADING_TRACED_SESSION"
+    static let isDone = "the traced loads are done"
+
+    @Test(.timeLimit(.minutes(2))) func `cookies, responses and hosts are remembered`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let isEphemeral = ProcessInfo.processInfo.environment[Self.variable] == "ephemeral"
+        let configuration = isEphemeral ? URLSessionConfiguration.ephemeral : .default
+        configuration.tlsTrustRoots = [certificates.root]
+        // An ephemeral session's cache has no directory, whatever capacity it is given.
+        configuration.urlCache?.memoryCapacity = 200 << 20
+        configuration.urlCache?.diskCapacity = 200 << 20
+        let session = URLSession(configuration: configuration)
+        let fields = [
+            ("Set-Cookie", "kept=1; Max-Age=8640000"), ("Set-Cookie", "session=2"), ("Cache-Control", "max-age=600"),
+            ("ETag", "\"v\""), ("Strict-Transport-Security", "max-age=1000; includeSubDomains"),
+        ]
+        try await withScriptedServer(
+            identity: certificates.valid,
+            reply: { request in
+                switch request.path {
+                case "/large": .large(chunk: [UInt8](repeating: 7, count: 65_536), count: 48, fields)
+                case "/redirect": .redirect(302, to: "/small", fields)
+                default: .ok([UInt8](repeating: 6, count: 2048), fields)
+                }
+            }
+        ) { (server) async throws in
+            func load(_ path: String, scheme: String = "https") async throws -> Int {
+                let text = server.url(path, host: "localhost").absoluteString.replacingOccurrences(
+                    of: "https:", with: scheme + ":")
+                return try await session.data(from: #require(URL(string: text))).0.count
+            }
+            #expect(try await load("/small") == 2048)
+            #expect(try await load("/small", scheme: "http") == 2048)
+            #expect(server.requests.count == 1, "it was kept, and so was the host")
+            #expect(try await load("/large") == 3 << 20)
+            #expect(try await load("/large") == 3 << 20)
+            #expect(server.requests.count == 2)
+            #expect(try await load("/redirect") == 2048)
+            #expect(server.requests.last?.header("Cookie") == "kept=1; session=2")
+            var upload = URLRequest(url: server.url("/upload", host: "localhost"))
+            upload.httpMethod = "POST"
+            _ = try await session.upload(for: upload, from: Data(count: 2_000_000))
+            await session.flush()
+            await session.reset()
+            #expect(try await load("/small") == 2048)
+            #expect(server.requests.last?.header("Cookie") == nil)
+            await session.flush()
+            session.finishTasksAndInvalidate()
+        }
+        print(Self.isDone)
+    }
+}
+
+/// Calls by which files are made and changed, for ``EphemeralDiskTests``.
+@Suite(.enabled(if: TracedRun.isHere("TracedCalls"), "it runs in a process of its own"))
+struct TracedCalls {
+    struct Call: Sendable {
+        let name: String
+        /// Verbs, and names in the temporary folder.
+        let expected: [(verb: String, name: String)]
+        /// Gets the folder, and answers as the call did.
+        let call: @Sendable (String) -> Int32
+    }
+
+    /// O_TMPFILE, which Swift does not import.
+    private static let unnamed: Int32 = 0o20000000 | O_DIRECTORY
+
+    static let all = [
+        Call(name: "open", expected: [("make", "a")]) { open($0 + "/a", O_CREAT | O_WRONLY, 0o600) },
+        Call(name: "open for writing", expected: [("write", "a")]) { open($0 + "/a", O_RDWR) },
+        Call(name: "open for reading", expected: [("read", "a")]) { open($0 + "/a", O_RDONLY) },
+        Call(name: "openat", expected: [("make", "b")]) { openat(open($0, O_RDONLY), "b", O_CREAT | O_WRONLY, 0o600) },
+        Call(name: "O_TMPFILE", expected: [("make-unnamed", ".")]) { open($0 + "/.", unnamed | O_RDWR, 0o600) },
+        Call(name: "creat", expected: [("make", "c")]) { creat($0 + "/c", 0o600) },
+        Call(name: "fopen", expected: [("make", "d")]) { fopen($0 + "/d", "w") == nil ? -1 : 0 },
+        Call(name: "mkstemp", expected: [("make", "e-XXXXXX")]) { folder in
+            var template = Array((folder + "/e-XXXXXX").utf8CString)
+            return mkstemp(&template)
+        },
+        Call(name: "mkdtemp", expected: [("make", "f-XXXXXX")]) { folder in
+            var template = Array((folder + "/f-XXXXXX").utf8CString)
+            return mkdtemp(&template) == nil ? -1 : 0
+        },
+        Call(name: "mkdir", expected: [("make-folder", "g")]) { mkdir($0 + "/g", 0o700) },
+        Call(name: "mkdirat", expected: [("make-folder", "h")]) { mkdirat(open($0, O_RDONLY), "h", 0o700) },
+        Call(name: "mkfifo", expected: [("make", "i")]) { mkfifo($0 + "/i", 0o600) },
+        Call(name: "rename", expected: [("rename", "a"), ("rename", "j")]) { rename($0 + "/a", $0 + "/j") },
+        Call(name: "renameat", expected: [("rename", "b"), ("rename", "k")]) { folder in
+            let descriptor = open(folder, O_RDONLY)
+            return renameat(descriptor, "b", descriptor, "k")
+        },
+        Call(name: "link", expected: [("link", "l")]) { link($0 + "/j", $0 + "/l") },
+        Call(name: "symlink", expected: [("link", "m")]) { symlink("j", $0 + "/m") },
+        Call(name: "truncate", expected: [("write", "k")]) { truncate($0 + "/k", 5) },
+        Call(name: "unlink", expected: [("remove", "l")]) { unlink($0 + "/l") },
+        Call(name: "remove", expected: [("remove", "m")]) { remove($0 + "/m") },
+        Call(name: "rmdir", expected: [("remove", "g")]) { rmdir($0 + "/g") },
+        Call(name: "Data.write", expected: [("make", "n")]) { folder in
+            (try? Data([1]).write(to: URL(fileURLWithPath: folder + "/n"))) == nil ? -1 : 0
+        },
+    ]
+
+    @Test func `every call succeeds`() {
+        let folder = FileManager.default.temporaryDirectory.path
+        for call in Self.all {
+            #expect(call.call(folder) >= 0, "\(call.name): \(String(cString: strerror(errno)))")
+        }
+    }
+}

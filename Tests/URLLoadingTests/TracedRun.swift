@@ -1,0 +1,69 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// A suite of this test program in a process of its own, whose files are traced, with a home of the test's.
+///
+/// The suite is enabled by ``isHere(_:)`` alone.
+enum TracedRun {
+    struct Result: Sendable {
+        let code: Int32
+        let output: String
+        let lines: [FileTrace.Line]
+
+        /// The calls that changed something, anywhere but at devices and what the system shows as files.
+        var changes: [FileTrace.Line] {
+            lines.filter { line in !line.isReading && !["/dev", "/proc", "/sys"].contains { line.isBelow($0) } }
+        }
+    }
+
+    private static let variable = "URL_LOADING_TRACED_SUITE"
+
+    /// Whether this process was made for the suite.
+    static func isHere(_ suite: String) -> Bool { ProcessInfo.processInfo.environment[variable] == suite }
+
+    /// Runs the suite; the home's folders are `data`, `cache`, `state` and `tmp`, of which the last is there.
+    static func run(_ suite: String, home: TemporaryDirectory, environment: [String: String] = [:]) async throws -> Result {
+        let trace = try FileTrace()
+        try FileManager.default.createDirectory(at: home.file("tmp"), withIntermediateDirectories: true)
+        let report = try TemporaryDirectory()
+        let output = try FileHandle(forWritingTo: try report.write([], to: "output"))
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+        process.arguments = ["--testing-library", "swift-testing", "--no-parallel", "--filter", suite]
+        process.environment = ProcessInfo.processInfo.environment
+            .merging([
+                variable: suite, "HOME": home.path, "TMPDIR": home.path + "/tmp",
+                "XDG_DATA_HOME": home.path + "/data", "XDG_CACHE_HOME": home.path + "/cache",
+                "XDG_STATE_HOME": home.path + "/state",
+            ]) { $1 }
+            .merging(trace.environment) { $1 }
+            .merging(environment) { $1 }
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = output
+        let code = Watched<Int32?>(nil)
+        process.terminationHandler = { process in
+            code.change { $0 = process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus }
+        }
+        try process.run()
+        let ended: Int32
+        do {
+            ended = try await code.value { $0 }
+        } catch {
+            process.terminate()
+            throw error
+        }
+        let text = String(decoding: try Data(contentsOf: report.file("output")), as: UTF8.self)
+        return Result(code: ended, output: text, lines: try trace.takeLines())
+    }
+}
