@@ -38,7 +38,7 @@ private final class SlowAnswer: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    private static let answer = ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    private static let answer = ByteBuffer(string: "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 2\r\n\r\nok")
     private var matched = 0
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
