@@ -40,6 +40,7 @@ let asn1: Target.Dependency = .product(name: "SwiftASN1", package: "swift-asn1")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let x509: Target.Dependency = .product(name: "X509", package: "swift-certificates")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 
 /// One room of docs/ARCHITECTURE.md. What it may import is what it lists here; `Scripts/check` holds the sources to it.
 func room(_ name: String, _ dependencies: [Target.Dependency] = [], settings: [SwiftSetting] = settings) -> Target {
@@ -53,28 +54,37 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 var targets: [Target] = [
     // Pure rooms: no I/O, no clock, no lock.
     room("HTTPWire"),
-    room("HTTPRules", ["HTTPWire"]),
+    room("HTTPRules", ["HTTPWire", crypto, cryptoExtras]),
     room("TransportMachines", ["HTTPWire"]),
     room("LoadingModel", ["HTTPWire"]),
     // Shells.
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .target(name: "CLoadingSystem"),
+    // Certificates, keys and identities as values, and whether a server is to be trusted.
+    room("LoadingTrust", ["HTTPRules", "LoadingModel", x509, asn1, crypto, cryptoExtras]),
     room(
         "HTTPTransport",
         [
-            "HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "CZlib", "CLoadingSystem",
+            "HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "LoadingTrust", "CZlib", "CLoadingSystem",
             nioCore, nioPosix, nioSSL, nioTLS, x509, asn1, crypto,
         ]
     ),
+    // C libraries that are used where the system has them.
+    .target(name: "CSystemLibraries"),
+    room("SystemLibraries", ["CSystemLibraries"]),
     // What sessions remember: shared, durable, thread-safe.
-    room("LoadingStores", ["HTTPWire", "HTTPRules", "CLoadingSystem", crypto]),
+    room("LoadingStores", ["HTTPWire", "HTTPRules", "LoadingModel", "SystemLibraries", "CLoadingSystem", crypto]),
     room(
         "LoadingEngine",
-        ["HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "LoadingStores", "HTTPTransport", nioCore]
+        [
+            "HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "LoadingTrust", "SystemLibraries", "LoadingStores",
+            "HTTPTransport", nioCore, nioPosix,
+        ]
     ),
     // Apple's façade.
     room(
-        "URLLoading", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores", "LoadingEngine"], settings: facadeSettings
+        "URLLoading", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingTrust", "LoadingStores", "LoadingEngine"],
+        settings: facadeSettings
     ),
     .executableTarget(
         name: "urlsession",
@@ -96,8 +106,10 @@ var targets: [Target] = [
             nioCore, nioPosix, nioSSL, x509, crypto,
         ]
     ),
-    tests("LoadingStoresTests", ["LoadingStores", "HTTPRules", "HTTPWire"]),
-    tests("URLLoadingTests", ["URLLoading", "LoadingTestKit"]),
+    tests("LoadingTrustTests", ["LoadingTrust", "LoadingModel", "LoadingTestKit", x509, asn1, crypto]),
+    tests("SystemLibrariesTests", ["SystemLibraries", "LoadingTestKit"]),
+    tests("LoadingStoresTests", ["LoadingStores", "LoadingModel", "HTTPRules", "HTTPWire"]),
+    tests("URLLoadingTests", ["URLLoading", "LoadingStores", "LoadingTestKit"]),
     // A client as older programs are: Swift 5 mode, no upcoming features. It warns, as on Apple's platforms, that a delegate is Sendable.
     .testTarget(
         name: "SwiftFiveTests",
@@ -139,6 +151,11 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzHSTS", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzCacheControl", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzCookieStoreFile", ["LoadingStores", "HTTPRules", "HTTPWire"]),
+        fuzzer("FuzzAuthenticate", ["HTTPRules"]),
+        fuzzer("FuzzNTLM", ["HTTPRules"]),
+        fuzzer("FuzzTransportSecurity", ["HTTPRules", "HTTPWire"]),
+        fuzzer("FuzzCredentialFile", ["LoadingStores", "LoadingModel"]),
+        fuzzer("FuzzIdentity", ["LoadingTrust", "LoadingModel"]),
         fuzzer("FuzzCacheEntry", ["LoadingStores", "HTTPRules", "HTTPWire"]),
     ]
 }

@@ -13,11 +13,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/keyctl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -242,4 +244,31 @@ int cls_wait(int socket_fd, int event_fd, int milliseconds) {
         answer |= 2;
     }
     return answer;
+}
+
+// The C library has no names for these system calls.
+
+int32_t cls_persistent_keyring(void) {
+    long result = syscall(SYS_keyctl, KEYCTL_GET_PERSISTENT, (long)-1, (long)KEY_SPEC_THREAD_KEYRING);
+    return result < 0 ? -errno : (int32_t)result;
+}
+
+int32_t cls_keyring_find(int32_t keyring, const char *name) {
+    long result = syscall(SYS_keyctl, KEYCTL_SEARCH, (long)keyring, "user", name, 0L);
+    return result < 0 ? -errno : (int32_t)result;
+}
+
+int64_t cls_key_read(int32_t key, void *target, size_t count) {
+    long result = syscall(SYS_keyctl, KEYCTL_READ, (long)key, target, count);
+    return result < 0 ? -errno : result;
+}
+
+int32_t cls_key_add(int32_t keyring, const char *name, const void *value, size_t count) {
+    long result = syscall(SYS_add_key, "user", name, value, count, (long)keyring);
+    return result < 0 ? -errno : (int32_t)result;
+}
+
+int32_t cls_key_remove(int32_t key, int32_t keyring) {
+    long result = syscall(SYS_keyctl, KEYCTL_UNLINK, (long)key, (long)keyring);
+    return result < 0 ? -errno : (int32_t)result;
 }

@@ -19,12 +19,17 @@ package final class ConnectionPool {
         fileprivate let id: LeaseID
         fileprivate let origin: OriginID
         fileprivate let control: LoadControl
+        /// Whom the connections that are made meanwhile may ask; nil once the wish is answered.
+        fileprivate var adviser: (any HandshakeAdviser)?
         fileprivate var connection: HTTP1Connection?
         fileprivate var failure: LoadError?
 
         private unowned let pool: ConnectionPool
 
-        fileprivate init(_ id: LeaseID, _ origin: OriginID, _ control: LoadControl, in pool: ConnectionPool) {
+        fileprivate init(
+            _ id: LeaseID, _ origin: OriginID, _ control: LoadControl, _ adviser: (any HandshakeAdviser)?, in pool: ConnectionPool
+        ) {
+            self.adviser = adviser
             self.id = id
             self.origin = origin
             self.control = control
@@ -40,7 +45,7 @@ package final class ConnectionPool {
     }
 
     private struct Entry {
-        let route: Route
+        var origin: OriginID
         var dial: Dialer.Dial?
         var connection: HTTP1Connection?
     }
@@ -57,6 +62,9 @@ package final class ConnectionPool {
     /// Why dials failed, until the machine said whom that refuses.
     private var dialFailures: [ConnectionID: LoadError] = [:]
     private var nextLease = 0
+    private var nextOrigin = 0
+    /// How many origins may be known before those that nothing leads to any more are forgotten.
+    private var originLimit = 256
     private var sweep: Scheduled<Void>?
     /// Where a connection puts a message's head together.
     var scratch: ByteBuffer?
@@ -79,9 +87,11 @@ package final class ConnectionPool {
 
     /// Asks for a connection: an idle one, or one that is dialled, or the first that comes free. It is the load's until its exchange
     /// ends. The load waits until the wish is answered; every wish must be taken.
-    package func wish(_ route: Route, priority: Float, control: LoadControl) -> Lease {
+    package func wish(
+        _ route: Route, priority: Float, control: LoadControl, adviser: (any HandshakeAdviser)? = nil
+    ) -> Lease {
         nextLease += 1
-        let lease = Lease(LeaseID(nextLease), origin(of: route), control, in: self)
+        let lease = Lease(LeaseID(nextLease), origin(of: route), control, adviser, in: self)
         leases[lease.id] = lease
         control.line = lease
         perform(machine.handle(.wanted(lease.id, lease.origin, priority: priority)))
@@ -98,6 +108,7 @@ package final class ConnectionPool {
     package func take(_ lease: Lease) throws(LoadError) -> HTTP1Connection {
         lease.control.line = nil
         lease.control.markProgress(.now())
+        leave(lease)
         if let failure = lease.control.failure {
             leases[lease.id] = nil
             if let connection = lease.connection {
@@ -110,6 +121,31 @@ package final class ConnectionPool {
         if let connection = lease.connection { return connection }
         throw lease.failure ?? LoadError(.unknown, "no connection")
     }
+
+    /// The lease's load has nothing to do any more with connections that are being made.
+    private func leave(_ lease: Lease) {
+        guard let adviser = lease.adviser.take() else { return }
+        for entry in entries.values where entry.origin == lease.origin { entry.dial?.left(adviser) }
+    }
+
+    /// Whom a connection that is being made may ask: the load that waits longest.
+    private func adviser(for origin: OriginID) -> (any HandshakeAdviser)? {
+        leases.values.filter { $0.origin == origin && $0.adviser != nil }.min { $0.id.number < $1.id.number }?.adviser
+    }
+
+    /// Makes the connections of one route those of another from now on: of a holder that several loads share.
+    package func move(_ route: Route, to other: Route) {
+        guard let from = origins[route] else { return }
+        let to = origin(of: other)
+        for id in entries.filter({ $0.value.origin == from && $0.value.connection != nil }).keys.sorted(by: { $0.number < $1.number }) {
+            entries[id]?.origin = to
+            perform(machine.handle(.moved(id, to)))
+        }
+    }
+
+    package func hasIdle(_ route: Route) -> Bool { origins[route].map { machine.hasIdle($0) } ?? false }
+
+    package func count(_ route: Route) -> Int { origins[route].map { machine.count($0) } ?? 0 }
 
     /// Takes back a connection that was leased and not used, or found closed.
     package func giveBack(_ connection: HTTP1Connection) {
@@ -143,13 +179,23 @@ package final class ConnectionPool {
 
     private func origin(of route: Route) -> OriginID {
         if let lastOrigin, lastOrigin.route == route { return lastOrigin.id }
-        let known = origins[route]
-        let origin = known ?? OriginID(origins.count + 1)
+        if let known = origins[route] {
+            lastOrigin = (route, known)
+            return known
+        }
+        if origins.count >= originLimit { forgetOrigins() }
+        nextOrigin += 1
+        let origin = OriginID(nextOrigin)
         lastOrigin = (route, origin)
-        guard known == nil else { return origin }
         origins[route] = origin
         routes[origin] = route
         return origin
+    }
+
+    private func forgetOrigins() {
+        origins = origins.filter { machine.isKnown($0.value) }
+        routes = routes.filter { machine.isKnown($0.key) }
+        originLimit = max(256, 2 * origins.count)
     }
 
     private func perform(_ actions: [PoolMachine.Action]) {
@@ -180,8 +226,8 @@ package final class ConnectionPool {
 
     private func dial(_ id: ConnectionID, _ origin: OriginID) {
         guard let route = routes[origin] else { return }
-        entries[id] = Entry(route: route, dial: nil, connection: nil)
-        let dial = dialer.dial(route) { [self] result in dialled(id, result) }
+        entries[id] = Entry(origin: origin, dial: nil, connection: nil)
+        let dial = dialer.dial(route, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in dialled(id, result) }
         // A dial may be over before it returns.
         if entries[id]?.connection == nil { entries[id]?.dial = dial }
     }
@@ -213,6 +259,7 @@ package final class ConnectionPool {
 
     private func grant(_ id: LeaseID, _ connection: ConnectionID) {
         guard let lease = leases.removeValue(forKey: id) else { return }
+        leave(lease)
         lease.connection = entries[connection]?.connection
         if lease.connection == nil { lease.failure = LoadError(.connectionLost, "the connection was lost") }
         lease.control.wake()
@@ -220,6 +267,7 @@ package final class ConnectionPool {
 
     private func refuse(_ id: LeaseID, _ error: LoadError) {
         guard let lease = leases.removeValue(forKey: id) else { return }
+        leave(lease)
         lease.failure = error
         lease.control.wake()
     }

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import HTTPRules
 import LoadingModel
 import NIOCore
 import NIOPosix
@@ -17,6 +18,10 @@ extension Dialer {
         private typealias Race = AddressRace<SocketAddress>
 
         private let route: Route
+        /// Where the TCP connection leads: the server, or the proxy before it.
+        private let peer: ServerName
+        private let demands: TLSDemands
+        private let advice: HandshakeAdvice
         private let loop: any EventLoop
         private let tls: TLSSession
         private let resolver: any Resolver
@@ -29,13 +34,20 @@ extension Dialer {
         private var attempts: [Int: (address: SocketAddress, channel: (any Channel)?)] = [:]
         /// The winner, while it is being secured.
         private var winner: (any Channel)?
+        private var tunnel: TunnelAttempt?
         private var failures = DialFailures()
         private var domainLookupStart: Double?
         private var domainLookupEnd: Double?
         private var connectStart: Double?
 
-        init(_ route: Route, by dialer: Dialer, completion: @escaping (Result<DialledChannel, LoadError>) -> Void) {
+        init(
+            _ route: Route, by dialer: Dialer, advice: HandshakeAdvice,
+            completion: @escaping (Result<DialledChannel, LoadError>) -> Void
+        ) {
             self.route = route
+            self.advice = advice
+            peer = route.proxy.map { ServerName(host: $0.host, port: $0.port) } ?? ServerName(host: route.host, port: route.port)
+            demands = route.isSecure ? dialer.demands(route.host) : .none
             self.completion = completion
             loop = dialer.loop
             tls = dialer.tls
@@ -45,7 +57,7 @@ extension Dialer {
 
         func start() {
             domainLookupStart = now()
-            if route.isSecure { tls.prepare() }
+            if route.isSecure { tls.prepare(demands) }
             perform(race.handle(.started))
         }
 
@@ -57,9 +69,13 @@ extension Dialer {
             completion = nil
             perform(race.handle(.cancelled))
             cancelLookups()
+            advice.end()
             winner?.close(promise: nil)
             winner = nil
         }
+
+        /// An adviser does not wait for this connection any more.
+        func left(_ adviser: any HandshakeAdviser) { advice.left(adviser) }
 
         private func finish(_ result: Result<DialledChannel, LoadError>) {
             guard let completion else { return }
@@ -96,7 +112,7 @@ extension Dialer.Dial {
     private func resolve(_ family: Race.Family) {
         let bound = NIOLoopBound(self, eventLoop: loop)
         let cancel = resolver.lookUp(
-            route.host, port: route.port, family: family == .v6 ? .inet6 : .inet, on: loop
+            peer.host, port: peer.port, family: family == .v6 ? .inet6 : .inet, on: loop
         ) { result in bound.value.resolved(family, result) }
         lookups.append(cancel)
     }
@@ -145,7 +161,7 @@ extension Dialer.Dial {
             // Few reads in a row, so that a suspended load stops at once and the loop's other connections get their turn.
             .channelOption(.maxMessagesPerRead, value: 2)
             // A channel to be secured reads as soon as its TLS handler is there.
-            .channelOption(.autoRead, value: !route.isSecure)
+            .channelOption(.autoRead, value: !route.isSecure || route.proxy != nil)
             .channelOption(.writeBufferWaterMark, value: .init(low: 64 * 1024, high: 512 * 1024))
     }
 
@@ -176,8 +192,25 @@ extension Dialer.Dial {
             return finish(.success(DialledChannel(channel: channel, facts: facts(channel, secured: nil))))
         }
         winner = channel
+        guard let proxy = route.proxy else { return secure(channel) }
+        let attempt = tunnel ?? ProxyTunnel.attempt(ServerName(host: route.host, port: route.port), through: proxy)
+        tunnel = attempt
+        ProxyTunnel.open(channel, attempt, advice: advice) { [self] outcome in
+            switch outcome {
+            case .success(.opened): secure(channel)
+            case .success(.mustDialAgain):
+                winner = nil
+                race = Race()
+                perform(race.handle(.started))
+            case .failure(let error): finish(.failure(error))
+            }
+        }
+    }
+
+    private func secure(_ channel: any Channel) {
+        guard completion != nil else { return }
         let secureConnectionStart = now()
-        tls.secure(channel, host: route.host) { [self] result in
+        tls.secure(channel, to: ServerName(host: route.host, port: route.port), demands: demands, advice: advice) { [self] result in
             switch result {
             case .success(let agreed):
                 let facts = facts(channel, secured: (agreed, secureConnectionStart))
@@ -202,7 +235,11 @@ extension Dialer.Dial {
             connectStart: connectStart,
             secureConnectionStart: secured?.start,
             secureConnectionEnd: secured == nil ? nil : end,
-            connectEnd: end
+            connectEnd: end,
+            hasShownCertificate: secured?.agreed.hasShownCertificate ?? false,
+            isVerified: secured?.agreed.isVerified ?? false,
+            serverCertificate: secured?.agreed.serverCertificate,
+            isToProxy: route.proxy != nil
         )
     }
 }

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+package import HTTPRules
 package import LoadingModel
 package import NIOCore
 
@@ -23,6 +24,8 @@ package final class Dialer {
     let tls: TLSSession
     let resolver: any Resolver
     let now: () -> Double
+    /// What App Transport Security demands of connections to a host.
+    let demands: (String) -> TLSDemands
 
     /// Makes a dialer for one session.
     ///
@@ -31,23 +34,32 @@ package final class Dialer {
     ///   - tls: Secures the connections of secure routes.
     ///   - resolver: Finds the hosts' addresses.
     ///   - now: Seconds since the reference date of `Date`, for the connections' facts.
-    package init(loop: any EventLoop, tls: TLSSession, resolver: any Resolver, now: @escaping () -> Double) {
+    ///   - demands: What connections to a host must be like, beyond what the TLS session's policy says.
+    package init(
+        loop: any EventLoop, tls: TLSSession, resolver: any Resolver, now: @escaping () -> Double,
+        demands: @escaping (String) -> TLSDemands = { _ in .none }
+    ) {
         self.loop = loop
         self.tls = tls
         self.resolver = resolver
         self.now = now
+        self.demands = demands
     }
 
     /// Begins to open a connection; to be called on the loop.
     ///
     /// - Parameters:
     ///   - route: Where to.
+    ///   - adviser: Finds whom to ask about the connection, at the time of asking.
     ///   - completion: Called on the loop, exactly once unless the dial is cancelled, after this method returned, and within the
     ///     event that decided it: a handler that it adds to the channel sees every byte.
     /// - Returns: By which the dial can be cancelled.
-    package func dial(_ route: Route, completion: @escaping (Result<DialledChannel, LoadError>) -> Void) -> Dial {
+    package func dial(
+        _ route: Route, adviser: @escaping () -> (any HandshakeAdviser)? = { nil },
+        completion: @escaping (Result<DialledChannel, LoadError>) -> Void
+    ) -> Dial {
         loop.preconditionInEventLoop()
-        let dial = Dial(route, by: self, completion: completion)
+        let dial = Dial(route, by: self, advice: HandshakeAdvice(adviser), completion: completion)
         dial.start()
         return dial
     }

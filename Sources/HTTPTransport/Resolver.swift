@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import HTTPRules
 package import LoadingModel
 package import NIOCore
 import NIOPosix
@@ -82,7 +83,7 @@ package struct SystemResolver: Resolver {
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily
     ) -> Result<[SocketAddress], LoadError>? {
         let literal = HostName.unbracketed(host)
-        if HostName.isAddress(host) {
+        if AddressLiteral.isAddress(host) {
             let result = ask(literal, port: port, family: family, flags: AI_NUMERICHOST)
             return result
         }

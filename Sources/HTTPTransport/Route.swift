@@ -6,14 +6,57 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+package import LoadingModel
+
 /// Where a connection leads: what must be the same for two requests to share one.
 package struct Route: Sendable, Hashable {
     package var isSecure: Bool
     package var host: String
     package var port: Int
+    /// Nil for nearly all.
+    package var details: RouteDetails?
 
-    package init(isSecure: Bool, host: String, port: Int) {
+    package init(isSecure: Bool, host: String, port: Int, details: RouteDetails? = nil) {
         self.isSecure = isSecure
+        self.host = host
+        self.port = port
+        self.details = details
+    }
+
+    /// The proxy through which the connection leads.
+    package var proxy: ProxyAddress? { details?.proxy }
+}
+
+/// What few routes have; in an object of its own, since routes are compared for every request.
+package final class RouteDetails: Sendable, Hashable {
+    package let proxy: ProxyAddress?
+    /// The proxy is the other end of the connection, and is sent whole URLs; otherwise it makes a tunnel.
+    package let isForwarded: Bool
+    /// For whom connections stand that are not everybody's.
+    package let holder: ConnectionHolder?
+
+    package init(proxy: ProxyAddress?, isForwarded: Bool = false, holder: ConnectionHolder? = nil) {
+        self.proxy = proxy
+        self.isForwarded = isForwarded
+        self.holder = holder
+    }
+
+    package static func == (left: RouteDetails, right: RouteDetails) -> Bool {
+        left === right || left.proxy == right.proxy && left.isForwarded == right.isForwarded && left.holder == right.holder
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(proxy)
+        hasher.combine(isForwarded)
+        hasher.combine(holder)
+    }
+}
+
+package struct ProxyAddress: Sendable, Hashable {
+    package var host: String
+    package var port: Int
+
+    package init(host: String, port: Int) {
         self.host = host
         self.port = port
     }

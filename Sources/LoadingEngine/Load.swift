@@ -44,6 +44,8 @@ final class Load {
     /// The app is being asked about a redirect; a request timeout then delivers the redirect itself.
     var isAskingAboutRedirect = false
     var redirectWentUnanswered = false
+    /// A proxy asks who we are, for the connection that the load waits for.
+    var tunnelQuestion: TunnelQuestion?
     /// The app thinks about an answer; the request timeout does not run meanwhile.
     private(set) var isAsking = false
     /// Bytes told to the client and not yet dealt with.

@@ -18,10 +18,10 @@ struct LoadPlan {
 
     init(pool: ConnectionPool) {
         stages = [
-            FollowUpStage(),
+            FollowUpStage(pool: pool),
             CustomProtocolStage(),
             LocalContentStage(),
-            PrepareStage(),
+            PrepareStage(pool: pool),
             CacheStage(),
             NetworkStage(pool: pool),
         ]

@@ -20,10 +20,10 @@ extension SessionEngine {
     /// is fresh, does not vary and is in memory, the process's or the kernel's.
     package nonisolated func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? {
         guard answersAtOnce, let cache = stores.cache, request.method == "GET", case .none = request.body, let url = request.url,
-            !request.headers.contains("Range"), let target = try? RequestTarget(url)
+            !request.headers.contains("Range")
         else { return nil }
         let now = WallClock.now()
-        guard cache.mayHaveAny(now: now), !mustUpgrade(target.origin, now) else { return nil }
+        guard cache.mayHaveAny(now: now), let target = try? RequestTarget(url), !mustUpgrade(target.origin, now) else { return nil }
         let found = cache.lookUp(key: CacheKey.text(of: target), requestHeaders: request.headers, now: now)
         guard case .hit(let hit) = found, case .bytes(let data) = hit.body, hit.response.status != 0,
             !hit.response.headers.contains("Vary"), policy.maximumCollectedBytes.map({ data.count <= $0 }) ?? true

@@ -6,7 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-import HTTPRules
+package import HTTPRules
 package import HTTPTransport
 package import LoadingModel
 package import NIOCore
@@ -39,16 +39,18 @@ package actor SessionEngine {
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     /// An engine on the next loop of the process's group.
-    package static func make(policy: SessionPolicy, stores: SessionStores) -> any LoadingService {
-        SessionEngine(policy: policy, stores: stores, executor: LoopDirectory.next())
+    package static func make(
+        policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity = .strict
+    ) -> any LoadingService {
+        SessionEngine(policy: policy, stores: stores, security: security, executor: LoopDirectory.next())
     }
 
-    package init(policy: SessionPolicy, stores: SessionStores, executor: LoopExecutor) {
+    package init(policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, executor: LoopExecutor) {
         self.executor = executor
         self.policy = policy
         self.stores = stores
         loop = executor.loop
-        session = SessionFacts(policy: policy, stores: stores, loop: executor.loop)
+        session = SessionFacts(policy: policy, stores: stores, security: security, loop: executor.loop)
         let headers = session.headers
         answersAtOnce = stores.cache != nil
             && !["Cache-Control", "Pragma", "Range", "If-None-Match", "If-Modified-Since"].contains { headers.sessionValue($0) != nil }
@@ -57,7 +59,10 @@ package actor SessionEngine {
                 minimumVersion: policy.minimumTLSVersion ?? 0x0303, maximumVersion: policy.maximumTLSVersion, trustRoots: policy.trustRoots
             )
         )
-        let dialer = Dialer(loop: executor.loop, tls: tls, resolver: SystemResolver(), now: WallClock.now)
+        let dialer = Dialer(
+            loop: executor.loop, tls: tls, resolver: SystemResolver(), now: WallClock.now,
+            demands: { if case .allowed(let demands) = security.verdict(isSecure: true, host: $0) { demands } else { .strict } }
+        )
         pool = ConnectionPool(
             loop: executor.loop, dialer: dialer, maximumConnectionsPerHost: policy.maximumConnectionsPerHost
         )
@@ -91,7 +96,9 @@ package actor SessionEngine {
     func renew(_ renewal: Renewal, _ completion: @escaping @Sendable () -> Void) {
         pool.closeIdle()
         switch renewal {
-        case .reset: session.stores.removeAll()
+        case .reset:
+            session.stores.removeAll()
+            session.credentials.removeAll()
         case .flush: break
         }
         session.stores.flush(completion)

@@ -15,7 +15,9 @@ final class SessionFacts {
     let policy: SessionPolicy
     let headers: OutgoingHeaders
     let stores: SessionStores
+    let security: AppTransportSecurity
     let loop: any EventLoop
+    let credentials = SessionCredentials()
     /// Starts a load that nobody ordered.
     var start: ((TaskOrder, any LoadClient) -> Void)?
     /// Says something about such a load.
@@ -23,10 +25,17 @@ final class SessionFacts {
     /// The keys of the cache that are being revalidated in the background.
     var revalidating: Set<String> = []
 
-    init(policy: SessionPolicy, stores: SessionStores, loop: any EventLoop) {
+    init(policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, loop: any EventLoop) {
+        self.security = security
         self.policy = policy
         self.stores = stores
         self.loop = loop
         headers = OutgoingHeaders(additional: policy.additionalHeaders)
+    }
+
+    /// What the session's settings say to proxies.
+    var proxyCredential: LoadCredential? {
+        guard let proxies = policy.proxies, let user = proxies.user else { return nil }
+        return LoadCredential(.password(user: user, password: proxies.password ?? ""), persistence: .forSession)
     }
 }

@@ -16,8 +16,14 @@ package struct SessionStores: Sendable {
     /// Nil where the session has none, or the app has a cache of its own.
     package var cache: ResponseCache?
     package var strictTransportSecurity: HSTSStore?
+    /// Nil where the session has none, or the app keeps the credentials itself.
+    package var credentials: CredentialStore?
 
-    package init(cookies: CookieStore? = nil, cache: ResponseCache? = nil, strictTransportSecurity: HSTSStore? = nil) {
+    package init(
+        cookies: CookieStore? = nil, cache: ResponseCache? = nil, strictTransportSecurity: HSTSStore? = nil,
+        credentials: CredentialStore? = nil
+    ) {
+        self.credentials = credentials
         self.cookies = cookies
         self.cache = cache
         self.strictTransportSecurity = strictTransportSecurity
@@ -27,14 +33,19 @@ package struct SessionStores: Sendable {
         cookies?.removeAll()
         cache?.removeAll()
         strictTransportSecurity?.removeAll()
+        credentials?.removeAll()
     }
 
     /// Calls back, from any thread, when everything is durable.
     func flush(_ completion: @escaping @Sendable () -> Void) {
-        let (cookies, cache, strictTransportSecurity) = (cookies, cache, strictTransportSecurity)
+        let (cookies, cache, strictTransportSecurity, credentials) = (cookies, cache, strictTransportSecurity, credentials)
+        let afterSecurity = { @Sendable in
+            guard let credentials else { return completion() }
+            credentials.flush(completion: completion)
+        }
         let afterCache = { @Sendable in
-            guard let strictTransportSecurity else { return completion() }
-            strictTransportSecurity.flush(completion: completion)
+            guard let strictTransportSecurity else { return afterSecurity() }
+            strictTransportSecurity.flush(completion: afterSecurity)
         }
         let afterCookies = { @Sendable in
             guard let cache else { return afterCache() }

@@ -44,6 +44,7 @@ final class Transaction {
         timeline.connection = facts
         timeline.networkProtocol = "http/1.1"
         timeline.isReusedConnection = exchange.isReused
+        timeline.isProxyConnection = facts.isToProxy
         if !exchange.isReused {
             timeline.domainLookupStart = facts.domainLookupStart
             timeline.domainLookupEnd = facts.domainLookupEnd

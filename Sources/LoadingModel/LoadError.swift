@@ -44,6 +44,7 @@ package struct LoadError: Error, Sendable {
         var cause: (any Error)?
         var url: URL?
         var resumeData: Data?
+        var peerTrust: [Data] = []
     }
 
     /// Immutable: a change makes another one.
@@ -57,7 +58,10 @@ package struct LoadError: Error, Sendable {
     package var kind: Kind { box.facts.kind }
     /// What was being done, and what came of it: "connecting to 127.0.0.1:9: connection refused".
     package var message: String { box.facts.message }
-    package var cause: (any Error)? { box.facts.cause }
+    package var cause: (any Error)? {
+        get { box.facts.cause }
+        set { change { $0.cause = newValue } }
+    }
 
     /// The URL that failed; the follow-up stage fills it in.
     package var url: URL? {
@@ -69,6 +73,12 @@ package struct LoadError: Error, Sendable {
     package var resumeData: Data? {
         get { box.facts.resumeData }
         set { change { $0.resumeData = newValue } }
+    }
+
+    /// The certificates, in DER, of a server that was not trusted.
+    package var peerTrust: [Data] {
+        get { box.facts.peerTrust }
+        set { change { $0.peerTrust = newValue } }
     }
 
     package init(_ kind: Kind, _ message: String, cause: (any Error)? = nil, url: URL? = nil) {

@@ -11,6 +11,8 @@ package import FoundationEssentials
 package import HTTPWire
 
 /// What to ask for: everything a request says, in the terms of the engine. `URLRequest` is a façade over one of these.
+///
+/// One pointer wide, since everybody who has to do with a load keeps one.
 package struct LoadRequest: Sendable {
     /// As in `NSURLRequest.CachePolicy`, with Apple's raw values.
     package enum CachePolicy: UInt, Sendable {
@@ -22,28 +24,88 @@ package struct LoadRequest: Sendable {
         case reloadRevalidatingCacheData = 5
     }
 
-    package var url: URL?
-    package var mainDocumentURL: URL?
-    package var method: String
-    /// The caller's own fields; the engine adds the rest when it composes the message.
-    package var headers: HeaderBlock
-    package var body: RequestBody
-    /// Seconds without progress after which the load fails; nil where the caller set none and the session's applies.
-    package var timeout: Double?
-    package var cachePolicy: CachePolicy
-    package var handlesCookies: Bool
-    /// Names the partition of the site that the request is made for (`Partitioned` cookies).
-    package var cookiePartition: String?
+    /// What is said; sendable because it is copied on write: it changes only while one value, in one thread's hands, refers to it.
+    private final class Facts: @unchecked Sendable {
+        var url: URL?
+        var mainDocumentURL: URL?
+        var method = "GET"
+        var headers = HeaderBlock()
+        var body = RequestBody.none
+        var timeout: Double?
+        var cachePolicy = CachePolicy.useProtocolCachePolicy
+        var handlesCookies = true
+        var cookiePartition: String?
 
-    package init(url: URL?) {
-        self.url = url
-        mainDocumentURL = nil
-        method = "GET"
-        headers = HeaderBlock()
-        body = .none
-        timeout = nil
-        cachePolicy = .useProtocolCachePolicy
-        handlesCookies = true
+        init(url: URL?) { self.url = url }
+
+        init(copying other: Facts) {
+            url = other.url
+            mainDocumentURL = other.mainDocumentURL
+            method = other.method
+            headers = other.headers
+            body = other.body
+            timeout = other.timeout
+            cachePolicy = other.cachePolicy
+            handlesCookies = other.handlesCookies
+            cookiePartition = other.cookiePartition
+        }
+    }
+
+    private var facts: Facts
+
+    package init(url: URL?) { facts = Facts(url: url) }
+
+    private mutating func unique() -> Facts {
+        if !isKnownUniquelyReferenced(&facts) { facts = Facts(copying: facts) }
+        return facts
+    }
+
+    package var url: URL? {
+        get { facts.url }
+        set { unique().url = newValue }
+    }
+
+    package var mainDocumentURL: URL? {
+        get { facts.mainDocumentURL }
+        set { unique().mainDocumentURL = newValue }
+    }
+
+    package var method: String {
+        get { facts.method }
+        set { unique().method = newValue }
+    }
+
+    /// The caller's own fields; the engine adds the rest when it composes the message.
+    package var headers: HeaderBlock {
+        get { facts.headers }
+        set { unique().headers = newValue }
+    }
+
+    package var body: RequestBody {
+        get { facts.body }
+        set { unique().body = newValue }
+    }
+
+    /// Seconds without progress after which the load fails; nil where the caller set none and the session's applies.
+    package var timeout: Double? {
+        get { facts.timeout }
+        set { unique().timeout = newValue }
+    }
+
+    package var cachePolicy: CachePolicy {
+        get { facts.cachePolicy }
+        set { unique().cachePolicy = newValue }
+    }
+
+    package var handlesCookies: Bool {
+        get { facts.handlesCookies }
+        set { unique().handlesCookies = newValue }
+    }
+
+    /// Names the partition of the site that the request is made for (`Partitioned` cookies).
+    package var cookiePartition: String? {
+        get { facts.cookiePartition }
+        set { unique().cookiePartition = newValue }
     }
 }
 

@@ -11,7 +11,9 @@ package import FoundationEssentials
 package import HTTPWire
 
 /// What came back before the body: the façade's `URLResponse` or `HTTPURLResponse`.
-package struct LoadResponse: Sendable {
+///
+/// It never changes, so that everybody who has to do with a load refers to the same one.
+package final class LoadResponse: Sendable {
     package enum Kind: Sendable {
         case http(ResponseHead)
         /// `file:` and `data:` URLs.
@@ -20,10 +22,10 @@ package struct LoadResponse: Sendable {
         case application(any Sendable & AnyObject)
     }
 
-    package var url: URL
-    package var kind: Kind
+    package let url: URL
+    package let kind: Kind
     /// Bytes of the body as it will be delivered, or -1 where that is not known, as with a content coding.
-    package var expectedLength: Int64
+    package let expectedLength: Int64
 
     package init(url: URL, kind: Kind, expectedLength: Int64) {
         self.url = url

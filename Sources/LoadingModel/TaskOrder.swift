@@ -33,7 +33,7 @@ package struct TaskOrder: Sendable {
         /// Tell `.sent` while the request's body goes out.
         package static let sentBytes = Interests(rawValue: 1 << 1)
         package static let informational = Interests(rawValue: 1 << 2)
-        /// Ask `.challenge` before a 401 or 407 is delivered.
+        /// Ask `.challenge` before a 401 or 407 is delivered, and when a TLS handshake raises questions.
         package static let challenges = Interests(rawValue: 1 << 3)
         /// Ask `.customLoader` for the first request and after each redirect.
         package static let customLoaders = Interests(rawValue: 1 << 4)
@@ -49,6 +49,8 @@ package struct TaskOrder: Sendable {
         package static let cache = Interests(rawValue: 1 << 9)
         /// Ask `.willCache` before a response is stored.
         package static let willCache = Interests(rawValue: 1 << 10)
+        /// The app keeps the credentials: ask `.storedCredential` and `.storeCredential`.
+        package static let credentials = Interests(rawValue: 1 << 11)
     }
 
     package var id: TaskID
@@ -59,6 +61,8 @@ package struct TaskOrder: Sendable {
     package var priority: Float
     /// Seconds since the reference date before which the load does not begin, or nil.
     package var earliestBegin: Double?
+    /// Set where the task has a delegate of its own that judges servers: its connections are not other tasks'.
+    package var connectionHolder: ConnectionHolder?
 
     package init(
         id: TaskID, request: LoadRequest, delivery: Delivery, interests: Interests = [], priority: Float = 0.5,
@@ -105,6 +109,7 @@ package struct SessionPolicy: Sendable {
     package var maximumTLSVersion: UInt16?
     /// Trust roots to use in place of the system's: DER certificates. Empty means the system's.
     package var trustRoots: [Data] = []
+    package var proxies: ProxySettings?
     /// The most that `.collect` keeps in memory before the load fails with `dataLengthExceedsMaximum`; nil means no limit.
     package var maximumCollectedBytes: Int64?
     /// How many times its coded length (beyond 64 MiB) a decoded body may grow before the load fails.

@@ -21,8 +21,12 @@ package enum TaskQuestion: Sendable {
     case delayedRequest(LoadRequest)
     /// Does a class of the app load this request? Answer ``TaskAnswer/customLoader(_:)``.
     case customLoader(LoadRequest)
-    /// Credentials for a 401 or 407. Answer ``TaskAnswer/credential(_:)``.
+    /// Who are we, or is the server to be trusted? Answer ``TaskAnswer/credential(_:)``.
     case challenge(ChallengeQuestion)
+    /// What credential has the app's own storage for a space? Answer ``TaskAnswer/credential(_:)``.
+    case storedCredential(ProtectionSpace)
+    /// A credential was accepted that is to be kept in the app's own storage. Answer ``TaskAnswer/done``.
+    case storeCredential(LoadCredential, ProtectionSpace)
     /// What cookies go with this request? Asked where the app keeps them. Answer ``TaskAnswer/cookies(_:)``.
     case cookies(LoadRequest)
     /// `Set-Cookie` fields of a response came where the app keeps the cookies. Answer ``TaskAnswer/done``.
@@ -52,45 +56,6 @@ package enum TaskAnswer: Sendable {
         case proceed, cancel
         case replace(LoadRequest)
     }
-}
-
-/// One authentication challenge (RFC 9110, section 11.3) as the app is to see it.
-package struct ChallengeQuestion: Sendable {
-    /// "Basic" or "Digest".
-    package var scheme: String
-    package var realm: String?
-    package var host: String
-    package var port: Int
-    /// "http" or "https".
-    package var urlScheme: String
-    package var isProxy: Bool
-    package var previousFailureCount: Int
-    package var proposed: (user: String, password: String)?
-    package var response: LoadResponse
-
-    package init(
-        scheme: String, realm: String?, host: String, port: Int, urlScheme: String, isProxy: Bool,
-        previousFailureCount: Int, proposed: (user: String, password: String)?, response: LoadResponse
-    ) {
-        self.scheme = scheme
-        self.realm = realm
-        self.host = host
-        self.port = port
-        self.urlScheme = urlScheme
-        self.isProxy = isProxy
-        self.previousFailureCount = previousFailureCount
-        self.proposed = proposed
-        self.response = response
-    }
-}
-
-package enum ChallengeAnswer: Sendable {
-    /// nil means: go on without, and deliver the 401.
-    case useCredential(user: String, password: String)
-    case continueWithoutCredential
-    case performDefaultHandling
-    case cancel
-    case rejectProtectionSpace
 }
 
 /// An app's `URLProtocol` instance, as the engine sees it.

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+package import FoundationEssentials
 
 /// The instants and counts of one request and its response, for `URLSessionTaskTransactionMetrics`.
 ///
@@ -54,6 +55,14 @@ package final class ConnectionFacts: Sendable {
     package let tlsVersion: UInt16?
     /// The IANA number of the cipher suite, or nil in clear.
     package let tlsCipherSuite: UInt16?
+    /// The server asked who we are, and was shown a client certificate.
+    package let hasShownCertificate: Bool
+    /// The system's or the session's roots vouch for the server, and not the app alone.
+    package let isVerified: Bool
+    /// The server's certificate, in DER.
+    package let serverCertificate: Data?
+    /// The connection leads to a proxy, or through one.
+    package let isToProxy: Bool
     package let domainLookupStart: Double?
     package let domainLookupEnd: Double?
     package let connectStart: Double?
@@ -64,8 +73,14 @@ package final class ConnectionFacts: Sendable {
     package init(
         localAddress: String?, localPort: Int?, remoteAddress: String?, remotePort: Int?, tlsVersion: UInt16?,
         tlsCipherSuite: UInt16?, domainLookupStart: Double?, domainLookupEnd: Double?, connectStart: Double?,
-        secureConnectionStart: Double?, secureConnectionEnd: Double?, connectEnd: Double?
+        secureConnectionStart: Double?, secureConnectionEnd: Double?, connectEnd: Double?, hasShownCertificate: Bool = false,
+        isVerified: Bool = false,
+        serverCertificate: Data? = nil, isToProxy: Bool = false
     ) {
+        self.isVerified = isVerified
+        self.serverCertificate = serverCertificate
+        self.hasShownCertificate = hasShownCertificate
+        self.isToProxy = isToProxy
         self.localAddress = localAddress
         self.localPort = localPort
         self.remoteAddress = remoteAddress

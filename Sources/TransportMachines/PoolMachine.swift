@@ -30,6 +30,8 @@ package struct PoolMachine: Sendable {
         case released(ConnectionID, reusable: Bool, now: Int64, keepAlive: Int64?)
         /// A connection, leased or idle, is gone. A leased one needs no `released` after it.
         case closed(ConnectionID)
+        /// A connection, leased or idle, serves another origin from now on: it was made somebody's own.
+        case moved(ConnectionID, OriginID)
         case timer(now: Int64)
         /// From now on requests start on new connections: idle ones are closed, and leased ones when they are released.
         case closeIdle
@@ -101,6 +103,14 @@ package struct PoolMachine: Sendable {
     /// Whether a connection to the origin is being made. Who waits while none is waits for others to be done.
     package func isDialling(_ origin: OriginID) -> Bool { !(origins[origin]?.dials.isEmpty ?? true) }
 
+    package func hasIdle(_ origin: OriginID) -> Bool { !(origins[origin]?.idle.isEmpty ?? true) }
+
+    /// How many connections of the origin dial, are leased or idle.
+    package func count(_ origin: OriginID) -> Int { origins[origin]?.total ?? 0 }
+
+    /// Whether anything of the origin dials, is leased, idles or waits.
+    package func isKnown(_ origin: OriginID) -> Bool { origins[origin] != nil }
+
     /// True when nothing dials, is leased, idles or waits.
     package var isEmpty: Bool { connections.isEmpty && waiters.isEmpty }
 
@@ -124,6 +134,7 @@ package struct PoolMachine: Sendable {
         case .released(let connection, let reusable, let now, let keepAlive):
             release(connection, reusable: reusable, now: now, keepAlive: keepAlive)
         case .closed(let connection): close(connection)
+        case .moved(let connection, let origin): move(connection, origin)
         case .timer(let now): sweep(now)
         case .closeIdle: closeIdle()
         case .shutdown: shutDown()
@@ -223,6 +234,26 @@ extension PoolMachine {
         connections.values[slot].stage = .idle(until: now + idleTime)
         origins.values[place].idle.append(connection)
         return startSweep(at: now + idleTime, now: now)
+    }
+
+    private mutating func move(_ connection: ConnectionID, _ origin: OriginID) -> [Action] {
+        guard let entry = connections[connection], entry.origin != origin else { return [] }
+        if case .dialling = entry.stage { return [] }
+        connections[connection]?.origin = origin
+        origins[origin, default: Origin()].total += 1
+        origins[entry.origin]?.total -= 1
+        var actions = dialIfNeeded(entry.origin)
+        if case .idle = entry.stage {
+            origins[entry.origin]?.idle.removeAll { $0 == connection }
+            if let lease = origins[origin]?.line.popFirst(from: &waiters) {
+                connections[connection]?.stage = .leased
+                actions.append(.grant(lease, connection, reused: true))
+            } else {
+                origins[origin]?.idle.append(connection)
+            }
+        }
+        forgetIfEmpty(entry.origin)
+        return actions
     }
 
     private mutating func close(_ connection: ConnectionID) -> [Action] {

@@ -41,6 +41,9 @@ struct CookieDeleteCommand: ParsableCommand {
         for cookie in cookies {
             HTTPCookieStorage.shared.deleteCookie(cookie)
         }
+        guard cookies.isEmpty || HTTPCookieStorage.shared.makeDurable() else {
+            throw ToolFailure(23, "no cookies deleted for good: what is stored cannot be changed")
+        }
         StandardError.print("deleted \(Count.text(cookies.count, "cookie"))")
     }
 }

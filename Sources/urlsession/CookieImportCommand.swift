@@ -38,6 +38,9 @@ struct CookieImportCommand: ParsableCommand {
             storage.setCookie(cookie)
         }
         let refused = Self.missing(cookies, in: storage)
+        guard cookies.isEmpty || storage.makeDurable() else {
+            throw ToolFailure(23, "no cookies imported: they cannot be stored, and would end with this very command")
+        }
         StandardError.print("imported \(Count.text(Set(cookies.map(Self.identity)).count - refused, "cookie"))")
         report(found.count - cookies.count, "session cookie", "left out: these end with the process that has them")
         report(lines.count - found.count, "line", "left out: no cookies, or expired ones")

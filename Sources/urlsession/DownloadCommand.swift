@@ -46,16 +46,16 @@ struct DownloadCommand: AsyncParsableCommand {
     }
 
     private func download() async throws {
-        let source = try RequestOptions.url(url)
-        let place = DownloadPlace(output: output, url: source)
+        let visit = try options.visit(url)
+        let place = DownloadPlace(output: output, url: visit.url)
         if resume, let data = place.resumeData() {
-            guard case .refused(let reason) = try await load(source, to: place, resuming: data) else { return }
+            guard case .refused(let reason) = try await load(visit, to: place, resuming: data) else { return }
             say("beginning afresh: \(reason)")
         } else if resume {
             say("nothing to go on with; beginning afresh")
         }
         place.removeRemains()
-        _ = try await load(source, to: place, resuming: nil)
+        _ = try await load(visit, to: place, resuming: nil)
     }
 
     private enum Ending {
@@ -64,20 +64,21 @@ struct DownloadCommand: AsyncParsableCommand {
         case refused(String)
     }
 
-    private func load(_ source: URL, to place: DownloadPlace, resuming data: Data?) async throws -> Ending {
+    private func load(_ visit: Visit, to place: DownloadPlace, resuming data: Data?) async throws -> Ending {
         try place.prepare()
         let target = Mutex(place.path)
         let observer = TransferObserver(
-            plan: options.plan(failsOnHTTPError: true), sink: BodySink(path: nil), meter: options.silent ? nil : ProgressMeter(),
+            plan: options.plan(failsOnHTTPError: true), answers: visit.answers, sink: BodySink(path: nil),
+            meter: options.silent ? nil : ProgressMeter(),
             takeFile: { location, response in
                 let path = try place.take(location, response)
                 target.withLock { $0 = path }
             }
         )
-        let session = URLSession(configuration: try options.configuration(), delegate: observer, delegateQueue: nil)
+        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
         let task =
             if let data { session.downloadTask(withResumeData: data) } else {
-                session.downloadTask(with: options.request(for: source))
+                session.downloadTask(with: options.request(for: visit.url))
             }
         let interruption = Interruption { await task.cancelByProducingResumeData() }
         let outcome = await observer.load(task)
@@ -124,13 +125,13 @@ struct DownloadCommand: AsyncParsableCommand {
     private func isRefusal(_ error: any Error, _ outcome: TransferObserver.State) -> Bool {
         guard outcome.response == nil, outcome.failure == nil else { return false }
         switch ToolFailure(error, answered: false, received: 0, expected: -1).code {
-        case 6, 7, 8, 28, 35, 42, 47, 52, 58, 60: return false
+        case 6, 7, 8, 28, 35, 42, 47, 52, 58, 60, 67: return false
         default: return true
         }
     }
 
     private func continuation(_ place: DownloadPlace) -> String {
-        let quoted = [place.path, url].map { "'" + $0.replacingOccurrences(of: "'", with: #"'\''"#) + "'" }
+        let quoted = [place.path, RequestOptions.hidingUser(url)].map { "'" + $0.replacingOccurrences(of: "'", with: #"'\''"#) + "'" }
         return "urlsession download --resume -o \(quoted[0]) \(quoted[1])"
     }
 

@@ -78,7 +78,8 @@ struct GetCommand: AsyncParsableCommand {
     }
 
     private func load() async throws {
-        var request = options.request(for: try RequestOptions.url(url))
+        let visit = try options.visit(url)
+        var request = options.request(for: visit.url)
         try RequestBody.add(data: data, json: json, to: &request)
         if head {
             request.httpMethod = "HEAD"
@@ -86,14 +87,15 @@ struct GetCommand: AsyncParsableCommand {
         if offline {
             request.cachePolicy = .returnCacheDataDontLoad
         }
-        let configuration = try options.configuration()
         if let count = `repeat` {
-            try await Repetition(request: request, count: count, parallel: parallel, configuration: configuration).run()
+            try await Repetition(request: request, count: count, parallel: parallel, visit: visit).run()
             return
         }
         let sink = BodySink(path: output)
-        let observer = TransferObserver(plan: options.plan(showsHeaders: include || head, failsOnHTTPError: fail), sink: sink)
-        let session = URLSession(configuration: configuration, delegate: observer, delegateQueue: nil)
+        let observer = TransferObserver(
+            plan: options.plan(showsHeaders: include || head, failsOnHTTPError: fail), answers: visit.answers, sink: sink
+        )
+        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
         let outcome = await observer.load(session.dataTask(with: request))
         session.finishTasksAndInvalidate()
         try options.conclude(outcome)
@@ -122,10 +124,12 @@ extension RequestOptions {
             throw failure
         }
         if let error = outcome.error {
-            throw ToolFailure(
+            let failure = ToolFailure(
                 error, answered: outcome.response != nil, received: outcome.received,
                 expected: outcome.response?.expectedContentLength ?? -1
             )
+            // With a proxy no other name is looked up.
+            throw failure.code == 6 && login.proxy != nil ? ToolFailure(5, failure.message) : failure
         }
     }
 }

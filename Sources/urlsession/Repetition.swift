@@ -17,6 +17,7 @@ final class Repetition: Sendable {
     private let count: Int
     private let parallel: Int
     private let session: URLSession
+    private let answers: ChallengeAnswers
     private let tally = Mutex(Tally())
 
     private struct Tally {
@@ -41,12 +42,39 @@ final class Repetition: Sendable {
         }
     }
 
-    init(request: URLRequest, count: Int, parallel: Int, configuration: URLSessionConfiguration) {
+    /// The session's delegate, for nothing but challenges.
+    private final class Answering: NSObject, URLSessionTaskDelegate {
+        private let answers: ChallengeAnswers
+
+        init(_ answers: ChallengeAnswers) {
+            self.answers = answers
+        }
+
+        func urlSession(
+            _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            let answer = answers.answer(challenge)
+            completionHandler(answer.0, answer.1)
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            let answer = answers.answer(challenge)
+            completionHandler(answer.0, answer.1)
+        }
+    }
+
+    init(request: URLRequest, count: Int, parallel: Int, visit: Visit) {
         self.request = request
         self.count = count
         self.parallel = min(parallel, count)
+        answers = visit.answers
+        let configuration = visit.configuration
         configuration.httpMaximumConnectionsPerHost = self.parallel
-        session = URLSession(configuration: configuration)
+        session = URLSession(configuration: configuration, delegate: Answering(visit.answers), delegateQueue: nil)
     }
 
     func run() async throws {
@@ -66,6 +94,9 @@ final class Repetition: Sendable {
         )
         for (problem, times) in result.problems.sorted(by: { $0.key < $1.key }) {
             StandardError.print("\(times) times: \(problem)")
+        }
+        if let failure = answers.failure {
+            throw failure
         }
         if result.succeeded < count {
             throw ToolFailure(56, "\(count - result.succeeded) of \(count) requests failed")

@@ -36,9 +36,6 @@ struct RequestOptions: ParsableArguments {
     @Option(name: .customLong("max-redirs"), help: ArgumentHelp("The most redirects to follow.", valueName: "count"))
     var maximumRedirects: Int?
 
-    @Option(name: .customLong("cacert"), help: ArgumentHelp("Trust the certificates of this PEM file alone.", valueName: "file"))
-    var trustRoots: String?
-
     @Option(
         name: [.customShort("b"), .customLong("cookies"), .customLong("cookie")],
         help: ArgumentHelp(
@@ -63,6 +60,10 @@ struct RequestOptions: ParsableArguments {
     @Flag(name: .long, help: "Show where the time went on standard error.")
     var metrics = false
 
+    @OptionGroup(title: "Authentication and proxy options") var login: LoginOptions
+
+    @OptionGroup(title: "TLS options") var trust: TrustOptions
+
     func validate() throws {
         for field in header where !field.dropFirst().contains(":") {
             throw ValidationError("'\(field)' is not a header: write 'Name: value'.")
@@ -83,9 +84,6 @@ struct RequestOptions: ParsableArguments {
         }
         if let maximumTime {
             configuration.timeoutIntervalForResource = maximumTime
-        }
-        if let trustRoots {
-            configuration.tlsTrustRoots = try PEMFile.certificates(of: trustRoots)
         }
         if !cookieFiles.isEmpty {
             configuration.httpCookieStorage = try storage(of: cookieFiles)
@@ -138,9 +136,18 @@ struct RequestOptions: ParsableArguments {
     static func url(_ text: String) throws -> URL {
         let hasScheme = text.contains("://") || text.lowercased().hasPrefix("data:") || text.lowercased().hasPrefix("file:")
         guard let url = URL(string: hasScheme ? text : "http://" + text) else {
-            throw ToolFailure(3, "'\(text)' is not a URL")
+            // Where the password in it ends nobody knows.
+            throw ToolFailure(3, text.contains("@") ? "that is not a URL" : "'\(text)' is not a URL")
         }
         return url
+    }
+
+    /// An address as it may be shown: without a user name and a password.
+    static func hidingUser(_ text: String) -> String {
+        let start = text.range(of: "://")?.upperBound ?? text.startIndex
+        let end = text[start...].firstIndex { "/?#".contains($0) } ?? text.endIndex
+        guard let sign = text[start..<end].lastIndex(of: "@") else { return text }
+        return String(text[..<start]) + text[text.index(after: sign)...]
     }
 
     /// `--silent` leaves the exit code alone to speak.

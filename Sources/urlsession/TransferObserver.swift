@@ -34,6 +34,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     }
 
     let plan: Plan
+    let answers: ChallengeAnswers
     let sink: BodySink
     let meter: ProgressMeter?
     private let takeFile: (@Sendable (URL, URLResponse?) throws -> Void)?
@@ -41,10 +42,11 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     private let state = Mutex(State())
 
     init(
-        plan: Plan, sink: BodySink, meter: ProgressMeter? = nil, bodyStream: (@Sendable () -> InputStream?)? = nil,
-        takeFile: (@Sendable (URL, URLResponse?) throws -> Void)? = nil
+        plan: Plan, answers: ChallengeAnswers, sink: BodySink, meter: ProgressMeter? = nil,
+        bodyStream: (@Sendable () -> InputStream?)? = nil, takeFile: (@Sendable (URL, URLResponse?) throws -> Void)? = nil
     ) {
         self.plan = plan
+        self.answers = answers
         self.sink = sink
         self.meter = meter
         self.takeFile = takeFile
@@ -101,6 +103,24 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         totalBytesExpectedToSend: Int64
     ) {
         meter?.update(totalBytesSent, of: totalBytesExpectedToSend)
+    }
+
+    // MARK: Challenges
+
+    func urlSession(
+        _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        let answer = answers.answer(challenge)
+        completionHandler(answer.0, answer.1)
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        let answer = answers.answer(challenge)
+        completionHandler(answer.0, answer.1)
     }
 
     // MARK: Data
@@ -175,6 +195,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         let continuation = state.withLock { state in
             state.error = error
+            if error != nil { state.failure = state.failure ?? answers.failure }
             state.response = state.response ?? task.response
             defer { state.continuation = nil }
             return state.continuation

@@ -16,15 +16,19 @@ struct URLSessionTool: AsyncParsableCommand {
         commandName: "urlsession",
         abstract: "Loads URLs.",
         discussion: """
-            Exit codes are curl's: 0 done, 1 unsupported protocol, 2 wrong usage, 3 malformed URL, 6 could not resolve host, \
-            7 could not connect, 8 the server broke the protocol, 18 partial body, 22 HTTP error with --fail, 23 write error, \
-            26 read error, 28 timed out, 35 TLS handshake, 47 too many redirects, 52 empty reply, 56 receive failure, \
-            60 certificate refused, 61 bad content encoding, 78 not in the cache, 130 interrupted.
+            Exit codes are curl's: 0 done, 1 unsupported protocol, 2 wrong usage, 3 malformed URL, 5 could not resolve proxy, \
+            6 could not resolve host, 7 could not connect, 8 the server broke the protocol, 18 partial body, \
+            22 HTTP error with --fail, 23 write error, 26 read error, 28 timed out, 35 TLS handshake, 47 too many redirects, \
+            52 empty reply, 56 receive failure, 58 client certificate, 60 certificate refused, 61 bad content encoding, \
+            67 login denied, 78 not in the cache, 90 public key not pinned, 130 interrupted.
 
-            Cookies and responses are kept between runs, and used by the next; see "urlsession cookies", "urlsession cache", \
-            --no-cookies and --no-cache.
+            Cookies, responses and passwords are kept between runs, and used by the next; see "urlsession cookies", \
+            "urlsession cache", "urlsession credentials", --no-cookies and --no-cache.
             """,
-        subcommands: [GetCommand.self, DownloadCommand.self, UploadCommand.self, CookiesCommand.self, CacheCommand.self]
+        subcommands: [
+            GetCommand.self, DownloadCommand.self, UploadCommand.self, CookiesCommand.self, CacheCommand.self,
+            CredentialsCommand.self,
+        ]
     )
 }
 

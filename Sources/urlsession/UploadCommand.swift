@@ -42,15 +42,14 @@ struct UploadCommand: AsyncParsableCommand {
     }
 
     private func send() async throws {
-        var target = try RequestOptions.url(url)
         let isStream = file == "-"
-        if !isStream {
-            guard access(file, R_OK) == 0 else {
-                throw ToolFailure(26, "cannot read \(file): \(String(cString: strerror(errno)))")
-            }
-            if target.absoluteString.hasSuffix("/") {
-                target.appendPathComponent(URL(fileURLWithPath: file).lastPathComponent)
-            }
+        if !isStream, access(file, R_OK) != 0 {
+            throw ToolFailure(26, "cannot read \(file): \(String(cString: strerror(errno)))")
+        }
+        let visit = try options.visit(url)
+        var target = visit.url
+        if !isStream, target.absoluteString.hasSuffix("/") {
+            target.appendPathComponent(URL(fileURLWithPath: file).lastPathComponent)
         }
         var request = options.request(for: target)
         request.httpMethod = options.method ?? "PUT"
@@ -59,11 +58,11 @@ struct UploadCommand: AsyncParsableCommand {
         }
         let sink = BodySink(path: output)
         let observer = TransferObserver(
-            plan: options.plan(showsHeaders: include, failsOnHTTPError: true), sink: sink,
+            plan: options.plan(showsHeaders: include, failsOnHTTPError: true), answers: visit.answers, sink: sink,
             meter: options.silent ? nil : ProgressMeter(),
             bodyStream: { InputStream(fileAtPath: "/dev/stdin") }
         )
-        let session = URLSession(configuration: try options.configuration(), delegate: observer, delegateQueue: nil)
+        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
         let task =
             isStream
             ? session.uploadTask(withStreamedRequest: request)

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import HTTPRules
 import HTTPTransport
 import LoadingModel
 import NIOCore
@@ -64,7 +65,7 @@ import Testing
         ]
     )
     func `literal addresses are told from names`(host: String, isAddress: Bool) {
-        #expect(HostName.isAddress(host) == isAddress)
+        #expect(AddressLiteral.isAddress(host) == isAddress)
     }
 
     @Test func `brackets and the escape of a zone are taken off`() {

@@ -107,6 +107,17 @@ struct CookieCommandTests {
         #expect(try await run("cookies", "list").text.hasSuffix("id=1\n"))
     }
 
+    @Test func `what cannot be stored is not imported`() async throws {
+        // A file stands where the folder would be.
+        try write("", to: "data")
+        let result = try await run("cookies", "import", "cookies.txt")
+        #expect(result.code == 23)
+        #expect(result.errors.contains("no cookies imported"), "\(result.errors)")
+        #expect(!result.errors.contains("imported 3 cookies"), "\(result.errors)")
+        try write("one.test\tFALSE\t/\tFALSE\t0\tsession\t1\n", to: "sessions.txt")
+        #expect(try await run("cookies", "import", "sessions.txt").code == 0)
+    }
+
     @Test func `an export is what was imported, for its owner alone`() async throws {
         _ = try await run("cookies", "import", "-", input: folder.file("cookies.txt"))
         let shown = try await run("cookies", "export")

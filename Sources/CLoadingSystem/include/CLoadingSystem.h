@@ -77,4 +77,14 @@ int cls_event_signal(int event_fd);
 // event was signalled, 0 the time is over.
 int cls_wait(int socket_fd, int event_fd, int milliseconds);
 
+// The calling thread's way to the user's persistent keyring (persistent-keyring(7)): its number. Fails where there are no such keyrings.
+int32_t cls_persistent_keyring(void);
+// The key of that name (of type "user"), linked to nothing else: its number, or -ENOKEY.
+int32_t cls_keyring_find(int32_t keyring, const char *name);
+// The length of the key, of which at most count bytes are read.
+int64_t cls_key_read(int32_t key, void *target, size_t count);
+// Adds a key, or gives the one of that name another value: its number.
+int32_t cls_key_add(int32_t keyring, const char *name, const void *value, size_t count);
+int32_t cls_key_remove(int32_t key, int32_t keyring);
+
 #endif

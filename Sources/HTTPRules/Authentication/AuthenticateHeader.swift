@@ -55,4 +55,10 @@ package enum AuthenticateHeader {
             return reader.readAll()
         }
     }
+
+    /// The parameters of a field that has no scheme, such as `Authentication-Info` (RFC 7615, section 3).
+    package static func parameters(in value: String) -> [Parameter] {
+        var reader = ChallengeReader(Array(value.utf8)[...])
+        return reader.takeParameters()
+    }
 }

@@ -38,7 +38,8 @@ struct ChallengeReader {
         return .init(scheme: scheme, parameters: takeParameters())
     }
 
-    private mutating func takeParameters() -> [AuthenticateHeader.Parameter] {
+    /// Up to where another challenge begins.
+    mutating func takeParameters() -> [AuthenticateHeader.Parameter] {
         var parameters: [AuthenticateHeader.Parameter] = []
         var end = rest
         skipCommas()

@@ -17,7 +17,16 @@ package enum HostName {
         withBytes(of: host, isAddress)
     }
 
-    /// The same, of the bytes of a host in lower case.
+    /// An IPv6 literal without its brackets, and with its zone as the system writes it (RFC 6874); anything else as it is.
+    package static func unbracketed(_ host: String) -> String {
+        var bare = host[...]
+        if bare.first == "[", bare.last == "]" { bare = bare.dropFirst().dropLast() }
+        guard bare.contains(":"), let zone = bare.firstIndex(of: "%") else { return String(bare) }
+        let name = bare[zone...].dropFirst()
+        return bare[..<zone] + "%" + (name.hasPrefix("25") && name.count > 2 ? name.dropFirst(2) : name)
+    }
+
+    /// The same as ``isAddress(_:)``, of the bytes of a host in lower case.
     static func isAddress(_ host: UnsafeBufferPointer<UInt8>) -> Bool {
         var end = host.count
         if end > 1, host[end - 1] == UInt8(ascii: ".") { end -= 1 }

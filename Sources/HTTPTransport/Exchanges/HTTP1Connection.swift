@@ -312,6 +312,10 @@ package final class HTTP1Connection: ChannelInboundHandler {
     }
 
     private func fail(_ exchange: Exchange, with failure: ResponseParser.Failure) {
+        let shown = TLSFailure.Shown(certificate: facts.hasShownCertificate)
+        if let transportError, exchange.head == nil, let (kind, reason) = TLSFailure.aboutClientCertificate(transportError, shown) {
+            return fail(exchange, LoadError(kind, "receiving the response from \(peer): \(reason)", cause: transportError))
+        }
         let kind: LoadError.Kind =
             switch failure.category {
             case .badServerResponse: .badServerResponse

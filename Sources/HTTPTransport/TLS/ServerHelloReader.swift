@@ -11,7 +11,8 @@ import NIOCore
 /// Reads the cipher suite from the server's first message, which is in clear in every version of TLS (RFC 8446,
 /// section 4.1.3), and notices when the server does not speak TLS at all.
 ///
-/// NIOSSL tells neither. It leaves the pipeline when it knows.
+/// NIOSSL tells neither. It stays before the TLS handler for as long as the handshake goes on, and says whose events pass
+/// (``ClientCertificateRequests``).
 final class ServerHelloReader: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -22,13 +23,23 @@ final class ServerHelloReader: ChannelInboundHandler, RemovableChannelHandler {
     private(set) var isNotTLS = false
     private(set) var hasSeenBytes = false
     private var start: [UInt8] = []
+    private var knowsAll = false
+    private weak var handshake: TLSHandshake?
+
+    init(of handshake: TLSHandshake) { self.handshake = handshake }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        start += unwrapInboundIn(data).readableBytesView.prefix(128 - start.count)
-        hasSeenBytes = true
-        let isDone = read()
-        context.fireChannelRead(data)
-        if isDone { context.pipeline.syncOperations.removeHandler(context: context, promise: nil) }
+        if !knowsAll {
+            start += unwrapInboundIn(data).readableBytesView.prefix(128 - start.count)
+            hasSeenBytes = true
+            knowsAll = read()
+        }
+        guard let handshake, !handshake.isOver else {
+            context.fireChannelRead(data)
+            context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+            return
+        }
+        ClientCertificateRequests.during(handshake, on: context.eventLoop) { context.fireChannelRead(data) }
     }
 
     /// Returns true when there is no more to learn.

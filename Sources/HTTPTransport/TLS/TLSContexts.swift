@@ -65,6 +65,10 @@ enum TLSContexts {
         // `TrustCheck` decides; BoringSSL needs no roots, and parsing the system's is what makes a context dear.
         configuration.trustRoots = .certificates([])
         configuration.certificateVerification = .noHostnameVerification
+        if policy.requiresForwardSecrecy {
+            configuration.cipherSuites = "ECDH+AESGCM:ECDH+CHACHA20:ECDH+AES256:ECDH+AES128:!aNULL:!eNULL:!MD5"
+        }
+        configuration.sslContextCallback = { _, promise in ClientCertificateRequests.answer(promise) }
         // Closing says goodbye, but does not wait long for the answer.
         configuration.shutdownTimeout = .seconds(1)
         do {

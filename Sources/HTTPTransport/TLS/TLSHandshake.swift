@@ -6,7 +6,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
 import LoadingModel
+import LoadingTrust
 import NIOCore
 import NIOSSL
 import NIOTLS
@@ -18,36 +21,140 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
     /// Sits before the TLS handler.
-    let hello = ServerHelloReader()
+    private(set) lazy var hello = ServerHelloReader(of: self)
     var security: NIOSSLClientHandler?
 
-    private let host: String
+    private let server: ServerName
     private let policy: TLSPolicy
+    private let demands: TLSDemands
+    private let advice: HandshakeAdvice
     private var completion: ((Result<TLSSession.Agreement, LoadError>) -> Void)?
-    private var distrust: TrustFailure?
+    private var failure: LoadError?
+    /// Promises that must be kept, whatever becomes of the handshake.
+    private var verdict: EventLoopPromise<NIOSSLVerificationResult>?
+    private var certificate: EventLoopPromise<NIOSSLContextConfigurationOverride>?
+    private var identity: ClientIdentity?
+    private var wasAskedForCertificate = false
+    private var chain: [Data] = []
+    private var isVerified = false
 
-    init(host: String, policy: TLSPolicy, completion: @escaping (Result<TLSSession.Agreement, LoadError>) -> Void) {
-        self.host = host
+    init(
+        with server: ServerName, policy: TLSPolicy, demands: TLSDemands, advice: HandshakeAdvice,
+        completion: @escaping (Result<TLSSession.Agreement, LoadError>) -> Void
+    ) {
+        self.server = server
         self.policy = policy
+        self.demands = demands
+        self.advice = advice
         self.completion = completion
     }
 
-    /// Has the server's chain checked, off the loop unless the verdict is known.
-    func verify(_ chain: [NIOSSLCertificate], on loop: any EventLoop, verdict: EventLoopPromise<NIOSSLVerificationResult>) {
-        let bound = NIOLoopBound(self, eventLoop: loop)
-        let certificates: [[UInt8]]
+    var isOver: Bool { completion == nil }
+
+    // MARK: The server's certificate
+
+    /// Has the server's chain judged: by the app where it wants to, and else by the roots.
+    func verify(_ presented: [NIOSSLCertificate], on loop: any EventLoop, verdict: EventLoopPromise<NIOSSLVerificationResult>) {
+        self.verdict = verdict
         do {
-            certificates = try chain.map { try $0.toDERBytes() }
+            chain = try presented.map { Data(try $0.toDERBytes()) }
         } catch {
-            return verdict.fail(error)
+            return conclude(LoadError(.serverCertificateUntrusted, "the certificate of \(server.host) is malformed", cause: error))
         }
-        TrustVerdicts.verdict(on: certificates, host: host, roots: policy.trustRoots, now: .now()) { failure in
-            loop.execute {
-                bound.value.distrust = failure
-                verdict.succeed(failure == nil ? .certificateVerified : .failed)
+        advice.ask(
+            { [chain, server] in $0.judge(chain, of: server, reply: $1) }, otherwise: TrustAnswer.checked,
+            reply: { [self] in judged($0, on: loop) }
+        )
+    }
+
+    private func judged(_ answer: TrustAnswer, on loop: any EventLoop) {
+        switch answer {
+        case .cancelled:
+            conclude(LoadError(.cancelled, "the challenge about the certificate of \(server.host) was cancelled"))
+        case .rejected:
+            conclude(LoadError(.serverCertificateUntrusted, "the certificate of \(server.host) was rejected by the app"))
+        case .trusted where !demands.enforcesTrust:
+            // Pins hold whatever the app says.
+            let pins = TrustPins(leaf: demands.leafPins, ca: demands.caPins)
+            let failure = pins.isEmpty ? nil : TrustCheck.failure(
+                ofTrusted: chain.map { Array($0) }, host: server.host, requiresStrongKeys: demands.requiresStrongKeys, pins: pins
+            )
+            conclude(failure.map { LoadError($0.kind, $0.message) })
+        case .trusted, .checked:
+            let isLoosened = if case .trusted = answer { true } else { false }
+            let bound = NIOLoopBound(self, eventLoop: loop)
+            TrustVerdicts.verdict(
+                on: chain.map { Array($0) }, host: server.host, roots: policy.trustRoots, demands: demands, now: .now()
+            ) { failure in
+                loop.execute { bound.value.checked(failure, isLoosened: isLoosened) }
             }
         }
     }
+
+    private func checked(_ failure: TrustFailure?, isLoosened: Bool) {
+        guard let failure else {
+            isVerified = true
+            return conclude(nil)
+        }
+        var message = failure.message
+        if isLoosened {
+            message += "; the app trusts it, but App Transport Security lets nobody trust less than the system does: "
+                + "NSExceptionDomains/\(server.host)/NSExceptionAllowsInsecureHTTPLoads in NSAppTransportSecurity would"
+        }
+        conclude(LoadError(failure.kind, message))
+    }
+
+    /// The verdict: nil if the server is to be trusted. What NIOSSL does then is part of this handshake.
+    private func conclude(_ failure: LoadError?) {
+        guard let verdict else { return }
+        self.verdict = nil
+        self.failure = failure ?? self.failure
+        // NIOSSL goes on with the handshake a turn of the loop later, and what is executed on it comes in order.
+        let loop = verdict.futureResult.eventLoop
+        let current = ClientCertificateRequests.enter(self, on: loop)
+        verdict.succeed(failure == nil ? .certificateVerified : .failed)
+        loop.execute { ClientCertificateRequests.leave(current) }
+    }
+
+    // MARK: The client's certificate
+
+    /// The server asks who we are.
+    func certificateRequested(_ promise: EventLoopPromise<NIOSSLContextConfigurationOverride>) {
+        certificate = promise
+        wasAskedForCertificate = true
+        advice.ask(
+            { [server] in $0.identity(for: server, reply: $1) }, otherwise: IdentityAnswer.none,
+            reply: { [self] in chosen($0) }
+        )
+    }
+
+    private func chosen(_ answer: IdentityAnswer) {
+        guard let promise = certificate else { return }
+        certificate = nil
+        switch answer {
+        case .none: promise.succeed(.noChanges)
+        case .cancelled:
+            failure = LoadError(.cancelled, "the challenge for a client certificate of \(server.host) was cancelled")
+            promise.fail(ChannelError.eof)
+        case .identity(let identity):
+            do {
+                var change = NIOSSLContextConfigurationOverride()
+                change.certificateChain = try identity.certificates.map {
+                    .certificate(try NIOSSLCertificate(bytes: Array($0), format: .der))
+                }
+                change.privateKey = .privateKey(try NIOSSLPrivateKey(bytes: Array(identity.privateKey), format: .der))
+                self.identity = identity
+                promise.succeed(change)
+            } catch {
+                failure = LoadError(
+                    .clientCertificateRejected, "the client certificate for \(server.host) cannot be used: \(error)", cause: error
+                )
+                promise.fail(error)
+            }
+        }
+    }
+
+    // MARK: The end
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard case .handshakeCompleted(let applicationProtocol) = event as? TLSUserEvent else {
@@ -56,7 +163,10 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         let agreement = TLSSession.Agreement(
             version: security?.tlsVersion.map(Self.number),
             cipherSuite: hello.cipherSuite,
-            applicationProtocol: applicationProtocol
+            applicationProtocol: applicationProtocol,
+            hasShownCertificate: identity != nil,
+            isVerified: isVerified,
+            serverCertificate: chain.first
         )
         let completion = completion
         self.completion = nil
@@ -82,13 +192,21 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Says that the handshake came to nothing, unless its outcome was told already.
     func fail(_ error: any Error) {
+        advice.end()
+        verdict?.succeed(.failed)
+        verdict = nil
+        certificate?.succeed(.noChanges)
+        certificate = nil
         guard let completion else { return }
         self.completion = nil
         security = nil
-        if let distrust {
-            completion(.failure(LoadError(distrust.kind, distrust.message, cause: error)))
+        if var failure {
+            failure.cause = failure.cause ?? error
+            failure.peerTrust = chain
+            completion(.failure(failure))
         } else {
-            completion(.failure(TLSFailure.error(error, host: host, hello: hello, policy: policy)))
+            let shown = TLSFailure.Shown(certificate: identity != nil, wasAsked: wasAskedForCertificate)
+            completion(.failure(TLSFailure.error(error, host: server.host, hello: hello, policy: policy, shown: shown)))
         }
     }
 

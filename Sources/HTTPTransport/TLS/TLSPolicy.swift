@@ -16,6 +16,8 @@ package struct TLSPolicy: Sendable, Hashable {
     package var maximumVersion: UInt16?
     /// The only certificates a chain may end in, in DER; empty for the system's.
     package var trustRoots: [Data]
+    /// Whether the keys of a session must be lost with it: only suites with an ephemeral key exchange.
+    package var requiresForwardSecrecy = false
 
     /// TLS 1.2 is the least that Apple's App Transport Security allows; RFC 8996 retired what came before.
     package init(minimumVersion: UInt16 = 0x0303, maximumVersion: UInt16? = nil, trustRoots: [Data] = []) {

@@ -6,8 +6,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-package import LoadingModel
-package import NIOCore
+package import FoundationEssentials
+package import HTTPRules
+import LoadingModel
+import LoadingTrust
+import NIOCore
 import NIOSSL
 
 /// Secures connections as one policy demands; used on any loop.
@@ -20,6 +23,12 @@ package final class TLSSession: Sendable {
         package var cipherSuite: UInt16?
         /// The ALPN identifier; nil if the server chose none.
         package var applicationProtocol: String?
+        /// The server asked who we are, and was shown a certificate.
+        package var hasShownCertificate = false
+        /// The roots vouch for the server, and not the app alone.
+        package var isVerified = false
+        /// The server's, in DER.
+        package var serverCertificate: Data?
     }
 
     package let policy: TLSPolicy
@@ -27,8 +36,8 @@ package final class TLSSession: Sendable {
     package init(policy: TLSPolicy) { self.policy = policy }
 
     /// Begins to make what a first handshake needs, so that it is there when the TCP connection stands.
-    package func prepare() {
-        TLSContexts.context(for: policy) { _ in }
+    package func prepare(_ demands: TLSDemands) {
+        TLSContexts.context(for: policy.strengthened(by: demands)) { _ in }
         TrustRoots.prepare(policy.trustRoots)
     }
 
@@ -37,38 +46,36 @@ package final class TLSSession: Sendable {
     /// - Parameters:
     ///   - channel: Connected, but not reading yet (`autoRead` off): the handshake may have to wait for the TLS context, and what
     ///     the server sends in the meantime must not be lost.
-    ///   - host: The name or address that the server's certificate must be for.
+    ///   - server: The name or address that the server's certificate must be for.
+    ///   - demands: What App Transport Security wants of connections to this server.
+    ///   - advice: Asked about the server's certificate, and for the client's.
     ///   - completion: Called on the loop, once, within the event that decided it. After a failure the channel is closed.
-    package func secure(
-        _ channel: any Channel, host: String, completion: @escaping (Result<Agreement, LoadError>) -> Void
+    func secure(
+        _ channel: any Channel, to server: ServerName, demands: TLSDemands, advice: HandshakeAdvice,
+        completion: @escaping (Result<Agreement, LoadError>) -> Void
     ) {
         let loop = channel.eventLoop
-        let bound = NIOLoopBound((channel: channel, completion: completion), eventLoop: loop)
-        TLSContexts.context(for: policy) { [self] result in
+        let policy = policy.strengthened(by: demands)
+        let handshake = TLSHandshake(with: server, policy: policy, demands: demands, advice: advice, completion: completion)
+        let bound = NIOLoopBound((channel: channel, handshake: handshake), eventLoop: loop)
+        TLSContexts.context(for: policy) { result in
             if loop.inEventLoop {
-                begin(bound.value.channel, host, result, bound.value.completion)
+                Self.begin(bound.value.channel, server.host, result, bound.value.handshake)
             } else {
-                loop.execute { self.begin(bound.value.channel, host, result, bound.value.completion) }
+                loop.execute { Self.begin(bound.value.channel, server.host, result, bound.value.handshake) }
             }
         }
     }
 
-    private func begin(
-        _ channel: any Channel, _ host: String, _ context: Result<NIOSSLContext, LoadError>,
-        _ completion: @escaping (Result<Agreement, LoadError>) -> Void
+    private static func begin(
+        _ channel: any Channel, _ host: String, _ context: Result<NIOSSLContext, LoadError>, _ handshake: TLSHandshake
     ) {
-        guard case .success(let context) = context else {
-            channel.close(promise: nil)
-            if case .failure(let error) = context { completion(.failure(error)) }
-            return
-        }
-        let handshake = TLSHandshake(host: host, policy: policy, completion: completion)
         do {
             guard channel.isActive else { throw ChannelError.eof }
             // SNI is for names only (RFC 6066, section 3).
-            let name = HostName.isAddress(host) ? nil : host.hasSuffix(".") ? String(host.dropLast()) : host
+            let name = AddressLiteral.isAddress(host) ? nil : host.hasSuffix(".") ? String(host.dropLast()) : host
             let security = try NIOSSLClientHandler(
-                context: context,
+                context: try context.get(),
                 serverHostname: name,
                 customVerificationCallback: { [loop = channel.eventLoop] chain, promise in
                     handshake.verify(chain, on: loop, verdict: promise)
@@ -85,5 +92,15 @@ package final class TLSSession: Sendable {
             channel.close(promise: nil)
             handshake.fail(error)
         }
+    }
+}
+
+extension TLSPolicy {
+    /// This policy, and what App Transport Security demands for one server.
+    func strengthened(by demands: TLSDemands) -> TLSPolicy {
+        var policy = self
+        if let minimum = demands.minimumVersion { policy.minimumVersion = max(policy.minimumVersion, minimum) }
+        policy.requiresForwardSecrecy = policy.requiresForwardSecrecy || demands.requiresForwardSecrecy
+        return policy
     }
 }

@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 import Crypto
 import FoundationEssentials
+import HTTPRules
+import LoadingTrust
 import NIOCore
 import Synchronization
 
@@ -18,6 +20,7 @@ enum TrustVerdicts {
         var chain: SHA256Digest
         var host: String
         var roots: [Data]
+        var demands: TLSDemands
     }
 
     private enum Entry {
@@ -32,9 +35,10 @@ enum TrustVerdicts {
 
     /// Replies at once if the verdict is known, and otherwise from a thread of the global executor.
     static func verdict(
-        on chain: [[UInt8]], host: String, roots: [Data], now: NIODeadline, reply: @escaping @Sendable (TrustFailure?) -> Void
+        on chain: [[UInt8]], host: String, roots: [Data], demands: TLSDemands, now: NIODeadline,
+        reply: @escaping @Sendable (TrustFailure?) -> Void
     ) {
-        let key = Key(chain: digest(chain), host: host, roots: roots)
+        let key = Key(chain: digest(chain), host: host, roots: roots, demands: demands)
         let (isKnown, mustCheck) = entries.withLock { entries -> (Bool, Bool) in
             switch entries[key] {
             case .trusted(let until) where until > now: return (true, false)
@@ -49,7 +53,10 @@ enum TrustVerdicts {
         if isKnown { return reply(nil) }
         guard mustCheck else { return }
         Task {
-            let failure = await TrustCheck.failure(of: chain, host: host, roots: roots)
+            let failure = await TrustCheck.failure(
+                of: chain, host: host, roots: roots, requiresStrongKeys: demands.requiresStrongKeys,
+                pins: TrustPins(leaf: demands.leafPins, ca: demands.caPins)
+            )
             for reply in store(failure, for: key, now: now) { reply(failure) }
         }
     }

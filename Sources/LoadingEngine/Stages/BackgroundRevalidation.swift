@@ -27,7 +27,7 @@ enum BackgroundRevalidation {
         let id = identifier - load.id
         let order = TaskOrder(
             id: id, request: request, delivery: .stream,
-            interests: load.order.interests.intersection([.cookies, .cache])
+            interests: load.order.interests.intersection([.cookies, .cache, .credentials])
         )
         start(order, Client(id, key: key, forwarding: load.client, session: load.session))
     }
@@ -57,7 +57,7 @@ enum BackgroundRevalidation {
         func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
             switch question {
             case .response: reply(.disposition(.allow))
-            case .cookies, .storeCookies, .cachedResponse, .storeCached: app.ask(question, reply: reply)
+            case .cookies, .storeCookies, .cachedResponse, .storeCached, .storedCredential, .storeCredential: app.ask(question, reply: reply)
             case .redirect(_, let proposed): reply(.request(proposed))
             case .newBodyStream: reply(.bodyStream(nil))
             case .delayedRequest: reply(.delayed(.proceed))

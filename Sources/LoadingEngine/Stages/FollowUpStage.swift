@@ -18,6 +18,8 @@ struct FollowUpStage: LoadStage {
     /// Each attempt uses up one stale connection, so that a fresh one is reached before this.
     static let maximumAttempts = 8
 
+    let pool: ConnectionPool
+
     func passes(_ hop: Hop, in load: Load) -> Bool { false }
 
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
@@ -31,6 +33,7 @@ struct FollowUpStage: LoadStage {
                 try retryOrThrow(error, &hop, in: load)
                 continue
             }
+            if hop.wasSent, hop.server != nil || hop.proxy != nil { try await Identification.settle(answer, hop, pool, in: load) }
             if load.wants(.cookies) || load.wants(.cache) { try await handOver(answer, hop, in: load) }
             guard mayNeedFollowUp(answer), let following = try await followUp(answer, hop, in: load) else { return answer }
             hop = following
@@ -69,7 +72,7 @@ struct FollowUpStage: LoadStage {
 
     private func mayNeedFollowUp(_ answer: Answer) -> Bool {
         guard let status = answer.response.head?.status else { return answer.body is CustomBody }
-        return 300...399 ~= status || status == 401 || status == 417 || answer.body is CustomBody
+        return 300...399 ~= status || status == 401 || status == 407 || status == 417 || answer.body is CustomBody
     }
 
     /// The next hop, or nil where the answer is the result. Kept out of line: hardly any load comes here.
@@ -81,8 +84,8 @@ struct FollowUpStage: LoadStage {
         switch head.status {
         case 300...399:
             following = try await redirect(head, answer, hop, url, in: load)
-        case 401:
-            following = try await ChallengeDesk.answer(head, answer.response, hop, url, in: load)
+        case 401, 407:
+            following = try await Identification.answerChallenge(head, answer, hop, url, in: load) ? hop : nil
         case 417 where hop.askedToContinue && hop.request.body.isReplayable:
             hop.withoutExpectation = true
             following = hop
@@ -148,7 +151,9 @@ struct FollowUpStage: LoadStage {
         load.response = nil
         load.redirectCount += 1
         load.tell(.requestChanged(request))
-        return Hop(number: hop.number + 1, request: request)
+        let next = Hop(number: hop.number + 1, request: request)
+        next.proxy = hop.proxy
+        return next
     }
 
     /// Takes the rest of a small body, so that the connection can serve the next hop; lets go of a larger one.

@@ -39,10 +39,13 @@ final class Hop {
     var failedAttempts = 0
     /// The server refused `Expect: 100-continue`.
     var withoutExpectation = false
-    /// The credential that was last sent, and refused.
-    var proposedCredential: (user: String, password: String)?
-    /// Challenges already answered on this hop's URL.
-    var challengesAnswered = 0
+    /// How the load authenticates with the server, and with a proxy, once one of them asked or is known to ask.
+    var server: Authenticator?
+    var proxy: Authenticator?
+    /// The way the message takes, where it is not the plain one to its server.
+    var route: Route?
+    /// The message was sent before, at least in part.
+    var wasSent = false
     /// The cookies that the app's own storage has for this hop.
     var cookies: String?
     /// The `Set-Cookie` fields that came, for the app that keeps the cookies itself.
@@ -58,15 +61,31 @@ final class Hop {
     }
 
     /// Whether the body was sent before, so that a stream must be had anew.
-    var isRepeated: Bool { number > 0 || failedAttempts > 0 || withoutExpectation || challengesAnswered > 0 }
+    var isRepeated: Bool { number > 0 || wasSent || failedAttempts > 0 }
 }
 
-struct PreparedMessage {
-    var head: RequestHead
-    var target: RequestTarget
-    var body: OutgoingBody
-    var route: Route
-    var expectsContinue: Bool
+/// A request as it goes on the wire. It never changes: a stage that adds fields makes another one.
+final class PreparedMessage {
+    let head: RequestHead
+    let target: RequestTarget
+    let body: OutgoingBody
+    let route: Route
+    let expectsContinue: Bool
+
+    init(head: RequestHead, target: RequestTarget, body: OutgoingBody, route: Route, expectsContinue: Bool) {
+        self.head = head
+        self.target = target
+        self.body = body
+        self.route = route
+        self.expectsContinue = expectsContinue
+    }
+
+    /// The message with these fields, in place of those of the same name.
+    func setting(_ fields: [(String, String)]) -> PreparedMessage {
+        var head = head
+        for (name, value) in fields { head.headers.set(name, value) }
+        return PreparedMessage(head: head, target: target, body: body, route: route, expectsContinue: expectsContinue)
+    }
 }
 
 /// A response whose body is still to be taken.

@@ -26,7 +26,9 @@ struct NetworkStage: LoadStage {
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
         let transaction = beginTransaction(hop, in: load)
         do {
-            while try !isAnswered(hop, transaction, in: load) { await load.control.wait() }
+            while try !isAnswered(hop, transaction, in: load) {
+                if load.tunnelQuestion == nil { await load.control.wait() } else { try await load.answerTunnel() }
+            }
             return try answer(hop, transaction, in: load)
         } catch {
             giveUp(transaction, in: load)
@@ -58,7 +60,9 @@ struct NetworkStage: LoadStage {
         if let idle = pool.takeIdle(route) {
             return try isAnswered(begin(hop, on: idle, transaction, in: load), hop, in: load)
         }
-        let lease = pool.wish(route, priority: load.order.priority, control: load.control)
+        let lease = pool.wish(
+            route, priority: load.order.priority, control: load.control, adviser: route.isSecure ? load : nil
+        )
         guard lease.isAnswered else { return false }
         return try isAnswered(begin(hop, on: try pool.take(lease), transaction, in: load), hop, in: load)
     }
@@ -90,6 +94,7 @@ struct NetworkStage: LoadStage {
             hop.sentBodyLength = message.body.length ?? 0
             hop.askedToContinue = message.expectsContinue
             hop.message = nil
+            hop.wasSent = true
             return exchange
         } catch {
             load.lastAttempt.connectionWasReused = true

@@ -18,10 +18,13 @@ struct PrepareStage: LoadStage {
     /// From this many bytes on, a body waits for 100 (Continue). curl's limit is 1 MB; below it the wait costs more than the body.
     static let expectationThreshold: Int64 = 1_048_576
 
+    let pool: ConnectionPool
+
     func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
         if asksForCookies(hop, in: load), case .cookies(let cookies) = try await load.ask(.cookies(hop.request)) {
             hop.cookies = cookies
         }
+        try await Identification.prepare(hop, in: load)
         try await open(hop, in: load)
         let (stage, next) = try next.stage(for: hop, in: load)
         return try await stage.answer(hop, in: load, then: next)
@@ -31,6 +34,7 @@ struct PrepareStage: LoadStage {
     @inline(never)
     func passes(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
         guard !asksForCookies(hop, in: load) else { return false }
+        guard try !Identification.mustWait(hop, in: load) else { return false }
         switch hop.request.body {
         case .none: try prepare(hop, .none, in: load)
         case .data(let data): try prepare(hop, .data(data), in: load)
@@ -45,21 +49,19 @@ struct PrepareStage: LoadStage {
     }
 
     private func prepare(_ hop: Hop, _ body: OutgoingBody, in load: Load) throws(LoadError) {
-        var target = try Self.target(of: hop)
-        if !target.origin.isSecure, load.session.policy.usesStrictTransportSecurity,
-            let store = load.session.stores.strictTransportSecurity,
-            store.requiresUpgrade(host: target.origin.host, now: WallClock.seconds(load.control.lastProgress))
-        {
-            try SecureUpgrade.upgrade(hop, in: load)
-            target = try Self.target(of: hop)
-        }
+        let target = try Self.target(of: hop, in: load)
         let length = body.length
         var extra = hop.extraFields + load.rangeFields
         let expects =
             !hop.withoutExpectation
             && ((length ?? 0) >= Self.expectationThreshold || hop.request.headers.hasToken("100-continue", in: "Expect"))
-        if let cookies = cookies(for: target, hop, in: load) { extra.append(("Cookie", cookies)) }
+        if let cookies = Self.cookies(for: target, hop, in: load) { extra.append(("Cookie", cookies)) }
         if expects, !hop.request.headers.contains("Expect") { extra.append(("Expect", "100-continue")) }
+        let route = Identification.route(to: target, hop, pool, in: load)
+        let isForwarded = route.details?.isForwarded ?? false
+        if hop.server != nil || hop.proxy != nil {
+            Identification.addFields(to: &extra, hop, target, body, isForwarded: isForwarded)
+        }
         var fields = hop.request.headers
         if hop.withoutExpectation { fields.remove("Expect") }
         let headers = load.session.headers.compose(
@@ -68,12 +70,28 @@ struct PrepareStage: LoadStage {
         let isSecure = target.origin.isSecure
         if case .file(let source) = body { source.usesSendfile = !isSecure }
         hop.message = PreparedMessage(
-            head: RequestHead(method: hop.request.method, target: target.path, headers: headers),
+            head: RequestHead(method: hop.request.method, target: isForwarded ? target.absoluteForm : target.path, headers: headers),
             target: target,
             body: body,
-            route: Route(isSecure: isSecure, host: target.origin.host, port: target.origin.port),
+            route: route,
             expectsContinue: expects && length != nil
         )
+    }
+
+    /// Where the hop goes: over TLS where its host asked for it (RFC 6797), and nowhere that App Transport Security forbids.
+    static func target(of hop: Hop, in load: Load) throws(LoadError) -> RequestTarget {
+        var target = try target(of: hop)
+        if !target.origin.isSecure, load.session.policy.usesStrictTransportSecurity,
+            let store = load.session.stores.strictTransportSecurity,
+            store.requiresUpgrade(host: target.origin.host, now: WallClock.seconds(load.control.lastProgress))
+        {
+            try SecureUpgrade.upgrade(hop, in: load)
+            target = try self.target(of: hop)
+        }
+        if case .refused(let reason) = load.session.security.verdict(isSecure: target.origin.isSecure, host: target.origin.host) {
+            throw LoadError(.appTransportSecurityRequiresSecureConnection, reason, url: hop.request.url)
+        }
+        return target
     }
 
     private static func target(of hop: Hop) throws(LoadError) -> RequestTarget {
@@ -92,26 +110,26 @@ struct PrepareStage: LoadStage {
     }
 
     /// The cookies of the session's storage, behind those that the app set itself.
-    func cookies(for target: RequestTarget, _ hop: Hop, in load: Load) -> String? {
+    static func cookies(for target: RequestTarget, _ hop: Hop, in load: Load) -> String? {
         guard load.session.policy.usesCookies, hop.request.handlesCookies else { return nil }
         let kept: String?
         if let store = load.session.stores.cookies {
-            let request = CookieRequest(
-                target: target, mainDocumentURL: hop.request.mainDocumentURL, method: hop.request.method,
-                partition: hop.request.cookiePartition
+            kept = store.header(
+                for: CookieRequest(
+                    target: target, mainDocumentURL: hop.request.mainDocumentURL, method: hop.request.method,
+                    partition: hop.request.cookiePartition
+                ),
+                now: WallClock.seconds(load.control.lastProgress)
             )
-            kept = store.header(for: request, now: WallClock.seconds(load.control.lastProgress))
         } else {
             kept = hop.cookies
         }
         guard let kept else { return nil }
-        guard let own = hop.request.headers.first("Cookie") ?? Self.ownCookies(load.session), !own.isEmpty else { return kept }
+        // Those of `httpAdditionalHeaders` are for requests that have none of their own.
+        guard let own = hop.request.headers.first("Cookie") ?? load.session.headers.sessionValue("Cookie"), !own.isEmpty else {
+            return kept
+        }
         return own + "; " + kept
-    }
-
-    /// Those of `httpAdditionalHeaders`, for requests that have none of their own.
-    private static func ownCookies(_ session: SessionFacts) -> String? {
-        session.policy.additionalHeaders.first { $0.name.lowercased() == "cookie" && ASCII.isFieldValue($0.value) }?.value
     }
 
     private static func error(_ error: RequestTarget.Malformed, _ url: URL) -> LoadError {

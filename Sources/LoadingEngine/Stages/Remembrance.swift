@@ -46,14 +46,14 @@ enum Remembrance {
         }
     }
 
-    /// Only the first field counts (RFC 6797, section 8.1). A response over TLS is a verified one here: without a certificate that is
-    /// trusted there is no connection.
+    /// Only the first field counts, and only over a connection "with no underlying secure transport errors or warnings" (RFC 6797,
+    /// section 8.1): the app's word for a certificate is not enough.
     @inline(never)
     private static func keepSecurity(_ headers: HeaderBlock, of hop: Hop, in load: Load) {
         guard load.session.policy.usesStrictTransportSecurity, let store = load.session.stores.strictTransportSecurity,
             let field = headers.first("Strict-Transport-Security"), let url = hop.request.url, let origin = Origin(url), origin.isSecure
         else { return }
-        store.note(field, host: origin.host, isVerified: true, now: now(load))
+        store.note(field, host: origin.host, isVerified: load.transaction?.exchange?.facts.isVerified ?? false, now: now(load))
     }
 
     private static func now(_ load: Load) -> Double { WallClock.seconds(load.control.lastProgress) }

@@ -20,6 +20,8 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     /// The protocol of a server, or the type of a proxy.
     private let kind: String?
     private let isProxySpace: Bool
+    private let peer: SecTrust?
+    private let issuers: [Data]?
 
     /// Makes the space of a server.
     ///
@@ -36,6 +38,8 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
         method = authenticationMethod ?? NSURLAuthenticationMethodDefault
         kind = `protocol`
         isProxySpace = false
+        peer = nil
+        issuers = nil
         super.init()
     }
 
@@ -54,6 +58,26 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
         method = authenticationMethod ?? NSURLAuthenticationMethodDefault
         kind = type
         isProxySpace = true
+        peer = nil
+        issuers = nil
+        super.init()
+    }
+
+    /// Makes the space of a challenge of a TLS handshake: a space with what the server showed, or what it asked for.
+    ///
+    /// - Parameters:
+    ///   - space: Where; none of its TLS parts are taken over.
+    ///   - serverTrust: For `NSURLAuthenticationMethodServerTrust`.
+    ///   - distinguishedNames: For `NSURLAuthenticationMethodClientCertificate`, in DER.
+    init(_ space: URLProtectionSpace, serverTrust: SecTrust?, distinguishedNames: [Data]?) {
+        spaceHost = space.spaceHost
+        spacePort = space.spacePort
+        spaceRealm = space.spaceRealm
+        method = space.method
+        kind = space.kind
+        isProxySpace = space.isProxySpace
+        peer = serverTrust
+        issuers = distinguishedNames
         super.init()
     }
 
@@ -77,10 +101,12 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
         self.method = method
         kind = coder.decodeObject(of: NSString.self, forKey: "kind") as String?
         isProxySpace = coder.decodeBool(forKey: "isProxy")
+        peer = nil
+        issuers = nil
         super.init()
     }
 
-    /// Archives the space.
+    /// Archives the space, without what belongs to one handshake.
     open func encode(with coder: NSCoder) {
         coder.encode(spaceHost as NSString, forKey: "host")
         coder.encode(spacePort, forKey: "port")
@@ -90,7 +116,7 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
         coder.encode(isProxySpace, forKey: "isProxy")
     }
 
-    /// Whether the other object is the same space.
+    /// Whether the other object is the same space; what belongs to one handshake does not count.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? URLProtectionSpace else { return false }
         return other === self
@@ -144,6 +170,13 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
 
     /// How to authenticate: one of the `NSURLAuthenticationMethod…` constants.
     open var authenticationMethod: String { method }
+
+    /// The chain of certificates that the server presented, with `NSURLAuthenticationMethodServerTrust`; otherwise nil.
+    open var serverTrust: SecTrust? { peer }
+
+    /// The issuers whose client certificates the server takes, with `NSURLAuthenticationMethodClientCertificate`: names in DER.
+    /// Nil or empty where the server does not say.
+    open var distinguishedNames: [Data]? { issuers }
 
     /// Whether it is a proxy that asks.
     open override func isProxy() -> Bool { isProxySpace }

@@ -12,50 +12,65 @@ internal import LoadingModel
 
 /// Challenges as the app sees them, and its answers as the engine understands them.
 enum ChallengeTranslation {
-    static func challenge(_ question: ChallengeQuestion) -> URLAuthenticationChallenge {
+    /// - Parameter roots: The session's own, in DER; empty for the system's.
+    static func challenge(_ question: ChallengeQuestion, roots: [Data]) -> URLAuthenticationChallenge {
         URLAuthenticationChallenge(
-            protectionSpace: space(question),
-            proposedCredential: question.proposed.map {
-                URLCredential(user: $0.user, password: $0.password, persistence: .forSession)
-            },
+            protectionSpace: space(question, roots),
+            proposedCredential: question.proposed.flatMap(URLCredential.make),
             previousFailureCount: question.previousFailureCount,
-            failureResponse: URLResponse.make(question.response)
+            failureResponse: question.response.map(URLResponse.make)
         )
     }
 
-    private static func space(_ question: ChallengeQuestion) -> URLProtectionSpace {
-        let method = method(of: question.scheme)
-        if question.isProxy {
-            return URLProtectionSpace(
-                proxyHost: question.host, port: question.port, type: question.urlScheme, realm: question.realm,
-                authenticationMethod: method
-            )
-        }
-        return URLProtectionSpace(
-            host: question.host, port: question.port, protocol: question.urlScheme, realm: question.realm,
-            authenticationMethod: method
-        )
-    }
-
-    private static func method(of scheme: String) -> String {
-        switch scheme.lowercased() {
-        case "basic": NSURLAuthenticationMethodHTTPBasic
-        case "digest": NSURLAuthenticationMethodHTTPDigest
-        case "ntlm": NSURLAuthenticationMethodNTLM
-        case "negotiate": NSURLAuthenticationMethodNegotiate
-        default: NSURLAuthenticationMethodDefault
+    private static func space(_ question: ChallengeQuestion, _ roots: [Data]) -> URLProtectionSpace {
+        let space = URLProtectionSpace.make(question.space)
+        switch question.space.method {
+        case .serverTrust:
+            let trust = SecTrust(chain: question.serverTrust, host: question.space.host, roots: roots)
+            return URLProtectionSpace(space, serverTrust: trust, distinguishedNames: nil)
+        case .clientCertificate:
+            let names = question.distinguishedNames
+            return URLProtectionSpace(space, serverTrust: nil, distinguishedNames: names.isEmpty ? nil : names)
+        default: return space
         }
     }
 
     static func answer(_ disposition: URLSession.AuthChallengeDisposition, _ credential: URLCredential?) -> ChallengeAnswer {
         switch disposition {
-        case .useCredential:
-            guard let user = credential?.user, let password = credential?.password else { return .continueWithoutCredential }
-            return .useCredential(user: user, password: password)
-        case .performDefaultHandling: return .performDefaultHandling
-        case .cancelAuthenticationChallenge: return .cancel
-        case .rejectProtectionSpace: return .rejectProtectionSpace
+        case .useCredential: .useCredential(credential?.forEngine)
+        case .performDefaultHandling: .performDefaultHandling
+        case .cancelAuthenticationChallenge: .cancel
+        case .rejectProtectionSpace: .rejectProtectionSpace
         }
+    }
+}
+
+extension URLCredential {
+    /// Nil for trust, which is in a server and not in a credential.
+    static func make(_ credential: LoadCredential) -> URLCredential? {
+        let persistence = Persistence(rawValue: credential.persistence.rawValue) ?? .forSession
+        switch credential.kind {
+        case .password(let user, let password):
+            return URLCredential(user: user, password: password, persistence: persistence)
+        case .identity(let identity):
+            let issuers = identity.certificates.dropFirst().compactMap { SecCertificateCreateWithData(nil, $0 as CFData) }
+            return URLCredential(identity: SecIdentity(identity), certificates: issuers, persistence: persistence)
+        case .trust: return nil
+        }
+    }
+
+    /// Nil where there is nothing that could be sent.
+    var forEngine: LoadCredential? {
+        let persistence = LoadCredential.Persistence(rawValue: persistence.rawValue) ?? .forSession
+        if isTrust { return LoadCredential(.trust, persistence: persistence) }
+        if let identity {
+            var identity = identity.clientIdentity
+            let issuers = certificates.compactMap { ($0 as? SecCertificate).map { SecCertificateCopyData($0) as Data } }
+            if !issuers.isEmpty, let own = identity.certificates.first { identity.certificates = [own] + issuers.filter { $0 != own } }
+            return LoadCredential(.identity(identity), persistence: persistence)
+        }
+        guard let user, let password else { return nil }
+        return LoadCredential(.password(user: user, password: password), persistence: persistence)
     }
 }
 

@@ -32,7 +32,7 @@ extension DelegateBridge {
         case .delayedRequest(let request):
             delayed(task, request, reply)
         case .challenge(let question):
-            calls.challenge(task, ChallengeTranslation.challenge(question)) { answer in
+            calls.challenge(task, ChallengeTranslation.challenge(question, roots: calls.session.trustRoots)) { answer in
                 reply(.credential(ChallengeTranslation.answer(answer?.0 ?? .performDefaultHandling, answer?.1)))
             }
         case .willCache(let proposed):
@@ -41,7 +41,7 @@ extension DelegateBridge {
                 guard let answer else { return reply(.cached(proposed)) }
                 reply(.cached(answer?.forEngine))
             }
-        case .cookies, .storeCookies, .cachedResponse, .storeCached:
+        case .cookies, .storeCookies, .cachedResponse, .storeCached, .storedCredential, .storeCredential:
             task.askMemory(question, reply: reply)
         case .customLoader(let request):
             task.findCustomLoader(for: request) { reply(.customLoader($0)) }

@@ -42,13 +42,21 @@ final class DelegateBridge: LoadClient {
     var interests: TaskOrder.Interests {
         var interests: TaskOrder.Interests = []
         if calls.mayImplement(.redirection) { interests.insert(.redirects) }
-        if calls.mayImplement(.taskChallenge) { interests.insert(.challenges) }
+        if calls.mayImplement(.taskChallenge) || calls.shared?.mayImplement(.sessionChallenge) == true { interests.insert(.challenges) }
         if calls.mayImplement(.sentBodyData) { interests.insert(.sentBytes) }
         if calls.mayImplement(.informationalResponse) { interests.insert(.informational) }
         if calls.mayImplement(.delayedRequest) { interests.insert(.delayedRequests) }
         if calls.mayImplement(.willCacheResponse) { interests.insert(.willCache) }
         if calls.mayImplement(.collectedMetrics) { interests.insert(.metrics) }
         return interests
+    }
+
+    /// Whose the connections are that the task's own delegate trusted; nil where the session's delegate decides, or none.
+    var connectionHolder: ConnectionHolder? {
+        guard let own = calls.own, own.mayImplement(.taskChallenge), calls.shared?.mayImplement(.sessionChallenge) != true else {
+            return nil
+        }
+        return DelegateHolders.holder(for: own.object)
     }
 
     // MARK: The engine's side
@@ -64,7 +72,7 @@ final class DelegateBridge: LoadClient {
             state.withLock { $0.task }.findCustomLoader(for: request) { reply(.customLoader($0)) }
         case .response where directReader() != nil:
             directReader()?.ask(question, reply: reply)
-        case .cookies, .storeCookies, .cachedResponse, .storeCached:
+        case .cookies, .storeCookies, .cachedResponse, .storeCached, .storedCredential, .storeCredential:
             state.withLock { $0.task }.askMemory(question, reply: reply)
         case .redirect, .response, .newBodyStream, .delayedRequest, .challenge, .willCache:
             post(.question(question, reply: reply))

@@ -23,6 +23,11 @@ enum ErrorTranslation {
             userInfo[failingURLStringKey] = url.absoluteString
         }
         if let cause = error.cause { userInfo[NSUnderlyingErrorKey] = underlying(cause) }
+        if !error.peerTrust.isEmpty {
+            userInfo[NSURLErrorFailingURLPeerTrustErrorKey] = SecTrust(
+                chain: error.peerTrust, host: (error.url ?? url)?.host() ?? "", roots: []
+            )
+        }
         if let resumeData = error.resumeData { userInfo[NSURLSessionDownloadTaskResumeData] = resumeData }
         return URLError(code(of: error.kind), userInfo: userInfo)
     }

@@ -20,7 +20,11 @@ struct SessionMemory: Sendable {
     let cookies: HTTPCookieStorage?
     /// The app's own cache; nil where it is ours, or none.
     let cache: URLCache?
+    /// The app's own credential storage; nil where it is ours, or none.
+    let credentials: URLCredentialStorage?
     let stores: SessionStores
+    /// What the engine must ask because the app keeps it.
+    let interests: TaskOrder.Interests
 
     init(_ settings: SessionSettings) {
         var stores = SessionStores()
@@ -28,12 +32,20 @@ struct SessionMemory: Sendable {
         let cache = settings.urlCache
         self.cookies = cookies.flatMap { HTTPCookieStorage.isPlain($0) ? nil : $0 }
         self.cache = cache.flatMap { URLCache.isPlain($0) ? nil : $0 }
+        let credentials = settings.credentialStorage
+        self.credentials = credentials.flatMap { URLCredentialStorage.isPlain($0) ? nil : $0 }
+        if self.credentials == nil { stores.credentials = credentials?.store }
         if self.cookies == nil { stores.cookies = cookies?.store }
         if self.cache == nil { stores.cache = cache?.store }
         if settings.usesStrictTransportSecurity {
             stores.strictTransportSecurity = settings.strictTransportSecurity ?? Self.programSecurity
         }
         self.stores = stores
+        var interests: TaskOrder.Interests = []
+        if self.cookies != nil { interests.insert(.cookies) }
+        if self.cache != nil { interests.insert(.cache) }
+        if self.credentials != nil { interests.insert(.credentials) }
+        self.interests = interests
     }
 
     /// What hosts asked of this program.
@@ -45,13 +57,8 @@ struct SessionMemory: Sendable {
 
     private static let inMemory = HSTSStore(path: nil)
 
-    /// What the engine must ask because the app keeps it.
-    var interests: TaskOrder.Interests {
-        var interests: TaskOrder.Interests = []
-        if cookies != nil { interests.insert(.cookies) }
-        if cache != nil { interests.insert(.cache) }
-        return interests
-    }
+    /// Whether the app keeps something itself, which the engine must ask for.
+    var isPartlyOfTheApp: Bool { cookies != nil || cache != nil || credentials != nil }
 
     /// The largest body that the app's cache takes: 5 % of its capacity, as ours.
     var cachedBodyLimit: Int64 { cache.map { Int64(max($0.memoryCapacity, $0.diskCapacity) / 20) } ?? 0 }
@@ -60,6 +67,15 @@ struct SessionMemory: Sendable {
     func reset() {
         cookies?.removeCookies(since: .distantPast)
         cache?.removeAllCachedResponses()
+        if let credentials {
+            for (space, known) in credentials.allCredentials {
+                for credential in known.values {
+                    credentials.remove(
+                        credential, for: space, options: [NSURLCredentialStorageRemoveSynchronizableCredentials: NSNumber(value: true)]
+                    )
+                }
+            }
+        }
     }
 }
 
@@ -93,6 +109,21 @@ extension URLSessionTask {
                 } else {
                     cache.removeCachedResponse(for: task)
                 }
+            }
+            reply(.done)
+        case .storedCredential(let space):
+            guard let credentials = memory.credentials else { return reply(.credential(.useCredential(nil))) }
+            let space = URLProtectionSpace.make(space)
+            credentials.getDefaultCredential(for: space, task: self) { credential in
+                if let credential { return reply(.credential(.useCredential(credential.forEngine))) }
+                credentials.getCredentials(for: space, task: self) { all in
+                    let only = all?.count == 1 ? all?.values.first : nil
+                    reply(.credential(.useCredential(only?.forEngine)))
+                }
+            }
+        case .storeCredential(let credential, let space):
+            if let credential = URLCredential.make(credential) {
+                memory.credentials?.set(credential, for: .make(space), task: self)
             }
             reply(.done)
         default:

@@ -41,7 +41,8 @@ extension URLSessionTask: LoadClient {
         case .delayedRequest: reply(.delayed(.proceed))
         case .customLoader(let request): findCustomLoader(for: request) { reply(.customLoader($0)) }
         case .challenge: reply(.credential(.performDefaultHandling))
-        case .cookies, .storeCookies, .cachedResponse, .storeCached: askMemory(question, reply: reply)
+        case .cookies, .storeCookies, .cachedResponse, .storeCached, .storedCredential, .storeCredential:
+            askMemory(question, reply: reply)
         case .willCache(let proposed): reply(.cached(proposed))
         }
     }

@@ -25,6 +25,11 @@ struct SessionSettings: Sendable {
         case given(URLCache?)
     }
 
+    enum Credentials: Sendable {
+        case shared
+        case given(URLCredentialStorage?)
+    }
+
     var requestCachePolicy: NSURLRequest.CachePolicy = .useProtocolCachePolicy
     var timeoutIntervalForRequest: TimeInterval = 60
     var timeoutIntervalForResource: TimeInterval = 604_800
@@ -49,6 +54,10 @@ struct SessionSettings: Sendable {
     var cookies: Cookies = .shared
     var cookieAcceptPolicy: HTTPCookie.AcceptPolicy = .onlyFromMainDocumentDomain
     var shouldSetCookies = true
+    var credentials: Credentials = .shared
+    /// Nil is the program's own.
+    var transportSecurity: TransportSecurityDictionary?
+    var proxies: ProxyDictionary?
     var usesStrictTransportSecurity = true
     /// Nil is the program's own store.
     var strictTransportSecurity: HSTSStore?
@@ -71,6 +80,7 @@ struct SessionSettings: Sendable {
         policy.usesCookies = shouldSetCookies
         policy.cookieAcceptance = SessionPolicy.CookieAcceptance(rawValue: cookieAcceptPolicy.rawValue) ?? .never
         policy.usesStrictTransportSecurity = usesStrictTransportSecurity
+        policy.proxies = proxies?.settings
         return policy
     }
 
@@ -80,6 +90,15 @@ struct SessionSettings: Sendable {
         case .given(let storage): storage
         }
     }
+
+    var credentialStorage: URLCredentialStorage? {
+        switch credentials {
+        case .shared: URLCredentialStorage.shared
+        case .given(let storage): storage
+        }
+    }
+
+    var security: AppTransportSecurity { transportSecurity?.rules ?? ProgramSecurity.rules }
 
     var urlCache: URLCache? {
         switch cache {

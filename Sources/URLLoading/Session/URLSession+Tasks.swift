@@ -121,7 +121,8 @@ enum SharedSession {
         let configuration = URLSessionConfiguration.default
         return URLSession(
             configuration: configuration, delegate: nil, delegateQueue: nil,
-            service: EngineDirectory.service(for: configuration.sessionPolicy(), SessionMemory(configuration.snapshot)), isShared: true
+            service: EngineDirectory.service(for: configuration.sessionPolicy(), SessionMemory(configuration.snapshot), configuration.snapshot.security),
+            isShared: true
         )
     }()
 }

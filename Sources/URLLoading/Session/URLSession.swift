@@ -70,6 +70,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     let memory: SessionMemory
     /// The configuration's header fields, for the requests that tasks show.
     let additionalFields: [(name: String, value: String)]
+    /// Those of the configuration, in DER.
+    let trustRoots: [Data]
     private let settings: URLSessionConfiguration
     private let isShared: Bool
     private let mutex: Mutex<State>
@@ -92,7 +94,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     {
         settings = URLSession.snapshot(of: configuration)
         memory = SessionMemory(settings.snapshot)
-        service = EngineDirectory.service(for: settings.sessionPolicy(), memory)
+        let policy = settings.sessionPolicy()
+        trustRoots = policy.trustRoots
+        service = EngineDirectory.service(for: policy, memory, settings.snapshot.security)
         customClasses = CustomClasses(settings, isShared: false)
         additionalFields = settings.snapshot.additionalFields()
         isShared = false
@@ -108,6 +112,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         settings = URLSession.snapshot(of: configuration)
         memory = SessionMemory(settings.snapshot)
         self.service = service
+        trustRoots = []
         customClasses = CustomClasses(settings, isShared: isShared)
         additionalFields = settings.snapshot.additionalFields()
         self.isShared = isShared
@@ -118,7 +123,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     deinit { if !registry.isClosed { service.invalidate() } }
 
     private static func snapshot(of configuration: URLSessionConfiguration) -> URLSessionConfiguration {
-        configuration.copy() as? URLSessionConfiguration ?? configuration
+        let copy = configuration.copy() as? URLSessionConfiguration ?? configuration
+        copy.settleStores()
+        return copy
     }
 
     /// Returns the session itself.
@@ -206,7 +213,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
-        guard renewal == .reset, memory.interests != [] else { return service.renew(renewal, completion: completion) }
+        guard renewal == .reset, memory.isPartlyOfTheApp else { return service.renew(renewal, completion: completion) }
         // The app's own stores run its code, which must not hold the caller up.
         DispatchQueue.global().async {
             self.memory.reset()

@@ -53,6 +53,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         settings.cache = .given(URLCache(memoryCapacity: 4 << 20, diskCapacity: 0, directory: nil))
         settings.cookies = .given(HTTPCookieStorage())
         settings.strictTransportSecurity = HSTSStore(path: nil)
+        settings.credentials = .given(URLCredentialStorage())
         return URLSessionConfiguration(settings)
     }
 
@@ -61,6 +62,16 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// An independent copy.
     open func copy(with zone: NSZone? = nil) -> Any { URLSessionConfiguration(snapshot) }
+
+    /// Has the stores be those that are shared now, whatever takes their place later.
+    func settleStores() {
+        let now = snapshot
+        let (cookies, cache) = (now.cookieStorage, now.urlCache)
+        set {
+            $0.cookies = .given(cookies)
+            $0.cache = .given(cache)
+        }
+    }
 
     /// The settings at this moment.
     var snapshot: SessionSettings { settings.withLock { $0 } }
@@ -221,6 +232,58 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     open var usesHTTPStrictTransportSecurity: Bool {
         get { get { $0.usesStrictTransportSecurity } }
         set { set { $0.usesStrictTransportSecurity = newValue } }
+    }
+
+    /// Where the session finds credentials for the challenges of servers, and keeps those that are permanent; nil for nowhere. Default
+    /// `URLCredentialStorage.shared`; an ephemeral configuration has its own, in memory.
+    ///
+    /// A subclass is asked through its task-based methods; see ``URLCredentialStorage``.
+    open var urlCredentialStorage: URLCredentialStorage? {
+        get { snapshot.credentialStorage }
+        set { set { $0.credentials = .given(newValue) } }
+    }
+
+    /// The `NSAppTransportSecurity` dictionary that holds for the session. Default nil: the program's own, from the `Info.plist` of its
+    /// bundle or beside its executable, and where there is none all of its defaults: https everywhere, with TLS 1.2 and forward secrecy.
+    ///
+    /// IP addresses, names without a dot, and `.local` are exempt. What is refused fails with
+    /// `URLError.appTransportSecurityRequiresSecureConnection`, and a message that names the key which would allow it. The environment
+    /// variable `NSAllowsArbitraryLoads=YES` sets that key for the whole process, where no dictionary is set here.
+    ///
+    /// Not in Apple's API, where only the `Info.plist` counts.
+    open var appTransportSecurity: [String: Any]? {
+        get { snapshot.transportSecurity.map { $0.values.mapValues(\.object) } }
+        set {
+            let dictionary = newValue.map { TransportSecurityDictionary($0) }
+            set { $0.transportSecurity = dictionary }
+        }
+    }
+
+    /// The proxies that requests go through. Default nil: none.
+    ///
+    /// Keys are those of CFNetwork: `HTTPEnable`, `HTTPProxy`, `HTTPPort` for `http` URLs; `HTTPSEnable`, `HTTPSProxy`, `HTTPSPort` for
+    /// `https` URLs, which go through a tunnel; `ExceptionsList`, `ExcludeSimpleHostnames`; `kCFProxyUsernameKey` and
+    /// `kCFProxyPasswordKey`, which answer the proxy's first challenge.
+    ///
+    /// Differs from Apple's so far: SOCKS, automatic configuration, and the system's settings are not heeded.
+    open var connectionProxyDictionary: [AnyHashable: Any]? {
+        get { snapshot.proxies?.dictionary }
+        set {
+            let dictionary = newValue.map { ProxyDictionary($0) }
+            set { $0.proxies = dictionary }
+        }
+    }
+
+    /// ``tlsMinimumSupportedProtocolVersion`` in older terms.
+    open var tlsMinimumSupportedProtocol: SSLProtocol {
+        get { SSLProtocol(tlsMinimumSupportedProtocolVersion) }
+        set { tlsMinimumSupportedProtocolVersion = newValue.version(unknown: .TLSv12) }
+    }
+
+    /// ``tlsMaximumSupportedProtocolVersion`` in older terms.
+    open var tlsMaximumSupportedProtocol: SSLProtocol {
+        get { SSLProtocol(tlsMaximumSupportedProtocolVersion) }
+        set { tlsMaximumSupportedProtocolVersion = newValue.version(unknown: .TLSv13) }
     }
 
     /// The lowest version of TLS to accept. Default TLS 1.2.

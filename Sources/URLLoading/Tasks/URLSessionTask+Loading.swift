@@ -94,17 +94,16 @@ extension URLSessionTask {
         }
         if let refusal = Self.refusal(of: request) { return (client, refusal) }
         state.expectedToSend = request.body.knownLength
-        session.service.submit(
-            TaskOrder(
-                id: identity,
-                request: request,
-                delivery: state.delivery,
-                interests: interests(state, session),
-                priority: state.priority,
-                earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
-            ),
-            client: client
+        var order = TaskOrder(
+            id: identity,
+            request: request,
+            delivery: state.delivery,
+            interests: interests(state, session),
+            priority: state.priority,
+            earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
         )
+        order.connectionHolder = state.ownDelegate == nil ? nil : state.bridge?.connectionHolder
+        session.service.submit(order, client: client)
         return nil
     }
 
@@ -131,13 +130,13 @@ extension URLSessionTask {
     }
 
     private func interests(_ state: borrowing TaskState, _ session: URLSession) -> TaskOrder.Interests {
-        var interests: TaskOrder.Interests = session.customClasses.isEmpty ? [] : .customLoaders
+        var interests = session.memory.interests
+        if !session.customClasses.isEmpty { interests.insert(.customLoaders) }
         if let bridge = state.bridge { interests.formUnion(bridge.interests) }
         switch state.audience {
         case .delegate, .data, .download: interests.formUnion([.sentBytes, .receivedBytes])
         case .caller, .waitingForData, .waitingForFile, .bytes: break
         }
-        interests.formUnion(session.memory.interests)
         if state.progress != nil { interests.formUnion([.sentBytes, .receivedBytes]) }
         return interests
     }

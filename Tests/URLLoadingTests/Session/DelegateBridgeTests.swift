@@ -165,7 +165,9 @@ import URLLoading
     @Test func `a challenge for the task is answered with its credential`() async {
         let recorder = Recorder()
         let (session, _) = makeSession(recorder) { load in
-            guard case .credential(.useCredential("u", "p")) = await load.ask(.challenge(someChallenge(load))) else {
+            guard case .credential(.useCredential(let credential?)) = await load.ask(.challenge(someChallenge(load))),
+                credential.user == "u", credential.password == "p"
+            else {
                 return load.fail(LoadError(.unknown, "no credential"))
             }
             load.finish()
@@ -282,10 +284,11 @@ import URLLoading
 }
 
 func someChallenge(_ load: ScriptedLoad) -> ChallengeQuestion {
-    ChallengeQuestion(
-        scheme: "Basic", realm: "realm", host: "example.test", port: 80, urlScheme: "http", isProxy: false,
-        previousFailureCount: 0, proposed: nil, response: load.response(401)
+    var question = ChallengeQuestion(
+        ProtectionSpace(host: "example.test", port: 80, kind: "http", realm: "realm", method: .basic)
     )
+    question.response = load.response(401)
+    return question
 }
 
 extension OperationQueue {

@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import LoadingModel
+import LoadingTrust
+
+/// Whatever is in the file that is to hold an identity, reading it ends with a certificate and its own key, or with an error. The
+/// first byte says what the rest is taken for.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzIdentity(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+    let bytes = Data(UnsafeBufferPointer(start: data, count: size))
+    guard let kind = bytes.first else { return 0 }
+    let file = Data(bytes.dropFirst())
+    if let facts = CertificateFacts(der: file) {
+        precondition(facts.spkiSHA256.count == 32 && !facts.tlsServerEndPointHash.isEmpty, "a certificate without a hash")
+        precondition(facts.spki.count > facts.publicKey.count, "a key longer than what holds it")
+        precondition(TrustCheck.path(through: [file, file]).first == file, "a chain without its beginning")
+    }
+    do {
+        let identity =
+            switch kind & 3 {
+            case 0: try IdentityReader.identity(pkcs12: file, password: "geheim")
+            case 1: try IdentityReader.identity(pkcs12: file, password: nil)
+            case 2: try IdentityReader.identity(pem: file, key: nil, password: "geheim")
+            default: try IdentityReader.identity(pem: file, key: file, password: nil)
+            }
+        guard let leaf = identity.certificates.first else { preconditionFailure("an identity without a certificate") }
+        precondition(IdentityReader.matches(certificate: leaf, key: identity.privateKey), "a key that is not the certificate's")
+        precondition(IdentityReader.publicKey(of: identity.privateKey) == CertificateFacts(der: leaf)?.publicKey, "another key")
+        // What was read can be read again.
+        let again = try? IdentityReader.identity(pem: leaf, key: identity.privateKey, password: nil)
+        precondition(again?.privateKey == identity.privateKey, "the key of the identity cannot be read")
+    } catch {
+        precondition(!"\(error)".isEmpty, "an error without words")
+    }
+    return 0
+}

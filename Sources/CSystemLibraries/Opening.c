@@ -1,0 +1,30 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#define _GNU_SOURCE
+#include "CSystemLibraries.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+
+int csl_open(const char *name, struct csl_opening *opening) {
+    memset(opening, 0, sizeof *opening);
+    opening->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!opening->handle) {
+        const char *error = dlerror();
+        snprintf(opening->text, sizeof opening->text, "%s", error ? error : "cannot be opened");
+        return 0;
+    }
+    struct link_map *map = NULL;
+    int has_path = dlinfo(opening->handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name && map->l_name[0];
+    snprintf(opening->text, sizeof opening->text, "%s", has_path ? map->l_name : name);
+    return 1;
+}

@@ -1,0 +1,295 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#define _GNU_SOURCE
+#include "CSystemLibraries.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// libsecret 0.19 or newer, and what of GLib and GIO is needed to speak with it; gboolean and gint are int.
+
+struct list {  // GList
+    void *data;
+    struct list *next;
+    struct list *previous;
+};
+
+struct error {  // GError
+    uint32_t domain;
+    int code;
+    char *message;
+};
+
+struct schema {  // SecretSchema
+    const char *name;
+    int flags;
+    struct {
+        const char *name;
+        int type;
+    } attributes[CSL_SECRET_MAXIMUM_ATTRIBUTES + 1];
+    int reserved;
+    void *more_reserved[7];
+};
+
+enum {
+    SESSION_BUS = 2,                        // G_BUS_TYPE_SESSION
+    SEARCH = 1 << 1 | 1 << 2 | 1 << 3,      // SECRET_SEARCH_ALL, UNLOCK, LOAD_SECRETS
+    START_TIMEOUT = 5000
+};
+
+struct csl_secret {
+    int (*secret_password_storev_sync)(
+        const struct schema *, void *, const char *, const char *, const char *, void *, struct error **
+    );
+    char *(*secret_password_lookupv_sync)(const struct schema *, void *, void *, struct error **);
+    int (*secret_password_clearv_sync)(const struct schema *, void *, void *, struct error **);
+    struct list *(*secret_password_searchv_sync)(const struct schema *, void *, int, void *, struct error **);
+    void (*secret_password_free)(char *);
+    void *(*secret_retrievable_get_attributes)(void *);
+    char *(*secret_retrievable_get_label)(void *);
+    void *(*secret_retrievable_retrieve_secret_sync)(void *, void *, struct error **);
+    const char *(*secret_value_get_text)(void *);
+    void (*secret_value_unref)(void *);
+    void (*secret_service_disconnect)(void);
+    void *(*g_hash_table_new)(void *, void *);
+    int (*g_hash_table_insert)(void *, void *, void *);
+    void *(*g_hash_table_lookup)(void *, const void *);
+    struct list *(*g_hash_table_get_keys)(void *);
+    void (*g_hash_table_unref)(void *);
+    void (*g_list_free)(struct list *);
+    void (*g_object_unref)(void *);
+    void (*g_free)(void *);
+    void (*g_error_free)(struct error *);
+    uint32_t (*g_dbus_error_quark)(void);
+    void *(*g_variant_new)(const char *, ...);
+    void (*g_variant_unref)(void *);
+    void *(*g_bus_get_sync)(int, void *, struct error **);
+    void (*g_dbus_connection_set_exit_on_close)(void *, int);
+    int (*g_dbus_connection_is_closed)(void *);
+    void *(*g_dbus_connection_call_sync)(
+        void *, const char *, const char *, const char *, const char *, void *, const void *, int, int, void *,
+        struct error **
+    );
+    // Passed on, never called here.
+    void *g_str_hash;
+    void *g_str_equal;
+};
+
+const struct csl_secret *csl_secret_load(void *handle, const char **missing) {
+    struct csl_secret *secret = calloc(1, sizeof *secret);
+    *missing = "memory";
+    if (!secret) return NULL;
+#define FUNCTION(name) {#name, &secret->name}
+    const struct {
+        const char *name;
+        void *place;
+    } functions[] = {
+        FUNCTION(secret_password_storev_sync), FUNCTION(secret_password_lookupv_sync),
+        FUNCTION(secret_password_clearv_sync), FUNCTION(secret_password_searchv_sync),
+        FUNCTION(secret_password_free), FUNCTION(secret_retrievable_get_attributes),
+        FUNCTION(secret_retrievable_get_label), FUNCTION(secret_retrievable_retrieve_secret_sync),
+        FUNCTION(secret_value_get_text), FUNCTION(secret_value_unref), FUNCTION(secret_service_disconnect),
+        FUNCTION(g_hash_table_new), FUNCTION(g_hash_table_insert), FUNCTION(g_hash_table_lookup),
+        FUNCTION(g_hash_table_get_keys), FUNCTION(g_hash_table_unref), FUNCTION(g_list_free),
+        FUNCTION(g_object_unref), FUNCTION(g_free), FUNCTION(g_error_free), FUNCTION(g_dbus_error_quark),
+        FUNCTION(g_variant_new), FUNCTION(g_variant_unref), FUNCTION(g_bus_get_sync),
+        FUNCTION(g_dbus_connection_set_exit_on_close), FUNCTION(g_dbus_connection_is_closed),
+        FUNCTION(g_dbus_connection_call_sync), FUNCTION(g_str_hash), FUNCTION(g_str_equal),
+    };
+#undef FUNCTION
+    for (size_t index = 0; index < sizeof functions / sizeof functions[0]; index++) {
+        // GLib's and GIO's are found with it: they are libraries that it needs.
+        void *function = dlsym(handle, functions[index].name);
+        if (!function) {
+            *missing = functions[index].name;
+            free(secret);
+            return NULL;
+        }
+        memcpy(functions[index].place, &function, sizeof function);
+    }
+    return secret;
+}
+
+// MARK: Saying what went wrong
+
+static int is_absence(const struct csl_secret *secret, const struct error *error) {
+    if (error->domain != secret->g_dbus_error_quark()) return 0;
+    switch (error->code) {
+    case 2: case 3: case 4:             // SERVICE_UNKNOWN, NAME_HAS_NO_OWNER, NO_REPLY
+    case 9: case 10: case 11: case 12:  // ACCESS_DENIED, AUTH_FAILED, NO_SERVER, TIMEOUT
+    case 15: case 20:                   // DISCONNECTED, TIMED_OUT
+        return 1;
+    default:
+        return error->code >= 23 && error->code <= 33;  // SPAWN_…
+    }
+}
+
+static int failed(
+    const struct csl_secret *secret, struct error *error, int is_absent, struct csl_secret_failure *failure
+) {
+    failure->is_absent = is_absent || (error && is_absence(secret, error));
+    snprintf(failure->text, sizeof failure->text, "%s", error && error->message ? error->message : "no reason is given");
+    if (error) secret->g_error_free(error);
+    return 0;
+}
+
+// MARK: The bus
+
+// NULL if there is none. To be released with g_object_unref.
+static void *bus(const struct csl_secret *secret, struct csl_secret_failure *failure) {
+    memset(failure, 0, sizeof *failure);
+    struct error *error = NULL;
+    void *connection = secret->g_bus_get_sync(SESSION_BUS, NULL, &error);
+    if (!connection) {
+        failed(secret, error, 1, failure);
+        return NULL;
+    }
+    // GIO's default is to end the process when the bus goes away.
+    secret->g_dbus_connection_set_exit_on_close(connection, 0);
+    if (!secret->g_dbus_connection_is_closed(connection)) return connection;
+    // So that the next attempt finds the bus that there is by then.
+    secret->secret_service_disconnect();
+    secret->g_object_unref(connection);
+    failure->is_absent = 1;
+    snprintf(failure->text, sizeof failure->text, "the session bus has gone away");
+    return NULL;
+}
+
+int csl_secret_is_reachable(const struct csl_secret *secret, struct csl_secret_failure *failure) {
+    void *connection = bus(secret, failure);
+    if (!connection) return 0;
+    struct error *error = NULL;
+    void *answer = secret->g_dbus_connection_call_sync(
+        connection, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "StartServiceByName",
+        secret->g_variant_new("(su)", "org.freedesktop.secrets", (uint32_t)0), NULL, 0, START_TIMEOUT, NULL, &error
+    );
+    secret->g_object_unref(connection);
+    if (!answer) return failed(secret, error, 1, failure);
+    secret->g_variant_unref(answer);
+    return 1;
+}
+
+// MARK: Items
+
+struct query {
+    struct schema schema;
+    void *attributes;  // GHashTable
+    void *connection;
+};
+
+static int begin(
+    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
+    struct query *query, struct csl_secret_failure *failure
+) {
+    memset(query, 0, sizeof *query);
+    if (count < 0 || count > CSL_SECRET_MAXIMUM_ATTRIBUTES) {
+        memset(failure, 0, sizeof *failure);
+        snprintf(failure->text, sizeof failure->text, "%d attributes are too many", count);
+        return 0;
+    }
+    query->connection = bus(secret, failure);
+    if (!query->connection) return 0;
+    query->schema.name = schema;
+    query->attributes = secret->g_hash_table_new(secret->g_str_hash, secret->g_str_equal);
+    for (int index = 0; index < count; index++) {
+        query->schema.attributes[index].name = attributes[index].name;
+        secret->g_hash_table_insert(query->attributes, (void *)attributes[index].name, (void *)attributes[index].value);
+    }
+    return 1;
+}
+
+static void end(const struct csl_secret *secret, struct query *query) {
+    secret->g_hash_table_unref(query->attributes);
+    secret->g_object_unref(query->connection);
+}
+
+int csl_secret_store(
+    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
+    const char *label, const char *value, struct csl_secret_failure *failure
+) {
+    struct query query;
+    if (!begin(secret, schema, attributes, count, &query, failure)) return 0;
+    struct error *error = NULL;
+    // NULL: the default collection.
+    int stored = secret->secret_password_storev_sync(&query.schema, query.attributes, NULL, label, value, NULL, &error);
+    end(secret, &query);
+    return stored ? 1 : failed(secret, error, 0, failure);
+}
+
+int csl_secret_look_up(
+    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
+    char **value, struct csl_secret_failure *failure
+) {
+    *value = NULL;
+    struct query query;
+    if (!begin(secret, schema, attributes, count, &query, failure)) return 0;
+    struct error *error = NULL;
+    *value = secret->secret_password_lookupv_sync(&query.schema, query.attributes, NULL, &error);
+    end(secret, &query);
+    return error ? failed(secret, error, 0, failure) : 1;
+}
+
+// Wipes it first.
+void csl_secret_forget(const struct csl_secret *secret, char *value) {
+    secret->secret_password_free(value);
+}
+
+int csl_secret_remove(
+    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
+    int *removed, struct csl_secret_failure *failure
+) {
+    *removed = 0;
+    struct query query;
+    if (!begin(secret, schema, attributes, count, &query, failure)) return 0;
+    struct error *error = NULL;
+    *removed = secret->secret_password_clearv_sync(&query.schema, query.attributes, NULL, &error);
+    end(secret, &query);
+    return error ? failed(secret, error, 0, failure) : 1;
+}
+
+static void visit(const struct csl_secret *secret, void *item, csl_secret_visitor visitor, void *context) {
+    struct csl_secret_attribute attributes[CSL_SECRET_MAXIMUM_ATTRIBUTES + 1];
+    int count = 0;
+    void *table = secret->secret_retrievable_get_attributes(item);
+    struct list *keys = secret->g_hash_table_get_keys(table);
+    for (struct list *key = keys; key && count <= CSL_SECRET_MAXIMUM_ATTRIBUTES; key = key->next) {
+        const char *value = secret->g_hash_table_lookup(table, key->data);
+        attributes[count++] = (struct csl_secret_attribute){key->data, value ? value : ""};
+    }
+    char *label = secret->secret_retrievable_get_label(item);
+    struct error *error = NULL;
+    void *value = secret->secret_retrievable_retrieve_secret_sync(item, NULL, &error);
+    if (error) secret->g_error_free(error);
+    visitor(context, label ? label : "", attributes, count, value ? secret->secret_value_get_text(value) : NULL);
+    if (value) secret->secret_value_unref(value);
+    secret->g_free(label);
+    secret->g_list_free(keys);
+    secret->g_hash_table_unref(table);
+}
+
+int csl_secret_list(
+    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
+    csl_secret_visitor item, void *context, struct csl_secret_failure *failure
+) {
+    struct query query;
+    if (!begin(secret, schema, attributes, count, &query, failure)) return 0;
+    struct error *error = NULL;
+    struct list *items = secret->secret_password_searchv_sync(&query.schema, query.attributes, SEARCH, NULL, &error);
+    end(secret, &query);
+    if (error) return failed(secret, error, 0, failure);
+    for (struct list *each = items; each; each = each->next) {
+        visit(secret, each->data, item, context);
+        secret->g_object_unref(each->data);
+    }
+    secret->g_list_free(items);
+    return 1;
+}

@@ -1,0 +1,111 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef C_SYSTEM_LIBRARIES_H
+#define C_SYSTEM_LIBRARIES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Libraries of the system that are opened when they are first wanted, so that a program runs without them. Their interfaces are
+// written down here and in the sources, from their documentation; none of their headers is needed to build.
+
+// MARK: Opening
+
+struct csl_opening {
+    // Never closed again: none of these libraries is made to be unloaded.
+    void *handle;
+    // Where it was found, or what the dynamic linker says against it.
+    char text[512];
+};
+// Opens the library of this name ("libfoo.so.2"), found as the dynamic linker finds things. 0 if it cannot be.
+int csl_open(const char *name, struct csl_opening *opening);
+
+// MARK: GSSAPI (RFC 2743, RFC 2744)
+
+// The functions of one GSSAPI library. Written once, never freed.
+struct csl_gss;
+// NULL if one of them is missing; `missing` then says which.
+const struct csl_gss *csl_gss_load(void *handle, const char **missing);
+
+// What one leg came to.
+struct csl_gss_leg {
+    uint32_t major_status;
+    uint32_t minor_status;
+    int is_done;
+    int is_mutual;
+    // Belongs to the context, until its next leg.
+    const uint8_t *token;
+    size_t token_length;
+    // Of a failure.
+    char text[1024];
+};
+
+// One security context on the initiator's side. To be used by one thread at a time; different contexts by as many as you like.
+struct csl_gss_context;
+// service is HTTP@host. user and password are NULL for whatever credential the user has; binding may be NULL.
+struct csl_gss_context *csl_gss_context_create(
+    const struct csl_gss *gss, const char *service, const char *user, const char *password, const uint8_t *binding,
+    size_t binding_length
+);
+// Goes one leg further; token is NULL on the first. May talk to a KDC for as long as that takes. 1 unless it failed.
+int csl_gss_context_step(struct csl_gss_context *context, const uint8_t *token, size_t length, struct csl_gss_leg *leg);
+void csl_gss_context_free(struct csl_gss_context *context);
+
+// Whether the user has a Kerberos ticket that is still good.
+int csl_gss_has_default_credential(const struct csl_gss *gss);
+
+// MARK: Secret Service, by libsecret
+
+struct csl_secret;
+const struct csl_secret *csl_secret_load(void *handle, const char **missing);
+
+struct csl_secret_attribute {
+    const char *name;
+    const char *value;
+};
+// At most this many in one item.
+#define CSL_SECRET_MAXIMUM_ATTRIBUTES 31
+
+// The error of a call, empty if there was none.
+struct csl_secret_failure {
+    // There is no session bus, or nobody on it who keeps secrets.
+    int is_absent;
+    char text[512];
+};
+
+// Whether there is a session bus to ask on.
+int csl_secret_is_reachable(const struct csl_secret *secret, struct csl_secret_failure *failure);
+// All of these return 1 unless they failed; they wait for the service, and it perhaps for the user who has to unlock it.
+int csl_secret_store(
+    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
+    const char *label, const char *value, struct csl_secret_failure *failure
+);
+// value: NULL if there is none, else to be given back to csl_secret_forget.
+int csl_secret_look_up(
+    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
+    char **value, struct csl_secret_failure *failure
+);
+void csl_secret_forget(const struct csl_secret *secret, char *value);
+int csl_secret_remove(
+    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
+    int *removed, struct csl_secret_failure *failure
+);
+
+// Calls `item` for every item that has these attributes, with all that it has. value is NULL where it cannot be read. All
+// strings last for the call only.
+typedef void (*csl_secret_visitor)(
+    void *context, const char *label, const struct csl_secret_attribute *attributes, int count, const char *value
+);
+int csl_secret_list(
+    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
+    csl_secret_visitor item, void *context, struct csl_secret_failure *failure
+);
+
+#endif

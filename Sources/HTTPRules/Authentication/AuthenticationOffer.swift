@@ -1,0 +1,57 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+
+/// Picks from a server's challenges those that can be answered.
+package enum AuthenticationOffer {
+    /// The supported schemes, "the most secure" first (RFC 7616, section 5.1: "the client SHOULD use the strongest authentication
+    /// scheme it understands"), each once.
+    ///
+    /// Of several Digest challenges it is the one with the strongest algorithm; what ``DigestSession`` cannot answer is not offered.
+    /// Of others it is the first, but one that carries a token comes before one that does not.
+    package static func strongestFirst(
+        _ challenges: [AuthenticateHeader.Challenge]
+    ) -> [(AuthenticationScheme, AuthenticateHeader.Challenge)] {
+        var best: [AuthenticationScheme: AuthenticateHeader.Challenge] = [:]
+        for challenge in challenges {
+            guard let scheme = AuthenticationScheme(name: challenge.scheme), isAnswerable(challenge, scheme) else { continue }
+            guard let previous = best[scheme] else {
+                best[scheme] = challenge
+                continue
+            }
+            if isBetter(challenge, than: previous, scheme) { best[scheme] = challenge }
+        }
+        return AuthenticationScheme.allCases.reversed().compactMap { scheme in best[scheme].map { (scheme, $0) } }
+    }
+
+    /// What NTLM and Negotiate carry in a challenge (RFC 4559, section 4.1), or nil where it is bare or no base64.
+    package static func token(of challenge: AuthenticateHeader.Challenge) -> [UInt8]? {
+        guard let token = challenge.token68, let bytes = Data(base64Encoded: token), !bytes.isEmpty else { return nil }
+        return Array(bytes)
+    }
+
+    private static func isAnswerable(_ challenge: AuthenticateHeader.Challenge, _ scheme: AuthenticationScheme) -> Bool {
+        switch scheme {
+        case .basic, .ntlm, .negotiate: true
+        case .digest: DigestSession(challenge) != nil
+        }
+    }
+
+    private static func isBetter(
+        _ challenge: AuthenticateHeader.Challenge, than other: AuthenticateHeader.Challenge, _ scheme: AuthenticationScheme
+    ) -> Bool {
+        switch scheme {
+        case .basic: false
+        case .digest:
+            (DigestSession(challenge)?.algorithm.strength ?? 0) > (DigestSession(other)?.algorithm.strength ?? 0)
+        case .ntlm, .negotiate: token(of: other) == nil && token(of: challenge) != nil
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Crypto
+import CryptoExtras
+
+/// What Digest hashes with (RFC 7616, section 6.1).
+package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
+    case md5 = "MD5"
+    case md5sess = "MD5-sess"
+    case sha256 = "SHA-256"
+    case sha256sess = "SHA-256-sess"
+    case sha512_256 = "SHA-512-256"
+    case sha512_256sess = "SHA-512-256-sess"
+
+    /// Nil for an algorithm that is not known: "the challenge SHOULD be ignored" (section 3.3).
+    package init?(name: String) {
+        let name = name.lowercased()
+        guard let algorithm = Self.allCases.first(where: { $0.rawValue.lowercased() == name }) else { return nil }
+        self = algorithm
+    }
+
+    /// Whether the password's hash is bound to the first nonce (section 3.4.2).
+    package var isSession: Bool {
+        switch self {
+        case .md5, .sha256, .sha512_256: false
+        case .md5sess, .sha256sess, .sha512_256sess: true
+        }
+    }
+
+    /// For choosing the better of two; a session variant is as strong as the plain one.
+    var strength: Int {
+        switch self {
+        case .md5, .md5sess: 1
+        case .sha256, .sha256sess: 2
+        case .sha512_256, .sha512_256sess: 3
+        }
+    }
+
+    /// In hexadecimal, as it goes into the header.
+    package func hash(_ bytes: [UInt8]) -> String {
+        var hasher = Hasher(self)
+        hasher.update(bytes)
+        return hasher.finish()
+    }
+
+    /// Hashes a body as it comes, for `auth-int`.
+    package struct Hasher: Sendable {
+        private enum Function {
+            case md5(Insecure.MD5)
+            case sha256(SHA256)
+            case sha512_256(SHA512256)
+        }
+
+        private var function: Function
+
+        package init(_ algorithm: DigestAlgorithm) {
+            switch algorithm {
+            case .md5, .md5sess: function = .md5(Insecure.MD5())
+            case .sha256, .sha256sess: function = .sha256(SHA256())
+            case .sha512_256, .sha512_256sess: function = .sha512_256(SHA512256())
+            }
+        }
+
+        package mutating func update(_ bytes: [UInt8]) {
+            switch function {
+            case .md5(var hash):
+                hash.update(data: bytes)
+                function = .md5(hash)
+            case .sha256(var hash):
+                hash.update(data: bytes)
+                function = .sha256(hash)
+            case .sha512_256(var hash):
+                hash.update(data: bytes)
+                function = .sha512_256(hash)
+            }
+        }
+
+        package func finish() -> String {
+            switch function {
+            case .md5(let hash): Self.hexadecimal(hash.finalize())
+            case .sha256(let hash): Self.hexadecimal(hash.finalize())
+            case .sha512_256(let hash): Self.hexadecimal(hash.finalize())
+            }
+        }
+
+        private static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
+            let digits = Array("0123456789abcdef".utf8)
+            var text: [UInt8] = []
+            for byte in bytes {
+                text.append(digits[Int(byte >> 4)])
+                text.append(digits[Int(byte & 15)])
+            }
+            return String(decoding: text, as: UTF8.self)
+        }
+    }
+}

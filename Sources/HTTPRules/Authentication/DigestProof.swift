@@ -1,0 +1,63 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// What one Digest answer was made of, and so what the server's own proof must be made of (RFC 7616, sections 3.4.1 and 3.5).
+package struct DigestProof: Sendable, Hashable {
+    /// What is protected besides the method and the target (section 3.3, `qop`).
+    enum Protection: String, Sendable {
+        case authentication = "auth"
+        /// The body, too.
+        case integrity = "auth-int"
+    }
+
+    let algorithm: DigestAlgorithm
+    /// The hash of A1.
+    let secret: String
+    let nonce: String
+    let count: String
+    let clientNonce: String
+    let protection: Protection?
+    let uri: String
+
+    /// The client's proof; `bodyHash` is of the request's body, with `auth-int`.
+    func response(method: String, bodyHash: String?) -> String {
+        keyed(protection, hash(of: method, bodyHash))
+    }
+
+    /// The server's proof, or nil where it cannot be checked: there is none without `qop`, and with `auth-int` it takes the
+    /// response's body.
+    func serverResponse(protection name: String?, bodyHash: String?) -> String? {
+        guard let protection = name.flatMap({ Protection(rawValue: $0.lowercased()) }) ?? protection else { return nil }
+        switch protection {
+        case .authentication: return keyed(protection, hash(of: "", nil))
+        case .integrity: return bodyHash.map { keyed(protection, hash(of: "", $0)) }
+        }
+    }
+
+    /// Whether the server's proof takes the hash of the response's body.
+    package var coversBody: Bool { protection == .integrity }
+
+    /// The hash of A2.
+    private func hash(of method: String, _ bodyHash: String?) -> String {
+        algorithm.hash(Array("\(method):\(uri)\(bodyHash.map { ":\($0)" } ?? "")".utf8))
+    }
+
+    /// `KD`; without `qop` as in RFC 2069.
+    private func keyed(_ protection: Protection?, _ hash: String) -> String {
+        let middle = protection.map { "\(count):\(clientNonce):\($0.rawValue):" } ?? ""
+        return algorithm.hash(Array("\(secret):\(nonce):\(middle)\(hash)".utf8))
+    }
+}
+
+extension DigestProof: CustomStringConvertible, CustomDebugStringConvertible {
+    /// Nothing that a password could be guessed from.
+    package var description: String { "the proof of a Digest answer" }
+
+    package var debugDescription: String { description }
+}

@@ -1,0 +1,204 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// Answers Digest challenges with one nonce of one protection space, and counts how often it did (RFC 7616).
+///
+/// Several loads may share it, under the lock of whoever owns it. It keeps no password, but a hash of one, and prints neither.
+package struct DigestSession: Sendable, Hashable {
+    package let realm: String
+    package let algorithm: DigestAlgorithm
+    /// Whether the server said that the nonce was too old, and not that the password was wrong.
+    package let isStale: Bool
+    /// Where else the same credentials are good: paths or URLs (section 3.3, `domain`).
+    package let domain: [String]
+    /// Of the answer made last: what the server's own proof has to match.
+    package private(set) var proof: DigestProof?
+
+    private var nonce: String
+    private var count: UInt32 = 0
+    private let opaque: String?
+    /// Only where the server names the algorithm the answer does.
+    private let namesAlgorithm: Bool
+    /// Nil for servers as old as RFC 2069, which offer none.
+    private let protection: DigestProof.Protection?
+    private let hashesUser: Bool
+    /// Whether the server shows that it knows RFC 7616, and with it `username*`.
+    private let readsExtendedUser: Bool
+    private var sessionKey: SessionKey?
+
+    /// With a `-sess` algorithm: A1, "computed only once" (section 3.4.2).
+    private struct SessionKey: Sendable, Hashable {
+        /// Of whom: the hash of user, realm and password.
+        let base: String
+        let clientNonce: String
+        let key: String
+    }
+
+    /// Nil where the challenge cannot be answered: another scheme, no nonce, an unknown algorithm, no known protection.
+    ///
+    /// A challenge without realm has an empty one: "must" (section 3.3) is what servers forget.
+    package init?(_ challenge: AuthenticateHeader.Challenge) {
+        guard challenge.isScheme("Digest"), let nonce = challenge.parameter("nonce"), !nonce.isEmpty,
+            challenge.parameters.allSatisfy({ ASCII.isFieldValue($0.value) })
+        else { return nil }
+        let name = challenge.parameter("algorithm").flatMap { $0.isEmpty ? nil : $0 }
+        guard let algorithm = DigestAlgorithm(name: name ?? "MD5") else { return nil }
+        let offered = Self.words(challenge.parameter("qop"), separator: ",")
+        protection =
+            offered.contains("auth") ? .authentication : offered.contains("auth-int") ? .integrity : nil
+        // "Unrecognized options MUST be ignored" (section 3.3); where none is left, nothing is left to answer with.
+        if protection == nil, !offered.isEmpty { return nil }
+        self.nonce = nonce
+        self.algorithm = algorithm
+        namesAlgorithm = name != nil
+        realm = challenge.realm ?? ""
+        opaque = challenge.parameter("opaque")
+        isStale = Self.isTrue(challenge.parameter("stale"))
+        hashesUser = Self.isTrue(challenge.parameter("userhash"))
+        readsExtendedUser =
+            challenge.parameter("charset")?.lowercased() == "utf-8" || challenge.parameter("userhash") != nil
+            || algorithm.strength > 1
+        domain = (challenge.parameter("domain") ?? "").split(separator: " ").map { String($0) }
+    }
+
+    /// Whether the body has to be hashed: `auth-int` is used only where the server offers nothing else.
+    package var needsBody: Bool { protection == .integrity }
+
+    /// The value of `Authorization` or `Proxy-Authorization` for one request.
+    ///
+    /// `uri` is as on the request line. `bodyHash` is asked with `auth-int` only, and nil where the request has no body. `cnonce` is
+    /// a fresh random text; with a `-sess` algorithm the first one stays, because servers differ in which one they take.
+    package mutating func authorization(
+        user: String, password: String, method: String, uri: String, bodyHash: ((DigestAlgorithm) -> String)? = nil,
+        cnonce: String
+    ) -> String {
+        count &+= 1
+        let (secret, clientNonce) = secret(user: user, password: password, cnonce: cnonce)
+        let proof = DigestProof(
+            algorithm: algorithm, secret: secret, nonce: nonce, count: Self.hexadecimal(count), clientNonce: clientNonce,
+            protection: protection, uri: uri
+        )
+        self.proof = proof
+        let body = needsBody ? bodyHash?(algorithm) ?? algorithm.hash([]) : nil
+        var fields = [userField(user), "realm=\(Self.quoted(realm))", "uri=\(Self.quoted(uri))"]
+        if namesAlgorithm { fields.append("algorithm=\(algorithm.rawValue)") }
+        fields.append("nonce=\(Self.quoted(nonce))")
+        if let protection {
+            fields += ["nc=\(proof.count)", "cnonce=\(Self.quoted(clientNonce))", "qop=\(protection.rawValue)"]
+        } else if algorithm.isSession {
+            // Without it the server could not know the key.
+            fields.append("cnonce=\(Self.quoted(clientNonce))")
+        }
+        fields.append("response=\"\(proof.response(method: method, bodyHash: body))\"")
+        // "SHOULD be returned by the client unchanged" (section 3.3).
+        if let opaque { fields.append("opaque=\(Self.quoted(opaque))") }
+        if hashesUser { fields.append("userhash=true") }
+        return "Digest " + fields.joined(separator: ", ")
+    }
+
+    /// Goes on with a new nonce where the server says that only the old one was too old; false where it refused the password.
+    ///
+    /// Another load may have got the same nonce already: then the count goes on.
+    package mutating func accept(_ challenge: AuthenticateHeader.Challenge) -> Bool {
+        guard var next = DigestSession(challenge), next.isStale, next.realm == realm else { return false }
+        if next.nonce == nonce { return true }
+        next.proof = proof
+        self = next
+        return true
+    }
+
+    /// Reads `Authentication-Info` or `Proxy-Authentication-Info` of the response to the request that `proof` belongs to
+    /// (section 3.5): takes the next nonce, and checks the server's own proof.
+    ///
+    /// False says that the server does not know the password. True where it sends no proof: that is optional. With `auth-int`
+    /// the proof covers the response's body, whose hash has to be given; without, it is not checked.
+    package mutating func heed(authenticationInfo: String, proof: DigestProof, bodyHash: String? = nil) -> Bool {
+        let info = AuthenticateHeader.parameters(in: authenticationInfo)
+        func parameter(_ name: String) -> String? { info.first { $0.name == name }?.value }
+        if let claimed = parameter("rspauth"),
+            let expected = proof.serverResponse(protection: parameter("qop"), bodyHash: bodyHash),
+            claimed.lowercased() != expected
+        {
+            return false
+        }
+        if let next = parameter("nextnonce"), !next.isEmpty, next != nonce, ASCII.isFieldValue(next) {
+            nonce = next
+            count = 0
+        }
+        return true
+    }
+
+    /// The hash of A1 (section 3.4.2), and the client nonce that belongs to it.
+    private mutating func secret(user: String, password: String, cnonce: String) -> (String, String) {
+        let base = algorithm.hash(Array("\(user):\(realm):\(password)".utf8))
+        guard algorithm.isSession else { return (base, cnonce) }
+        if let sessionKey, sessionKey.base == base { return (sessionKey.key, sessionKey.clientNonce) }
+        let key = algorithm.hash(Array("\(base):\(nonce):\(cnonce)".utf8))
+        sessionKey = SessionKey(base: base, clientNonce: cnonce, key: key)
+        return (key, cnonce)
+    }
+
+    /// The user: hashed where the server wants it, else as text (section 3.4.4 and 3.4, `username*`).
+    ///
+    /// Differs from section 3.4, which wants `username*` for all that is not ASCII: servers of RFC 2617 (Apache httpd among them)
+    /// do not know it and refuse the request, so that it goes only to those who show that they know RFC 7616.
+    private func userField(_ user: String) -> String {
+        if hashesUser { return "username=\"\(algorithm.hash(Array("\(user):\(realm)".utf8)))\"" }
+        let isQuotable = user.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+        let isPlain = isQuotable && (!readsExtendedUser || user.utf8.allSatisfy { $0 < 0x80 })
+        return isPlain ? "username=\(Self.quoted(user))" : "username*=UTF-8''\(Self.extended(user))"
+    }
+
+    /// RFC 8187, section 3.2.1: `attr-char` as it is, anything else escaped.
+    private static func extended(_ text: String) -> String {
+        var bytes: [UInt8] = []
+        for byte in text.utf8 {
+            if ASCII.isTokenCharacter(byte), !"*'%".utf8.contains(byte) {
+                bytes.append(byte)
+            } else {
+                PercentEncoding.append(byte, to: &bytes)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// RFC 9110, section 5.6.4.
+    private static func quoted(_ text: String) -> String {
+        var bytes = [UInt8(ascii: "\"")]
+        for byte in text.utf8 {
+            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { bytes.append(UInt8(ascii: "\\")) }
+            bytes.append(byte)
+        }
+        bytes.append(UInt8(ascii: "\""))
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// "the hexadecimal count of the number of requests", eight digits (section 3.4).
+    private static func hexadecimal(_ count: UInt32) -> String {
+        let digits = String(count, radix: 16)
+        return String(repeating: "0", count: 8 - digits.utf8.count) + digits
+    }
+
+    private static func isTrue(_ value: String?) -> Bool { value?.lowercased() == "true" }
+
+    private static func words(_ list: String?, separator: Character) -> [String] {
+        (list ?? "").split(separator: separator).map { word in
+            String(decoding: ASCII.trimmed(Array(word.utf8)[...]), as: UTF8.self).lowercased()
+        }.filter { !$0.isEmpty }
+    }
+}
+
+extension DigestSession: CustomStringConvertible, CustomDebugStringConvertible {
+    /// Nothing that a password could be guessed from.
+    package var description: String { "Digest (\(algorithm.rawValue)) for \(realm)" }
+
+    package var debugDescription: String { description }
+}

@@ -1,0 +1,51 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+extension NTLM {
+    /// Lays out an AUTHENTICATE_MESSAGE (MS-NLMP, section 2.2.1.3).
+    struct Message {
+        /// Where the code (MIC) stands, if there is one.
+        static let codeRange = 72..<88
+
+        let flags: Flags
+        let version: [UInt8]
+        let hasCode: Bool
+        let domain: [UInt8]
+        let user: [UInt8]
+        let workstation: [UInt8]
+        /// `LmChallengeResponse`.
+        let older: [UInt8]
+        /// `NtChallengeResponse`.
+        let response: [UInt8]
+
+        /// With zeros in place of the code.
+        var bytes: [UInt8] {
+            let head = hasCode ? Self.codeRange.upperBound : Self.codeRange.lowerBound
+            var payload: [UInt8] = []
+            func place(_ field: [UInt8]) -> [UInt8] {
+                // Names are short, and a challenge's target information is held below what 16 bits can count.
+                let count = UInt16(clamping: field.count)
+                defer { payload += field }
+                return NTLM.littleEndian(count) + NTLM.littleEndian(count)
+                    + NTLM.littleEndian(UInt32(truncatingIfNeeded: head + payload.count))
+            }
+            let domain = place(domain)
+            let user = place(user)
+            let workstation = place(workstation)
+            let older = place(older)
+            let response = place(response)
+            // No session key: none is exchanged.
+            let key = place([])
+            var bytes = NTLM.signature + NTLM.littleEndian(3 as UInt32) + older + response + domain + user + workstation + key
+            bytes += NTLM.littleEndian(flags.rawValue) + (flags.contains(.version) ? version : [UInt8](repeating: 0, count: 8))
+            if hasCode { bytes += [UInt8](repeating: 0, count: 16) }
+            return bytes + payload
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+extension NTLM {
+    /// The attribute-value pairs in which a server describes itself, and in which the client answers (MS-NLMP, section 2.2.2.1).
+    struct TargetInformation: Sendable, Hashable {
+        private struct Pair: Sendable, Hashable {
+            let name: UInt16
+            let value: [UInt8]
+        }
+
+        /// `MsvAv…`.
+        private enum Name {
+            static let end: UInt16 = 0
+            static let flags: UInt16 = 6
+            static let timestamp: UInt16 = 7
+            static let targetName: UInt16 = 9
+            static let channelBindings: UInt16 = 10
+        }
+
+        /// Far more than any server sends, and what leaves room for the client's own pairs in a 16-bit length.
+        static let maximumBytes = 32_768
+
+        private var pairs: [Pair] = []
+
+        init() {}
+
+        /// Nil where a pair reaches beyond the end; a missing end mark is forgiven.
+        init?(_ bytes: ArraySlice<UInt8>) {
+            var rest = bytes
+            while rest.count >= 4 {
+                let head = Array(rest.prefix(4))
+                let name = UInt16(head[0]) | UInt16(head[1]) << 8
+                let count = Int(head[2]) | Int(head[3]) << 8
+                rest = rest.dropFirst(4)
+                guard name != Name.end else { return }
+                guard count <= rest.count else { return nil }
+                pairs.append(Pair(name: name, value: Array(rest.prefix(count))))
+                rest = rest.dropFirst(count)
+            }
+            guard rest.isEmpty else { return nil }
+        }
+
+        var timestamp: UInt64? {
+            guard let value = pairs.first(where: { $0.name == Name.timestamp })?.value, value.count == 8 else { return nil }
+            return value.reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+
+        var bytes: [UInt8] { Self.encoded(pairs) }
+
+        /// What goes into the client's response (section 3.1.5.1.2): the same, with what the client adds.
+        func answer(hasCode: Bool, channelBinding: [UInt8]?, servicePrincipal: [UInt8]?) -> [UInt8] {
+            var pairs = pairs.filter { $0.name != Name.targetName && $0.name != Name.channelBindings }
+            if hasCode {
+                let flags = pairs.first { $0.name == Name.flags && $0.value.count == 4 }?.value ?? [0, 0, 0, 0]
+                pairs.removeAll { $0.name == Name.flags }
+                // "0x00000002: the client is providing message integrity in the MIC field".
+                pairs.append(Pair(name: Name.flags, value: [flags[0] | 2] + flags.dropFirst()))
+            }
+            if let channelBinding { pairs.append(Pair(name: Name.channelBindings, value: channelBinding)) }
+            if let servicePrincipal { pairs.append(Pair(name: Name.targetName, value: servicePrincipal)) }
+            return Self.encoded(pairs)
+        }
+
+        private static func encoded(_ pairs: [Pair]) -> [UInt8] {
+            (pairs + [Pair(name: Name.end, value: [])]).flatMap { pair in
+                NTLM.littleEndian(pair.name) + NTLM.littleEndian(UInt16(clamping: pair.value.count)) + pair.value
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Crypto
+
+/// Speaks the client's part of NTLM over HTTP, with NTLMv2 responses only (MS-NLMP, MS-NTHT).
+///
+/// Neither signing nor sealing is negotiated: over HTTP nothing of the messages that follow would use it.
+package enum NTLM {
+    /// MS-NLMP, section 2.2.2.5.
+    struct Flags: OptionSet, Sendable, Hashable {
+        let rawValue: UInt32
+
+        static let unicode = Flags(rawValue: 0x1)
+        static let requestTarget = Flags(rawValue: 0x4)
+        static let ntlm = Flags(rawValue: 0x200)
+        static let alwaysSign = Flags(rawValue: 0x8000)
+        static let extendedSessionSecurity = Flags(rawValue: 0x8_0000)
+        static let targetInfo = Flags(rawValue: 0x80_0000)
+        static let version = Flags(rawValue: 0x200_0000)
+        static let key128 = Flags(rawValue: 0x2000_0000)
+        static let key56 = Flags(rawValue: 0x8000_0000)
+
+        static let offered: Flags = [
+            .unicode, .requestTarget, .ntlm, .alwaysSign, .extendedSessionSecurity, .targetInfo, .version, .key128, .key56,
+        ]
+    }
+
+    static let signature = Array("NTLMSSP\0".utf8)
+    /// Windows 10, revision 15 of NTLM: for debugging only (section 2.2.2.10), but some servers expect one.
+    private static let version: [UInt8] = [10, 0, 0x61, 0x4A, 0, 0, 0, 15]
+    /// No name of Windows is longer, in bytes; what is longer is cut off, so that the message's 16-bit lengths hold.
+    private static let maximumName = 2048
+
+    /// The first message (section 2.2.1.1); it says nothing of the user.
+    package static func negotiateMessage() -> [UInt8] {
+        let noName: [UInt8] = littleEndian(0 as UInt16) + littleEndian(0 as UInt16) + littleEndian(40 as UInt32)
+        return signature + littleEndian(1 as UInt32) + littleEndian(Flags.offered.rawValue) + noName + noName + version
+    }
+
+    /// The last message (section 2.2.1.3), the answer to a challenge.
+    ///
+    /// `user` is `DOMAIN\user`, `user@domain`, or the user alone, of the server's own domain; `clientChallenge` eight random bytes;
+    /// `timestamp` in the units of FILETIME, and only used where the server sends none; `channelBinding` see
+    /// ``ChannelBinding/ntlmHash``; `servicePrincipal` is `HTTP/` and the host; `negotiate` the first message as it was sent. Where
+    /// the server sends its time, all three messages are sealed with a code (MIC).
+    package static func authenticateMessage(
+        challenge: Challenge, user: String, password: String, workstation: String, clientChallenge: [UInt8], timestamp: UInt64,
+        channelBinding: [UInt8]? = nil, servicePrincipal: String? = nil, negotiate: [UInt8]
+    ) -> [UInt8] {
+        let (domain, name) = account(user)
+        let key = responseKey(user: name, domain: domain, password: password)
+        let hasCode = challenge.timestamp != nil
+        let information = challenge.targetInformation.answer(
+            hasCode: hasCode, channelBinding: channelBinding,
+            servicePrincipal: servicePrincipal.map { Array(utf16($0).prefix(maximumName)) }
+        )
+        let response = response(
+            key: key, serverChallenge: challenge.serverChallenge, clientChallenge: clientChallenge,
+            timestamp: challenge.timestamp ?? timestamp, targetInformation: information
+        )
+        // "If the CHALLENGE_MESSAGE contains the timestamp, the client SHOULD NOT send LmChallengeResponse" (section 3.1.5.1.2).
+        let older =
+            hasCode
+            ? [UInt8](repeating: 0, count: 24)
+            : code(key, challenge.serverChallenge + clientChallenge) + clientChallenge
+        let isUnicode = challenge.flags.contains(.unicode)
+        func text(_ text: String) -> [UInt8] {
+            Array((isUnicode ? utf16(text) : Array(text.utf8)).prefix(maximumName))
+        }
+        var message = Message(
+            flags: challenge.flags.intersection(.offered).union(.ntlm), version: version, hasCode: hasCode,
+            domain: text(domain), user: text(name), workstation: text(workstation), older: older, response: response.bytes
+        ).bytes
+        if hasCode {
+            let code = code(response.sessionKey, negotiate + challenge.bytes + message)
+            message.replaceSubrange(Message.codeRange, with: code)
+        }
+        return message
+    }
+
+    /// `NTOWFv2` (section 3.3.2).
+    package static func responseKey(user: String, domain: String, password: String) -> [UInt8] {
+        code(MD4.hash(utf16(password)), utf16(uppercased(user) + domain))
+    }
+
+    /// `ComputeResponse` (section 3.3.2): the NTLMv2 response, and the key that follows from it.
+    package static func response(
+        key: [UInt8], serverChallenge: [UInt8], clientChallenge: [UInt8], timestamp: UInt64, targetInformation: [UInt8]
+    ) -> (bytes: [UInt8], sessionKey: [UInt8]) {
+        let none = [UInt8](repeating: 0, count: 4)
+        let blob: [UInt8] =
+            [1, 1, 0, 0] + none + littleEndian(timestamp) + clientChallenge + none + targetInformation + none
+        let proof = code(key, serverChallenge + blob)
+        return (proof + blob, code(key, proof))
+    }
+
+    /// `DOMAIN\user` in two; a principal name goes as it is, without a domain.
+    private static func account(_ user: String) -> (domain: String, user: String) {
+        guard let separator = user.firstIndex(of: "\\") else { return ("", user) }
+        return (String(user[..<separator]), String(user[user.index(after: separator)...]))
+    }
+
+    /// Letter by letter, as Windows does: `ß` stays.
+    private static func uppercased(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            let mapping = scalar.properties.uppercaseMapping.unicodeScalars
+            result.unicodeScalars.append(mapping.count == 1 ? mapping.first ?? scalar : scalar)
+        }
+        return result
+    }
+
+    static func code(_ key: [UInt8], _ bytes: [UInt8]) -> [UInt8] {
+        Array(HMAC<Insecure.MD5>.authenticationCode(for: bytes, using: SymmetricKey(data: key)))
+    }
+
+    static func utf16(_ text: String) -> [UInt8] {
+        text.utf16.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
+    }
+
+    static func littleEndian(_ value: some FixedWidthInteger & UnsignedInteger) -> [UInt8] {
+        (0..<value.bitWidth / 8).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
+    }
+}

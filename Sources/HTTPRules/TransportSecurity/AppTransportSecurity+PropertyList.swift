@@ -1,0 +1,184 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+
+extension AppTransportSecurity {
+    /// Why there is no dictionary to read.
+    package enum Malformed: Error, Hashable, Sendable {
+        /// Neither XML nor binary, or damaged.
+        case notAPropertyList
+        /// The list, or its `NSAppTransportSecurity`, is something else than a dictionary.
+        case notADictionary
+    }
+
+    /// Reads an Info.plist, or the `NSAppTransportSecurity` dictionary itself, as XML or binary property list.
+    ///
+    /// An Info.plist without that key is ``strict``. What is wrong inside is told in ``warnings`` and has its default, except for
+    /// pins: a domain that was to be pinned is not reached unless it is.
+    package init(propertyList: Data) throws(Malformed) {
+        let list: PropertyListRoot
+        do { list = try PropertyListDecoder().decode(PropertyListRoot.self, from: propertyList) } catch {
+            throw .notAPropertyList
+        }
+        self.init()
+        switch list.dictionary {
+        case .dictionary(let keys): read(keys)
+        case nil: break
+        default: throw .notADictionary
+        }
+    }
+
+    // MARK: The dictionary
+
+    private mutating func read(_ dictionary: [String: PropertyListValue]) {
+        for (name, value) in dictionary.sorted(by: { $0.key < $1.key }) {
+            switch Key(rawValue: name) {
+            case .allowsArbitraryLoads: allowsArbitraryLoads = boolean(value, name) ?? false
+            // "If you include this key with any value": one of another type, too.
+            case .allowsArbitraryLoadsForMedia: allowsArbitraryLoadsForMedia = boolean(value, name) ?? false
+            case .allowsArbitraryLoadsInWebContent: allowsArbitraryLoadsInWebContent = boolean(value, name) ?? false
+            case .allowsLocalNetworking: allowsLocalNetworking = boolean(value, name) ?? false
+            case .exceptionDomains: readExceptions(value)
+            case .pinnedDomains: readPinnedDomains(value)
+            default: warnings.append("\(name) is not a key of \(Key.root.rawValue): it has no effect")
+            }
+        }
+        if allowsArbitraryLoads, let reason = keyIgnoringArbitraryLoads {
+            warnings.append("\(Key.allowsArbitraryLoads.rawValue) is ignored, as \(reason.rawValue) is there")
+        }
+    }
+
+    private mutating func boolean(_ value: PropertyListValue, _ path: String) -> Bool? {
+        if case .boolean(let value) = value { return value }
+        warnings.append("\(path) is not a Boolean: its default holds")
+        return nil
+    }
+
+    // MARK: Exceptions
+
+    private mutating func readExceptions(_ value: PropertyListValue) {
+        guard case .dictionary(let domains) = value else {
+            warnings.append("\(Key.exceptionDomains.rawValue) is not a dictionary: it has no effect")
+            return
+        }
+        for (domain, value) in domains.sorted(by: { $0.key < $1.key }) {
+            let path = "\(Key.exceptionDomains.rawValue)/\(domain)"
+            guard case .dictionary(let keys) = value else {
+                warnings.append("\(path) is not a dictionary: it has no effect")
+                continue
+            }
+            let exception = readException(keys, path)
+            if let name = Self.domainName(domain), exceptionDomains[name] != nil {
+                warnings.append("\(path) names a domain that has been named before: what it says holds")
+            }
+            if !setException(exception, for: domain) {
+                warnings.append("\(path) is neither a domain, an address nor a range of addresses: it has no effect")
+            }
+        }
+    }
+
+    private mutating func readException(_ keys: [String: PropertyListValue], _ path: String) -> Exception {
+        var exception = Exception()
+        for (name, value) in keys.sorted(by: { $0.key < $1.key }) {
+            let path = "\(path)/\(name)"
+            switch Key(rawValue: name) {
+            case .includesSubdomains: exception.includesSubdomains = boolean(value, path) ?? false
+            case .allowsInsecureLoads: exception.allowsInsecureLoads = boolean(value, path) ?? false
+            case .requiresForwardSecrecy: exception.requiresForwardSecrecy = boolean(value, path) ?? true
+            case .minimumVersion: exception.minimumVersion = version(value, path) ?? exception.minimumVersion
+            case .requiresCertificateTransparency: warnings.append("\(path) is obsolete: it has no effect")
+            default:
+                let current = Key(oldName: name).map { ", write \($0.rawValue)" } ?? ""
+                warnings.append("\(path) is not a key of an exception: it has no effect\(current)")
+            }
+        }
+        return exception
+    }
+
+    private mutating func version(_ value: PropertyListValue, _ path: String) -> UInt16? {
+        switch value {
+        case .string("TLSv1.0"): return 0x0301
+        case .string("TLSv1.1"): return 0x0302
+        case .string("TLSv1.2"): return 0x0303
+        case .string("TLSv1.3"): return 0x0304
+        default:
+            warnings.append("\(path) is none of TLSv1.0, TLSv1.1, TLSv1.2 and TLSv1.3: its default, TLSv1.2, holds")
+            return nil
+        }
+    }
+
+    // MARK: Pins
+
+    private mutating func readPinnedDomains(_ value: PropertyListValue) {
+        guard case .dictionary(let domains) = value else {
+            return fail("\(Key.pinnedDomains.rawValue) in \(Key.root.rawValue) is not a dictionary")
+        }
+        for (domain, value) in domains.sorted(by: { $0.key < $1.key }) {
+            let path = "\(Key.pinnedDomains.rawValue)/\(domain)"
+            var pins = Pins(includesSubdomains: true, fault: "it is not a dictionary")
+            if case .dictionary(let keys) = value { pins = readPins(keys, path) }
+            if let name = Self.domainName(domain), pinnedDomains[name] != nil {
+                pins = Pins(includesSubdomains: true, fault: "it is named twice")
+            }
+            if let fault = pins.fault { warnings.append("\(path): \(fault); the domain is not reached") }
+            if !setPins(pins, for: domain) { fail("\(path) in \(Key.root.rawValue) is not a domain's name") }
+        }
+    }
+
+    private mutating func fail(_ fault: String) {
+        warnings.append("\(fault): no host is reached")
+        pinFault = pinFault ?? fault
+    }
+
+    private mutating func readPins(_ keys: [String: PropertyListValue], _ path: String) -> Pins {
+        var leaf: [Data] = []
+        var ca: [Data] = []
+        var fault: String?
+        var includesSubdomains = false
+        for (name, value) in keys.sorted(by: { $0.key < $1.key }) {
+            switch Key(rawValue: name) {
+            case .includesSubdomains:
+                if case .boolean(let value) = value {
+                    includesSubdomains = value
+                } else {
+                    // Whoever wrote something may have meant the subdomains, too.
+                    includesSubdomains = true
+                    fault = "\(name) is not a Boolean"
+                }
+            case .pinnedLeafIdentities:
+                if let pins = readIdentities(value, "\(path)/\(name)") { leaf = pins } else { fault = Self.fault(in: name) }
+            case .pinnedCAIdentities:
+                if let pins = readIdentities(value, "\(path)/\(name)") { ca = pins } else { fault = Self.fault(in: name) }
+            default: warnings.append("\(path)/\(name) is not a key of a pinned domain: it has no effect")
+            }
+        }
+        return Pins(includesSubdomains: includesSubdomains, leaf: leaf, ca: ca, fault: fault)
+    }
+
+    private static func fault(in name: String) -> String {
+        "\(name) is not a list of dictionaries with a \(Key.keyHash.rawValue) of 32 bytes"
+    }
+
+    /// The hashes of a list, or nil where there is none, or one of them cannot be read.
+    private mutating func readIdentities(_ value: PropertyListValue, _ path: String) -> [Data]? {
+        guard case .array(let identities) = value, !identities.isEmpty else { return nil }
+        var hashes: [Data] = []
+        for identity in identities {
+            guard case .dictionary(let keys) = identity, case .string(let text) = keys[Key.keyHash.rawValue],
+                let hash = Data(base64Encoded: text), hash.count == 32
+            else { return nil }
+            for name in keys.keys.sorted() where name != Key.keyHash.rawValue {
+                warnings.append("\(path)/\(name) is not a key of a pinned identity: it has no effect")
+            }
+            hashes.append(hash)
+        }
+        return hashes
+    }
+}

@@ -1,0 +1,21 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPRules
+import NIOCore
+
+/// Tells literal addresses from names, in the forms that the host of a URL has.
+package enum AddressLiteral {
+    /// Whether a host is an address as it would be written in full, which needs no resolver.
+    package static func isAddress(_ host: String) -> Bool {
+        let bare = HostName.unbracketed(host)
+        guard !bare.utf8.contains(0) else { return false }
+        let address = bare.contains(":") ? String(bare.prefix { $0 != "%" }) : bare
+        return (try? SocketAddress(ipAddress: address, port: 0)) != nil
+    }
+}

@@ -1,0 +1,113 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+package import FoundationEssentials
+package import HTTPWire
+package import LoadingModel
+
+/// Whoever decides for a connection that is being made: a load that waits for it, on behalf of its session.
+///
+/// Called on the loop; the answers come on the loop too, at once or later.
+package protocol HandshakeAdviser: AnyObject {
+    /// Is a server to be trusted that presents these certificates (DER, its own first)?
+    func judge(_ chain: [Data], of server: ServerName, reply: @escaping (TrustAnswer) -> Void)
+    /// With what identity are we to show ourselves to a server that asks for a client certificate?
+    func identity(for server: ServerName, reply: @escaping (IdentityAnswer) -> Void)
+    /// What to send to a proxy before it asks who we are: the value of `Proxy-Authorization`.
+    func authorization(for tunnel: TunnelAttempt) -> String?
+    /// What to answer a proxy that refuses a tunnel with 407, or nil to give up.
+    func answer(_ head: ResponseHead, for tunnel: TunnelAttempt, reply: @escaping (Result<String?, LoadError>) -> Void)
+    /// The proxy made the tunnel.
+    func opened(_ tunnel: TunnelAttempt)
+}
+
+/// A server as a TLS handshake knows it.
+package struct ServerName: Sendable, Hashable {
+    package var host: String
+    package var port: Int
+
+    package init(host: String, port: Int) {
+        self.host = host
+        self.port = port
+    }
+}
+
+/// A tunnel that a proxy is asked for, perhaps several times until it knows who we are.
+package final class TunnelAttempt {
+    package let proxy: ProxyAddress
+    /// Host and port of the server, as they stand in the request.
+    package let authority: String
+    /// The advisers' memory.
+    package var state: AnyObject?
+    /// What the proxy closed its connection before: it goes over the next one.
+    var unsent: String?
+
+    init(proxy: ProxyAddress, authority: String) {
+        self.proxy = proxy
+        self.authority = authority
+    }
+}
+
+package enum TrustAnswer: Sendable {
+    /// Whatever the check would say; App Transport Security may still demand it.
+    case trusted
+    /// The system's roots, or the session's, decide.
+    case checked
+    case rejected
+    case cancelled
+}
+
+package enum IdentityAnswer: Sendable {
+    case identity(ClientIdentity)
+    case none
+    case cancelled
+}
+
+/// Puts a dial's questions to one adviser after another: to the next one when the one that was asked does not wait any more.
+final class HandshakeAdvice {
+    private let find: () -> (any HandshakeAdviser)?
+    private var asked: (any HandshakeAdviser)?
+    private var askAgain: (() -> Void)?
+    private var round = 0
+
+    init(_ find: @escaping () -> (any HandshakeAdviser)?) { self.find = find }
+
+    /// Whoever is first in line now.
+    var adviser: (any HandshakeAdviser)? { find() }
+
+    func ask<Answer>(
+        _ question: @escaping (any HandshakeAdviser, @escaping (Answer) -> Void) -> Void, otherwise: Answer,
+        reply: @escaping (Answer) -> Void
+    ) {
+        round += 1
+        let mine = round
+        guard let adviser = find() else {
+            (asked, askAgain) = (nil, nil)
+            return reply(otherwise)
+        }
+        asked = adviser
+        askAgain = { [unowned self] in ask(question, otherwise: otherwise, reply: reply) }
+        question(adviser) { [self] answer in
+            guard round == mine else { return }
+            end()
+            reply(answer)
+        }
+    }
+
+    /// An adviser has nothing to do with the dial any more; should it have been asked, its answer is not waited for.
+    func left(_ adviser: any HandshakeAdviser) {
+        guard let asked, asked === adviser else { return }
+        askAgain?()
+    }
+
+    /// No answer is of interest any more.
+    func end() {
+        round += 1
+        (asked, askAgain) = (nil, nil)
+    }
+}

@@ -1,0 +1,212 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// Has a proxy make a tunnel to a server (CONNECT, RFC 9110, section 9.3.6), and answers the proxy when it asks who we are.
+final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    enum Outcome {
+        /// The channel leads to the server now, and does not read.
+        case opened
+        /// The proxy wants to be told who we are over another connection.
+        case mustDialAgain
+    }
+
+    /// A refusal's body is read so far, so that the connection can go on.
+    private static let maximumRefusal = 65_536
+
+    private let attempt: TunnelAttempt
+    private let advice: HandshakeAdvice
+    private var completion: ((Result<Outcome, LoadError>) -> Void)?
+    private var context: ChannelHandlerContext?
+    private var parser = ResponseParser()
+    private var refusal: ResponseHead?
+    private var refusalBytes = 0
+    /// On this connection.
+    private var requests = 0
+    /// Since the last request.
+    private var hasHeard = false
+    private var sent: String?
+    /// The app is asked: what becomes of the connection meanwhile is of no consequence.
+    private var isThinking = false
+
+    static func attempt(_ server: ServerName, through proxy: ProxyAddress) -> TunnelAttempt {
+        let host = server.host.contains(":") && server.host.first != "[" ? "[\(server.host)]" : server.host
+        return TunnelAttempt(proxy: proxy, authority: "\(host):\(server.port)")
+    }
+
+    static func open(
+        _ channel: any Channel, _ attempt: TunnelAttempt, advice: HandshakeAdvice,
+        completion: @escaping (Result<Outcome, LoadError>) -> Void
+    ) {
+        let tunnel = ProxyTunnel(attempt, advice: advice, completion: completion)
+        do {
+            try channel.pipeline.syncOperations.addHandler(tunnel)
+            let unsent = attempt.unsent
+            attempt.unsent = nil
+            tunnel.ask(unsent ?? advice.adviser?.authorization(for: attempt))
+        } catch {
+            tunnel.finish(.failure(tunnel.failure("the connection broke", cause: error)))
+        }
+    }
+
+    private init(
+        _ attempt: TunnelAttempt, advice: HandshakeAdvice, completion: @escaping (Result<Outcome, LoadError>) -> Void
+    ) {
+        self.attempt = attempt
+        self.advice = advice
+        self.completion = completion
+    }
+
+    private var authority: String { attempt.authority }
+    private var proxy: ProxyAddress { attempt.proxy }
+
+    private func ask(_ authorization: String?) {
+        guard let context else { return }
+        var headers = HeaderBlock([(name: "Host", value: authority)])
+        if let authorization { headers.append("Proxy-Authorization", authorization) }
+        let head = RequestHead(method: "CONNECT", target: authority, headers: headers)
+        var buffer = context.channel.allocator.buffer(capacity: RequestSerializer.encodedLength(of: head))
+        do {
+            try buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: RequestSerializer.encodedLength(of: head)) {
+                try RequestSerializer.encode(head, into: $0)
+            }
+        } catch {
+            return finish(.failure(failure("\(authority) cannot be asked for: \(error)", cause: error)))
+        }
+        refusal = nil
+        refusalBytes = 0
+        requests += 1
+        hasHeard = false
+        sent = authorization
+        parser.begin(.connect)
+        context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+    }
+
+    // MARK: ChannelInboundHandler
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        if !isThinking { finish(.failure(failure("the connection was closed"))) }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let buffer = unwrapInboundIn(data)
+        hasHeard = true
+        var rest = 0
+        let broken = buffer.withUnsafeReadableBytes { bytes -> ResponseParser.Failure? in
+            var offset = 0
+            do throws(ResponseParser.Failure) {
+                while completion != nil, let event = try parser.next(bytes, &offset) {
+                    handle(event)
+                    if parser.isIdle { break }
+                }
+                rest = bytes.count - offset
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let broken { return finish(.failure(failure(broken.message, cause: broken))) }
+        guard completion != nil, parser.isIdle else { return }
+        // Whoever speaks before we did speaks not to us (CVE-2021-22947 and its like).
+        guard rest == 0 else { return finish(.failure(failure("it sent bytes that nobody asked for"))) }
+        if let refusal { answer(refusal) } else { opened() }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if isThinking { return context.close(promise: nil) }
+        if closedUnheard { return dialAgain(sent) }
+        finish(.failure(failure("the connection broke", cause: error)))
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        guard !isThinking else { return }
+        if let refusal, completion != nil, let event = try? parser.finish(), case .end = event { return answer(refusal) }
+        if closedUnheard { return dialAgain(sent) }
+        finish(.failure(failure("it closed the connection")))
+        context.fireChannelInactive()
+    }
+
+    /// A proxy that closes after its 407, and does not say so, has not seen our answer.
+    private var closedUnheard: Bool { requests > 1 && !hasHeard }
+
+    private func handle(_ event: ResponseParser.Event) {
+        switch event {
+        case .informational, .end: break
+        case .head(let head, _):
+            guard head.status != 407 else { return refusal = head }
+            guard 200...299 ~= head.status else {
+                return finish(.failure(failure("it answered \(head.status) \(head.reason)")))
+            }
+        case .body(let range):
+            refusalBytes += range.count
+            if refusalBytes > Self.maximumRefusal { finish(.failure(failure("it refused with a body without end"))) }
+        }
+    }
+
+    // MARK: Outcomes
+
+    private func answer(_ head: ResponseHead) {
+        let mayGoOn = parser.mayReuseConnection
+        isThinking = true
+        advice.ask(
+            { [attempt] in $0.answer(head, for: attempt, reply: $1) },
+            otherwise: Result<String?, LoadError>.success(nil),
+            reply: { [self] answer in
+                isThinking = false
+                switch answer {
+                case .failure(let error): finish(.failure(error))
+                case .success(nil):
+                    let reason = "the proxy \(proxy.host):\(proxy.port) demands authentication for a tunnel to \(authority) (407)"
+                    finish(.failure(LoadError(.userAuthenticationRequired, reason)))
+                case .success(let authorization?):
+                    if mayGoOn, context?.channel.isActive == true { ask(authorization) } else { dialAgain(authorization) }
+                }
+            }
+        )
+    }
+
+    private func dialAgain(_ authorization: String?) {
+        attempt.unsent = authorization
+        finish(.success(.mustDialAgain))
+    }
+
+    private func opened() {
+        guard let context, let completion else { return }
+        self.completion = nil
+        do {
+            try context.channel.syncOptions?.setOption(.autoRead, value: false)
+        } catch {
+            return completion(.failure(failure("the connection broke", cause: error)))
+        }
+        context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+        advice.adviser?.opened(attempt)
+        completion(.success(.opened))
+    }
+
+    private func finish(_ outcome: Result<Outcome, LoadError>) {
+        guard let completion else { return }
+        self.completion = nil
+        context?.close(promise: nil)
+        completion(outcome)
+    }
+
+    private func failure(_ reason: String, cause: (any Error)? = nil) -> LoadError {
+        LoadError(
+            .cannotConnectToHost, "having the proxy \(proxy.host):\(proxy.port) make a tunnel to \(authority): \(reason)", cause: cause
+        )
+    }
+}

@@ -1,0 +1,48 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import NIOCore
+import NIOPosix
+import NIOSSL
+
+/// Tells which handshake a server's request for a client certificate belongs to.
+///
+/// NIOSSL asks by a function of the context, which all handshakes share, and says of the handshake only the server's name. It asks
+/// within the event that brought the request, though: whoever hands an event to the TLS handler says here for whom.
+enum ClientCertificateRequests {
+    final class Current: Sendable {
+        let handshake: NIOLoopBound<TLSHandshake>
+        init(_ handshake: TLSHandshake, on loop: any EventLoop) { self.handshake = NIOLoopBound(handshake, eventLoop: loop) }
+    }
+
+    private static let current = ThreadSpecificVariable<Current>()
+
+    /// Whatever the TLS handler does next on the loop it does for this handshake.
+    static func enter(_ handshake: TLSHandshake, on loop: any EventLoop) -> Current {
+        let mine = Current(handshake, on: loop)
+        // Behind what was there before, and before what NIOSSL executes next.
+        loop.execute { current.currentValue = mine }
+        return mine
+    }
+
+    static func leave(_ mine: Current) {
+        if current.currentValue === mine { current.currentValue = nil }
+    }
+
+    static func during<Result>(_ handshake: TLSHandshake, on loop: any EventLoop, _ work: () -> Result) -> Result {
+        let outer = current.currentValue
+        current.currentValue = Current(handshake, on: loop)
+        defer { current.currentValue = outer }
+        return work()
+    }
+
+    static func answer(_ promise: EventLoopPromise<NIOSSLContextConfigurationOverride>) {
+        guard let handshake = current.currentValue else { return promise.succeed(.noChanges) }
+        handshake.handshake.value.certificateRequested(promise)
+    }
+}

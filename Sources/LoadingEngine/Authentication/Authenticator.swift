@@ -1,0 +1,230 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import LoadingTrust
+
+/// Authenticates one load with one server or proxy: what was offered, what was tried, and what the next request carries.
+///
+/// Confined to the session's loop.
+final class Authenticator {
+    let place: AuthenticationScopes.Place
+    var flow: AuthenticationFlow
+    /// A credential that came with the URL is tried once with each scheme, a ticket once.
+    var triedGiven: Set<AuthenticationScheme> = []
+    var hasTriedTicket = false
+    /// With what the next request is sent; nil before the first answer.
+    private(set) var proof: Proof?
+    /// What NTLM and Negotiate send, once.
+    private var token: [UInt8]?
+    private var negotiate: NegotiateContext?
+    /// The connection that a handshake of several legs goes over is nobody else's.
+    private(set) var holder: ConnectionHolder?
+    /// The credential came from this load's own challenge, and not from the session or another load.
+    var answeredItself = false
+    /// How many challenges were answered.
+    private(set) var answers = 0
+    /// The body's hash, where Digest protects it.
+    var bodyHash: (@Sendable (DigestAlgorithm) -> String)?
+    /// The last request carried something that the server has not accepted yet.
+    private(set) var isOnTrial = false
+    /// Of this load's last request; other loads go on counting with the same nonce.
+    private var digestProof: DigestProof?
+
+    init(_ place: AuthenticationScopes.Place, isSecure: Bool) {
+        self.place = place
+        var allowed = Set(AuthenticationScheme.allCases)
+        if !NegotiateContext.isAvailable { allowed.remove(.negotiate) }
+        flow = AuthenticationFlow(allowed: allowed, isSecure: isSecure)
+    }
+
+    // MARK: What to send
+
+    /// Sends what was accepted elsewhere in the session, without being asked.
+    func use(_ proof: Proof) {
+        self.proof = proof
+        answeredItself = false
+        isOnTrial = true
+        flow.sentUnasked(proof.scheme, realm: proof.realm, user: proof.credential?.user)
+    }
+
+    /// Answers a challenge with a credential; false where the scheme cannot carry it.
+    func answer(
+        _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, with credential: LoadCredential?, facts: ConnectionFacts?,
+        in load: Load
+    ) async throws(LoadError) -> Bool {
+        token = nil
+        switch scheme {
+        case .basic:
+            guard let user = credential?.user, let password = credential?.password,
+                BasicCredentials.headerValue(user: user, password: password) != nil
+            else { return false }
+            proof = Proof(scheme: scheme, realm: challenge.realm, credential: credential)
+        case .digest:
+            guard let digest = DigestSession(challenge) else { return false }
+            proof = Proof(scheme: scheme, realm: challenge.realm, credential: credential, digest: digest)
+        case .ntlm:
+            holder = ConnectionHolder()
+            proof = Proof(scheme: scheme, realm: nil, credential: credential, holder: ConnectionHolder())
+            token = NTLM.negotiateMessage()
+        case .negotiate:
+            holder = ConnectionHolder()
+            proof = Proof(scheme: scheme, realm: nil, credential: credential, holder: ConnectionHolder())
+            guard try await beginNegotiate(facts, in: load) else { return false }
+        }
+        flow.answered(scheme, with: credential?.user)
+        answers += 1
+        isOnTrial = true
+        return true
+    }
+
+    /// Goes on with the same credential: a new nonce, or the next leg.
+    func goOn(
+        _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, facts: ConnectionFacts?, in load: Load
+    ) async throws(LoadError) -> Bool {
+        switch scheme {
+        case .basic: return false
+        case .digest: return proof?.digest?.accept(challenge) ?? false
+        case .ntlm:
+            guard let bytes = AuthenticationOffer.token(of: challenge), let message = NTLM.Challenge(bytes),
+                let user = proof?.credential?.user, let password = proof?.credential?.password
+            else { return false }
+            var random = SystemRandomNumberGenerator()
+            token = NTLM.authenticateMessage(
+                challenge: message, user: user, password: password, workstation: "",
+                clientChallenge: (0..<8).map { _ in UInt8.random(in: 0...255, using: &random) }, timestamp: Self.fileTime(),
+                channelBinding: Self.binding(facts)?.ntlmHash, servicePrincipal: "HTTP/\(place.origin.host)",
+                negotiate: NTLM.negotiateMessage()
+            )
+            return true
+        case .negotiate:
+            guard let negotiate, let bytes = AuthenticationOffer.token(of: challenge) else { return false }
+            token = try await negotiate.step(bytes, in: load)
+            return token != nil
+        }
+    }
+
+    /// Makes what a Negotiate request carries from the beginning; false without a ticket, or with a wrong password.
+    func beginNegotiate(_ facts: ConnectionFacts?, in load: Load) async throws(LoadError) -> Bool {
+        let context = NegotiateContext(
+            host: place.origin.host, user: proof?.credential?.user, password: proof?.credential?.password,
+            binding: place.isProxy ? nil : Self.binding(facts)?.applicationData
+        )
+        negotiate = context
+        if holder == nil { holder = proof?.holder }
+        token = try await context.step(nil, in: load)
+        isOnTrial = token != nil
+        return token != nil
+    }
+
+    /// Begins a handshake over a connection of its own, for a credential that was accepted on others.
+    private func beginAgain() {
+        guard let proof, proof.scheme == .ntlm else { return }
+        holder = ConnectionHolder()
+        token = NTLM.negotiateMessage()
+    }
+
+    /// Whether a request has to be prepared off the loop.
+    var mustBeginNegotiate: Bool { proof?.scheme == .negotiate && token == nil }
+
+    /// The value of `Authorization` or `Proxy-Authorization`, or nil where the connection says it all.
+    func field(method: String, uri: String) -> String? {
+        guard let proof else { return nil }
+        isOnTrial = true
+        switch proof.scheme {
+        case .basic:
+            return BasicCredentials.headerValue(user: proof.credential?.user ?? "", password: proof.credential?.password ?? "")
+        case .digest:
+            var random = SystemRandomNumberGenerator()
+            let nonce = String(random.next(), radix: 16) + String(random.next(), radix: 16)
+            let value = proof.digest?.authorization(
+                user: proof.credential?.user ?? "", password: proof.credential?.password ?? "", method: method, uri: uri,
+                bodyHash: bodyHash, cnonce: nonce
+            )
+            digestProof = proof.digest?.proof
+            return value
+        case .ntlm, .negotiate:
+            guard let token else { return nil }
+            self.token = nil
+            return "\(proof.scheme.name) \(Data(token).base64EncodedString())"
+        }
+    }
+
+    // MARK: What came of it
+
+    /// The server answered with something else than a challenge: reads its own proof, and answers whether that is right.
+    func accepted(_ headers: HeaderBlock, in load: Load) async throws(LoadError) -> Bool {
+        isOnTrial = false
+        flow.accepted()
+        guard let proof else { return true }
+        switch proof.scheme {
+        case .basic, .ntlm: return true
+        case .digest:
+            guard let sent = digestProof,
+                let info = headers.first(place.isProxy ? "Proxy-Authentication-Info" : "Authentication-Info")
+            else { return true }
+            return proof.digest?.heed(authenticationInfo: info, proof: sent) ?? true
+        case .negotiate:
+            let fields = headers.all(place.isProxy ? "Proxy-Authenticate" : "WWW-Authenticate")
+            guard let negotiate, !fields.isEmpty,
+                let challenge = AuthenticateHeader.challenges(in: fields).first(where: { $0.isScheme("Negotiate") }),
+                let bytes = AuthenticationOffer.token(of: challenge)
+            else { return true }
+            _ = try await negotiate.step(bytes, in: load)
+            self.negotiate = nil
+            return !negotiate.hasFailed
+        }
+    }
+
+    /// By whose connections the next request goes: that of the handshake, or an authenticated one; nil for anybody's.
+    func chooseHolder(for route: Route, in pool: ConnectionPool, limit: Int) -> ConnectionHolder? {
+        if let holder { return holder }
+        guard let shared = proof?.holder else { return nil }
+        let ready = route.held(by: shared)
+        if pool.hasIdle(ready) || pool.count(ready) >= limit { return shared }
+        beginAgain()
+        return holder ?? shared
+    }
+
+    /// The handshake is over: its connection becomes one of those that are authenticated with the credential.
+    func settle(_ route: Route, in pool: ConnectionPool) {
+        guard let own = holder, let shared = proof?.holder, own != shared else { return }
+        pool.move(route.held(by: own), to: route.held(by: shared))
+        holder = shared
+    }
+
+    /// The credential was refused.
+    func refused() {
+        token = nil
+        holder = nil
+        negotiate = nil
+        isOnTrial = false
+    }
+
+    private static func binding(_ facts: ConnectionFacts?) -> ChannelBinding? {
+        guard let der = facts?.serverCertificate, let certificate = CertificateFacts(der: der) else { return nil }
+        return .tlsServerEndPoint(hash: certificate.tlsServerEndPointHash)
+    }
+
+    /// Now, in 100 ns since 1601.
+    private static func fileTime() -> UInt64 { UInt64(max(0, Date().timeIntervalSince1970 + 11_644_473_600) * 10_000_000) }
+}
+
+extension Route {
+    /// The same way, by connections of a holder.
+    func held(by holder: ConnectionHolder?) -> Route {
+        guard holder != nil || details != nil else { return self }
+        var route = self
+        route.details = RouteDetails(proxy: proxy, isForwarded: details?.isForwarded ?? false, holder: holder)
+        return route
+    }
+}

@@ -1,0 +1,198 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import LoadingStores
+
+/// Answers the challenges of servers and proxies: with the user info of the URL, a Kerberos ticket, what the session and its storage
+/// know, and with what the app says.
+enum ChallengeDesk {
+    private enum Choice {
+        /// Nil is the ticket of whoever runs the process.
+        case use(LoadCredential?)
+        case another
+        /// There is nothing that the scheme could do with.
+        case unavailable
+        case nothing
+    }
+
+    /// Where a challenge comes from, and what it is about.
+    struct Context {
+        var authenticator: Authenticator
+        var challenges: [String]
+        var response: LoadResponse?
+        var path: String
+        /// A credential that came with the URL, or with the proxy's settings.
+        var given: LoadCredential?
+        var facts: ConnectionFacts?
+        /// How many challenges had been answered when this one came.
+        private let answers: Int
+
+        init(
+            authenticator: Authenticator, challenges: [String], response: LoadResponse? = nil, path: String,
+            given: LoadCredential? = nil, facts: ConnectionFacts? = nil
+        ) {
+            self.authenticator = authenticator
+            self.challenges = challenges
+            self.response = response
+            self.path = path
+            self.given = given
+            self.facts = facts
+            answers = authenticator.answers
+        }
+
+        /// Two loads may be asked by the proxy of one tunnel, the second when the first has left: its answer comes all the same.
+        var isAnswered: Bool { authenticator.answers != answers }
+    }
+
+    /// Prepares the authenticator for another request; false where the response is to be delivered.
+    static func answer(_ context: Context, in load: Load) async throws(LoadError) -> Bool {
+        let authenticator = context.authenticator
+        if context.isAnswered { return true }
+        load.session.credentials.close(authenticator)
+        let offers = AuthenticationOffer.strongestFirst(AuthenticateHeader.challenges(in: context.challenges))
+        // Where the server asks for another realm, it said nothing about what it was sent for the first.
+        let isOfAnotherSpace = authenticator.proof.map { Self.isOfAnotherSpace($0, offers) } ?? false
+        if let refused = authenticator.proof, authenticator.isOnTrial, refused.digest == nil, !refused.scheme.hasLegs, !isOfAnotherSpace {
+            load.session.credentials.forget(refused, for: authenticator.place)
+        }
+        while let step = authenticator.flow.next(offers) {
+            switch step {
+            case .again(let scheme, let challenge):
+                if try await authenticator.goOn(scheme, challenge, facts: context.facts, in: load) { return true }
+                authenticator.flow.broke()
+            case .ask(let scheme, let challenge, let failures):
+                if failures > 0, !isOfAnotherSpace, let refused = authenticator.proof {
+                    load.session.credentials.forget(refused, for: authenticator.place)
+                }
+                let refused = isOfAnotherSpace ? nil : authenticator.proof?.credential
+                authenticator.refused()
+                switch try await choose(scheme, challenge, failures, refused, context, in: load) {
+                case .nothing: return false
+                case .another: authenticator.flow.rejected(scheme)
+                case .unavailable: authenticator.flow.unavailable(scheme)
+                case .use(let credential):
+                    if try await authenticator.answer(scheme, challenge, with: credential, facts: context.facts, in: load) { return true }
+                    // Without a ticket Negotiate may still do with a password, which is asked for next.
+                    if scheme == .negotiate, credential == nil { continue }
+                    authenticator.flow.unavailable(scheme)
+                }
+            }
+        }
+        return false
+    }
+
+    private static func isOfAnotherSpace(_ proof: Proof, _ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)]) -> Bool {
+        guard !proof.scheme.hasLegs, let offer = offers.first(where: { $0.0 == proof.scheme }) else { return false }
+        return offer.1.realm != proof.realm
+    }
+
+    private static func choose(
+        _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, _ failures: Int, _ refused: LoadCredential?,
+        _ context: Context, in load: Load
+    ) async throws(LoadError) -> Choice {
+        let authenticator = context.authenticator
+        let realm = scheme.hasLegs ? nil : challenge.realm
+        let place = authenticator.place
+        // Answered meanwhile, or for the whole session.
+        if failures == 0 || !authenticator.answeredItself, let proof = load.session.credentials.proof(for: place, scheme: scheme, realm: realm), proof.credential != refused {
+            authenticator.answeredItself = false
+            return .use(proof.credential)
+        }
+        if let given = context.given, authenticator.triedGiven.insert(scheme).inserted { return .use(given) }
+        if scheme == .negotiate, !authenticator.hasTriedTicket {
+            authenticator.hasTriedTicket = true
+            return .use(nil)
+        }
+        let space = ProtectionSpace(
+            host: place.origin.host, port: place.origin.port, kind: place.origin.scheme, isProxy: place.isProxy, realm: realm,
+            method: scheme.method
+        )
+        var proposed = refused
+        if proposed == nil { proposed = try await stored(for: space, in: load) }
+        // A ticket that is not there, or not taken, leaves room for other schemes.
+        let nothing: Choice = scheme == .negotiate && proposed == nil ? .unavailable : .nothing
+        guard load.wants(.challenges) else { return failures == 0 ? proposed.map { .use($0) } ?? nothing : nothing }
+        var question = ChallengeQuestion(space)
+        question.previousFailureCount = failures
+        question.proposed = proposed
+        question.response = context.response
+        let id = AuthenticationScopes.ID(place: place, scheme: scheme, realm: realm)
+        let answer: ChallengeAnswer
+        switch try await OpenQuestion.ask(question, about: id, refused, for: authenticator, in: load) {
+        case .shared(let credential):
+            authenticator.answeredItself = false
+            return .use(credential)
+        case .own(let own):
+            authenticator.answeredItself = true
+            answer = own
+        case .none: return .nothing
+        }
+        switch answer {
+        case .useCredential(let credential):
+            guard let credential, case .password = credential.kind else { return .nothing }
+            return .use(credential)
+        case .performDefaultHandling:
+            return failures == 0 ? proposed.map { .use($0) } ?? nothing : nothing
+        case .rejectProtectionSpace: return .another
+        case .cancel:
+            let kind: LoadError.Kind = place.isProxy ? .userCancelledAuthentication : .cancelled
+            throw LoadError(kind, "the authentication challenge was cancelled")
+        }
+    }
+
+    /// The storage's credential for a space: its default one, or the only one.
+    private static func stored(for space: ProtectionSpace, in load: Load) async throws(LoadError) -> LoadCredential? {
+        if load.wants(.credentials) {
+            guard case .credential(.useCredential(let credential)) = try await load.ask(.storedCredential(space)) else { return nil }
+            return credential
+        }
+        guard let store = load.session.stores.credentials else { return nil }
+        if !store.isReady {
+            let slot = LoopSlot(load)
+            store.prepare { slot.fill() }
+            try await slot.wait()
+        }
+        return store.lookup(space)
+    }
+
+    /// A credential was accepted: later requests carry it, and the storage keeps it where that was asked for.
+    static func accepted(_ authenticator: Authenticator, path: String, in load: Load) {
+        load.session.credentials.close(authenticator)
+        guard let proof = authenticator.proof else { return }
+        let persistence = proof.credential?.persistence ?? .forSession
+        guard persistence != .none else { return }
+        load.session.credentials.remember(proof, for: authenticator.place, path: path)
+        guard persistence != .forSession, let credential = proof.credential else { return }
+        let origin = authenticator.place.origin
+        let space = ProtectionSpace(
+            host: origin.host, port: origin.port, kind: origin.scheme, isProxy: authenticator.place.isProxy,
+            realm: proof.realm, method: proof.scheme.method
+        )
+        if load.wants(.credentials) {
+            load.client.ask(.storeCredential(credential, space)) { _ in }
+        } else if let store = load.session.stores.credentials, store.lookup(space) != credential {
+            store.set(credential, for: space)
+        }
+    }
+}
+
+extension AuthenticationScheme {
+    var method: AuthenticationMethod {
+        switch self {
+        case .basic: .basic
+        case .digest: .digest
+        case .ntlm: .ntlm
+        case .negotiate: .negotiate
+        }
+    }
+}

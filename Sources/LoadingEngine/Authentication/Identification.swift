@@ -1,0 +1,191 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+
+/// What a message carries of who sends it, and by whose connections it goes.
+enum Identification {
+    /// Finds what goes with a hop before it is asked for; answers whether that takes waiting.
+    @inline(__always)
+    static func mustWait(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
+        if load.session.credentials.isEmpty, hop.server == nil, hop.proxy == nil { return false }
+        try adopt(hop, in: load)
+        return hop.server?.mustBeginNegotiate ?? false || hop.proxy?.mustBeginNegotiate ?? false
+    }
+
+    /// Makes what takes waiting: the first token of Negotiate.
+    static func prepare(_ hop: Hop, in load: Load) async throws(LoadError) {
+        let mustBegin = try mustWait(hop, in: load)
+        for authenticator in [hop.server, hop.proxy] {
+            guard let authenticator, authenticator.bodyHash == nil, authenticator.proof?.digest?.needsBody == true else { continue }
+            _ = try await hashBody(of: hop, for: authenticator, in: load)
+        }
+        guard mustBegin else { return }
+        // Where it fails the request goes without, and is asked.
+        if let server = hop.server, server.mustBeginNegotiate { _ = try await server.beginNegotiate(nil, in: load) }
+        if let proxy = hop.proxy, proxy.mustBeginNegotiate { _ = try await proxy.beginNegotiate(nil, in: load) }
+    }
+
+    @inline(never)
+    private static func adopt(_ hop: Hop, in load: Load) throws(LoadError) {
+        guard !load.session.credentials.isEmpty else { return }
+        let target = try PrepareStage.target(of: hop, in: load)
+        if hop.server == nil, !hop.request.headers.contains("Authorization") {
+            let place = AuthenticationScopes.Place(target.origin)
+            if let proof = load.session.credentials.proof(for: place, path: target.path) {
+                hop.server = Authenticator(place, isSecure: target.origin.isSecure)
+                hop.server?.use(proof)
+            }
+        }
+        if hop.proxy == nil, !target.origin.isSecure, let proxy = proxy(for: target, in: load) {
+            let place = ChallengeDesk.place(of: proxy, kind: "http")
+            if let proof = load.session.credentials.proof(for: place, path: "/") {
+                hop.proxy = Authenticator(place, isSecure: false)
+                hop.proxy?.use(proof)
+            }
+        }
+    }
+
+    /// Adds `Authorization` and `Proxy-Authorization`.
+    @inline(never)
+    static func addFields(
+        to fields: inout [(String, String)], _ hop: Hop, _ target: RequestTarget, _ body: OutgoingBody, isForwarded: Bool
+    ) {
+        if case .data(let data) = body {
+            let hash: @Sendable (DigestAlgorithm) -> String = { $0.hash(Array(data)) }
+            hop.server?.bodyHash = hash
+            hop.proxy?.bodyHash = hash
+        }
+        if let value = hop.server?.field(method: hop.request.method, uri: target.path) { fields.append(("Authorization", value)) }
+        if isForwarded, let value = hop.proxy?.field(method: hop.request.method, uri: target.absoluteForm) {
+            fields.append(("Proxy-Authorization", value))
+        }
+    }
+
+    @inline(__always)
+    static func route(to target: RequestTarget, _ hop: Hop, _ pool: ConnectionPool, in load: Load) -> Route {
+        let plain = Route(isSecure: target.origin.isSecure, host: target.origin.host, port: target.origin.port)
+        if load.session.policy.proxies == nil, hop.server == nil, load.order.connectionHolder == nil { return plain }
+        return special(plain, target, hop, pool, in: load)
+    }
+
+    @inline(never)
+    private static func special(
+        _ plain: Route, _ target: RequestTarget, _ hop: Hop, _ pool: ConnectionPool, in load: Load
+    ) -> Route {
+        var route = plain
+        let proxy = proxy(for: target, in: load)
+        let isForwarded = proxy != nil && !plain.isSecure
+        if let proxy, isForwarded { route = Route(isSecure: false, host: proxy.host, port: proxy.port) }
+        if let proxy { route.details = RouteDetails(proxy: proxy, isForwarded: isForwarded) }
+        let limit = load.session.policy.maximumConnectionsPerHost
+        let holder = hop.server?.chooseHolder(for: route, in: pool, limit: limit)
+            ?? hop.proxy?.chooseHolder(for: route, in: pool, limit: limit)
+            ?? (plain.isSecure ? load.order.connectionHolder : nil)
+        if let holder { route = route.held(by: holder) }
+        hop.route = route
+        return route
+    }
+
+    static func proxy(for target: RequestTarget, in load: Load) -> ProxyAddress? {
+        guard let settings = load.session.policy.proxies, let server = target.origin.isSecure ? settings.https : settings.http,
+            !ProxyExceptions.contain(
+                target.origin.host, exceptions: settings.exceptions, excludesSimpleHostnames: settings.excludesSimpleHostnames
+            )
+        else { return nil }
+        return ProxyAddress(host: server.host, port: server.port)
+    }
+
+    // MARK: Answers
+
+    /// The next request to make of a 401 or 407; false where it is to be delivered.
+    @inline(never)
+    static func answerChallenge(
+        _ head: ResponseHead, _ answer: Answer, _ hop: Hop, _ url: URL, in load: Load
+    ) async throws(LoadError) -> Bool {
+        guard let target = try? RequestTarget(url) else { return false }
+        var context: ChallengeDesk.Context
+        if head.status == 407 {
+            guard let route = hop.route, let proxy = route.proxy, route.details?.isForwarded == true else { return false }
+            let authenticator = hop.proxy ?? Authenticator(ChallengeDesk.place(of: proxy, kind: "http"), isSecure: false)
+            hop.proxy = authenticator
+            context = ChallengeDesk.Context(
+                authenticator: authenticator, challenges: head.headers.all("Proxy-Authenticate"), path: "/",
+                given: load.session.proxyCredential
+            )
+        } else {
+            let authenticator =
+                hop.server ?? Authenticator(AuthenticationScopes.Place(target.origin), isSecure: target.origin.isSecure)
+            hop.server = authenticator
+            context = ChallengeDesk.Context(
+                authenticator: authenticator, challenges: head.headers.all("WWW-Authenticate"), path: target.path
+            )
+            if let user = target.user {
+                context.given = LoadCredential(.password(user: user, password: target.password ?? ""), persistence: .forSession)
+            }
+        }
+        context.response = answer.response
+        context.facts = answer.transaction.exchange?.facts
+        let goesOn = try await ChallengeDesk.answer(context, in: load)
+        guard goesOn, context.authenticator.proof?.digest?.needsBody == true else { return goesOn }
+        return try await hashBody(of: hop, for: context.authenticator, in: load)
+    }
+
+    /// With `auth-int` Digest covers the body; that of a stream cannot be known before it is sent.
+    private static func hashBody(of hop: Hop, for authenticator: Authenticator, in load: Load) async throws(LoadError) -> Bool {
+        switch hop.request.body {
+        case .none, .data: return true
+        case .stream, .streamOnDemand: return false
+        case .file(let path):
+            guard let algorithm = authenticator.proof?.digest?.algorithm else { return false }
+            guard let hash = try await BodyHash.ofFile(path, algorithm, in: load) else { return false }
+            authenticator.bodyHash = { _ in hash }
+            return true
+        }
+    }
+
+    /// The server answered with something else than a challenge: checks what it says of itself, and remembers what it accepted.
+    @inline(never)
+    static func settle(_ answer: Answer, _ hop: Hop, _ pool: ConnectionPool, in load: Load) async throws(LoadError) {
+        guard let head = answer.response.head else { return }
+        if let proxy = hop.proxy, proxy.isOnTrial, head.status != 407 {
+            try await settle(proxy, head, answer, hop, path: "/", pool, in: load)
+        }
+        if let server = hop.server, server.isOnTrial, head.status != 401, head.status != 407 {
+            let path = hop.request.url.flatMap { try? RequestTarget($0) }?.path ?? "/"
+            try await settle(server, head, answer, hop, path: path, pool, in: load)
+        }
+    }
+
+    private static func settle(
+        _ authenticator: Authenticator, _ head: ResponseHead, _ answer: Answer, _ hop: Hop, path: String, _ pool: ConnectionPool,
+        in load: Load
+    ) async throws(LoadError) {
+        // What a stored response says of itself belongs to the exchange that it came by.
+        let headers = answer.transaction.exchange == nil ? HeaderBlock() : head.headers
+        guard try await authenticator.accepted(headers, in: load) else {
+            answer.body.cancel()
+            throw LoadError(
+                .badServerResponse,
+                "\(authenticator.place.origin.host) accepted the credential, but did not prove that it knows it (mutual authentication)",
+                url: hop.request.url
+            )
+        }
+        ChallengeDesk.accepted(authenticator, path: path, in: load)
+        if let route = hop.route { authenticator.settle(route, in: pool) }
+    }
+}
+
+extension RequestTarget {
+    /// As it stands on the request line to a proxy (RFC 9112, section 3.2.2).
+    var absoluteForm: String { "\(origin.scheme)://\(hostHeader)\(path)" }
+}

@@ -1,0 +1,91 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import LoadingModel
+
+/// A challenge that the app thinks about, or has answered with what is being tried now. Other loads of the session that meet the
+/// same one meanwhile wait, and take the same credential, so that many loads at once do not ask many times.
+///
+/// An answer that is not for all of them (no credential, one for a single request, cancelled) each of them has to ask for itself.
+/// Confined to the session's loop.
+final class OpenQuestion {
+    /// Two loads may share an answer where the space is the same, and what was refused there.
+    struct Subject: Hashable {
+        let id: AuthenticationScopes.ID
+        let refused: LoadCredential?
+    }
+
+    enum Outcome {
+        case own(ChallengeAnswer)
+        case shared(LoadCredential)
+    }
+
+    let subject: Subject
+    /// Whose load asks; nil when it is gone.
+    private(set) weak var asker: Authenticator?
+    private(set) var isAnswered = false
+    private var credential: LoadCredential?
+    private var waiting: [LoopSlot] = []
+
+    private init(_ subject: Subject, _ asker: Authenticator) {
+        self.subject = subject
+        self.asker = asker
+    }
+
+    /// Whether there is an answer to wait for, or one to share.
+    var isOpen: Bool { asker != nil && (!isAnswered || credential != nil) }
+
+    /// Nil where the app's side does not know what it was asked.
+    static func ask(
+        _ question: ChallengeQuestion, about id: AuthenticationScopes.ID, _ refused: LoadCredential?, for asker: Authenticator,
+        in load: Load
+    ) async throws(LoadError) -> Outcome? {
+        let credentials = load.session.credentials
+        let subject = Subject(id: id, refused: refused)
+        if let open = credentials.question(about: subject) {
+            if let shared = try await open.wait(in: load) { return .shared(shared) }
+            return try await put(question, in: load).map { .own($0) }
+        }
+        let open = OpenQuestion(subject, asker)
+        credentials.open(open)
+        do throws(LoadError) {
+            let answer = try await put(question, in: load)
+            open.answer(answer)
+            if open.credential == nil { credentials.close(open) }
+            return answer.map { .own($0) }
+        } catch {
+            open.answer(nil)
+            credentials.close(open)
+            throw error
+        }
+    }
+
+    private static func put(_ question: ChallengeQuestion, in load: Load) async throws(LoadError) -> ChallengeAnswer? {
+        guard case .credential(let answer) = try await load.ask(.challenge(question)) else { return nil }
+        return answer
+    }
+
+    private func wait(in load: Load) async throws(LoadError) -> LoadCredential? {
+        guard !isAnswered else { return credential }
+        let slot = LoopSlot(load)
+        waiting.append(slot)
+        try await slot.wait()
+        return credential
+    }
+
+    private func answer(_ answer: ChallengeAnswer?) {
+        isAnswered = true
+        if case .useCredential(let credential?) = answer, case .password = credential.kind, credential.persistence != .none {
+            self.credential = credential
+        }
+        for slot in waiting { slot.fill() }
+        waiting = []
+    }
+}

@@ -1,0 +1,85 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import LoadingModel
+
+/// Who a session is, as far as it was told: credentials that were accepted, client certificates that were chosen.
+///
+/// Confined to the session's loop.
+final class SessionCredentials {
+    private var scopes = AuthenticationScopes()
+    private var proofs: [AuthenticationScopes.ID: Proof] = [:]
+    /// What was answered to requests for a client certificate, which stays in effect for the session.
+    var identities: [ServerName: ClientIdentity] = [:]
+
+    /// What the app is being asked, and what its answers are being tried for.
+    private var questions: [OpenQuestion.Subject: OpenQuestion] = [:]
+
+    /// Nothing was remembered, as in most sessions.
+    private(set) var isEmpty = true
+
+    /// The credential that goes with a request before it is asked for.
+    func proof(for place: AuthenticationScopes.Place, path: String) -> Proof? {
+        scopes.scope(for: place, path: path).flatMap { proofs[$0] }
+    }
+
+    /// The credential of a space that was met elsewhere in this session.
+    func proof(for place: AuthenticationScopes.Place, scheme: AuthenticationScheme, realm: String?) -> Proof? {
+        proofs[AuthenticationScopes.ID(place: place, scheme: scheme, realm: realm)]
+    }
+
+    func remember(_ proof: Proof, for place: AuthenticationScopes.Place, path: String) {
+        isEmpty = false
+        let id = scopes.add(place, path: path, scheme: proof.scheme, realm: proof.realm, domain: proof.digest?.domain ?? [])
+        proofs[id] = proof
+        if proofs.count > 2 * AuthenticationScopes.maximumSpaces { proofs = proofs.filter { scopes.contains($0.key) } }
+    }
+
+    /// It was refused.
+    func forget(_ proof: Proof, for place: AuthenticationScopes.Place) {
+        let id = AuthenticationScopes.ID(place: place, scheme: proof.scheme, realm: proof.realm)
+        guard proofs[id] === proof else { return }
+        scopes.remove(id)
+        proofs[id] = nil
+    }
+
+    // MARK: Questions
+
+    func question(about subject: OpenQuestion.Subject) -> OpenQuestion? {
+        guard let question = questions[subject] else { return nil }
+        if question.isOpen { return question }
+        questions[subject] = nil
+        return nil
+    }
+
+    func open(_ question: OpenQuestion) {
+        if questions.count >= 64 { questions = questions.filter { $0.value.isOpen } }
+        questions[question.subject] = question
+    }
+
+    func close(_ question: OpenQuestion) {
+        if questions[question.subject] === question { questions[question.subject] = nil }
+    }
+
+    /// What a load's question was answered with is accepted, or refused.
+    func close(_ authenticator: Authenticator) {
+        guard !questions.isEmpty, let question = questions.values.first(where: { $0.asker === authenticator && $0.isAnswered }) else { return }
+        close(question)
+    }
+
+    func removeAll() {
+        questions = [:]
+        scopes.removeAll()
+        proofs = [:]
+        identities = [:]
+        isEmpty = true
+    }
+}

@@ -1,0 +1,77 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+
+/// What proves who somebody is: `URLCredential` without its class.
+package struct LoadCredential: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
+        case password(user: String, password: String)
+        case identity(ClientIdentity)
+        /// The server's certificate is to be trusted.
+        case trust
+    }
+
+    /// Raw values as in `URLCredential.Persistence`.
+    package enum Persistence: UInt, Sendable {
+        case none = 0
+        case forSession = 1
+        case permanent = 2
+        case synchronizable = 3
+    }
+
+    package var kind: Kind
+    package var persistence: Persistence
+
+    package init(_ kind: Kind, persistence: Persistence) {
+        self.kind = kind
+        self.persistence = persistence
+    }
+
+    package var user: String? {
+        if case .password(let user, _) = kind { user } else { nil }
+    }
+
+    package var password: String? {
+        if case .password(_, let password) = kind { password } else { nil }
+    }
+}
+
+extension LoadCredential: CustomStringConvertible, CustomDebugStringConvertible {
+    /// The kind and the persistence: nothing secret is ever printed.
+    package var description: String {
+        switch kind {
+        case .password: "a password (\(persistence))"
+        case .identity: "a client certificate (\(persistence))"
+        case .trust: "trust in a server"
+        }
+    }
+
+    package var debugDescription: String { description }
+}
+
+/// A certificate with its private key, by which a client shows who it is in the TLS handshake.
+package struct ClientIdentity: Sendable, Hashable {
+    /// In DER: the client's own first, then its issuers'.
+    package var certificates: [Data]
+    /// PKCS #8 in DER, not encrypted.
+    package var privateKey: Data
+
+    package init(certificates: [Data], privateKey: Data) {
+        self.certificates = certificates
+        self.privateKey = privateKey
+    }
+}
+
+extension ClientIdentity: CustomStringConvertible, CustomDebugStringConvertible {
+    /// Nothing of the key.
+    package var description: String { "an identity of \(certificates.count) certificates" }
+
+    package var debugDescription: String { description }
+}

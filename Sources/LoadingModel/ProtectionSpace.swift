@@ -1,0 +1,42 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// What a credential is good for (RFC 9110, section 11.5): a realm of a server or of a proxy, and a way to authenticate there.
+package struct ProtectionSpace: Sendable, Hashable {
+    package var host: String
+    package var port: Int
+    /// Of a server "http", "https" or "ftp"; of a proxy also "SOCKS".
+    package var kind: String
+    package var isProxy: Bool
+    package var realm: String?
+    package var method: AuthenticationMethod
+
+    package init(
+        host: String, port: Int, kind: String, isProxy: Bool = false, realm: String? = nil, method: AuthenticationMethod
+    ) {
+        self.host = host
+        self.port = port
+        self.kind = kind
+        self.isProxy = isProxy
+        self.realm = realm
+        self.method = method
+    }
+}
+
+/// How to authenticate. Raw values are what follows `NSURLAuthenticationMethod` in Apple's constants.
+package enum AuthenticationMethod: String, Sendable, Hashable {
+    case `default` = "Default"
+    case basic = "HTTPBasic"
+    case digest = "HTTPDigest"
+    case htmlForm = "HTMLForm"
+    case ntlm = "NTLM"
+    case negotiate = "Negotiate"
+    case clientCertificate = "ClientCertificate"
+    case serverTrust = "ServerTrust"
+}

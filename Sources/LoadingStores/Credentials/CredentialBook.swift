@@ -1,0 +1,110 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingModel
+
+/// Credentials by protection space and user.
+///
+/// Spaces are told apart by every part: host, port, kind, realm, method, and whether it is a proxy (RFC 9110, section 11.5; a
+/// credential of one is never given to another). Only how the host is written does not count, upper or lower case, and port 0 is
+/// that of the protocol.
+package struct CredentialBook: Sendable, Hashable {
+    /// What is known of one space.
+    struct Shelf: Sendable, Hashable {
+        /// As it was written when it was first stored.
+        let space: ProtectionSpace
+        var credentials: [String: LoadCredential] = [:]
+        /// Always one of `credentials`.
+        var defaultUser: String?
+    }
+
+    private var shelves: [ProtectionSpace: Shelf] = [:]
+
+    package init() {}
+
+    package init(_ kept: [KeptCredential]) {
+        for credential in kept { apply(.store(credential)) }
+    }
+
+    package var isEmpty: Bool { shelves.isEmpty }
+
+    var all: [Shelf] { Array(shelves.values) }
+
+    func shelf(_ space: ProtectionSpace) -> Shelf? { shelves[space.canonical] }
+
+    /// What is to be written, in an order that depends on nothing but what it is.
+    package var kept: [KeptCredential] {
+        let all = shelves.values.flatMap { shelf in
+            shelf.credentials.compactMap { user, credential in
+                KeptCredential(credential, for: shelf.space, isDefault: shelf.defaultUser == user)
+            }
+        }
+        return all.sorted { $0.order.lexicographicallyPrecedes($1.order) }
+    }
+
+    mutating func set(_ credential: LoadCredential, user: String, for space: ProtectionSpace, asDefault: Bool) {
+        let key = space.canonical
+        var shelf = shelves[key] ?? Shelf(space: space)
+        shelf.credentials[user] = credential
+        if asDefault { shelf.defaultUser = user }
+        shelves[key] = shelf
+    }
+
+    mutating func remove(user: String, for space: ProtectionSpace) {
+        let key = space.canonical
+        guard var shelf = shelves[key] else { return }
+        shelf.credentials[user] = nil
+        if shelf.defaultUser == user { shelf.defaultUser = nil }
+        shelves[key] = shelf.credentials.isEmpty ? nil : shelf
+    }
+
+    mutating func forgetDefault(for space: ProtectionSpace) {
+        shelves[space.canonical]?.defaultUser = nil
+    }
+
+    package mutating func apply(_ change: CredentialChange) {
+        switch change {
+        case .store(let kept):
+            set(kept.credential, user: kept.user, for: kept.space, asDefault: kept.isDefault)
+        case .remove(let space, let user, let includingSynchronizable):
+            let found = shelf(space)?.credentials[user]
+            if includingSynchronizable || found?.persistence != .synchronizable { remove(user: user, for: space) }
+        case .removeAll:
+            shelves = [:]
+        }
+    }
+
+    package mutating func apply(_ changes: some Sequence<CredentialChange>) {
+        for change in changes { apply(change) }
+    }
+}
+
+extension ProtectionSpace {
+    /// The same for all ways to write the same space.
+    var canonical: ProtectionSpace {
+        var space = self
+        space.host = host.lowercased()
+        if port == 0, !isProxy {
+            space.port =
+                switch kind {
+                case "http": 80
+                case "https": 443
+                case "ftp": 21
+                default: 0
+                }
+        }
+        return space
+    }
+}
+
+extension KeptCredential {
+    fileprivate var order: [String] {
+        [space.host, String(space.port), space.kind, space.isProxy ? "proxy" : "", space.realm ?? "", space.method.rawValue, user]
+    }
+}

@@ -1,0 +1,63 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingModel
+
+/// How credentials are written one after the other, before they are sealed, and read again.
+package enum CredentialFile {
+    package static func encode(_ credentials: [KeptCredential]) -> [UInt8] {
+        var writer = RecordWriter()
+        for credential in credentials where isSound(credential) {
+            var flags: UInt8 = 0
+            if credential.space.isProxy { flags |= 1 }
+            if credential.isSynchronizable { flags |= 2 }
+            if credential.isDefault { flags |= 4 }
+            writer.write(flags)
+            writer.write(credential.space.host)
+            writer.write(UInt16(clamping: credential.space.port))
+            writer.write(credential.space.kind)
+            writer.write(credential.space.realm)
+            writer.write(credential.space.method.rawValue)
+            writer.write(credential.user)
+            writer.write(credential.password)
+        }
+        return writer.bytes
+    }
+
+    /// Nil where the bytes are no credentials. One that could not be kept here is left out.
+    package static func decode(_ bytes: [UInt8]) -> [KeptCredential]? {
+        bytes.withUnsafeBytes { bytes in
+            var reader = RecordReader(bytes, from: 0)
+            var credentials: [KeptCredential] = []
+            while !reader.isAtEnd {
+                guard let flags = reader.number(UInt8.self), flags < 8, let host = reader.text(),
+                    let port = reader.number(UInt16.self), let kind = reader.text(), let realm = reader.optionalText(),
+                    let method = reader.text(), let user = reader.text(), let password = reader.text()
+                else { return nil }
+                guard let method = AuthenticationMethod(rawValue: method) else { continue }
+                let credential = KeptCredential(
+                    space: ProtectionSpace(
+                        host: host, port: Int(port), kind: kind, isProxy: flags & 1 != 0, realm: realm, method: method
+                    ),
+                    user: user,
+                    password: password,
+                    isSynchronizable: flags & 2 != 0,
+                    isDefault: flags & 4 != 0
+                )
+                if isSound(credential) { credentials.append(credential) }
+            }
+            return credentials
+        }
+    }
+
+    /// Whether it can be written so that it is read as the same.
+    static func isSound(_ credential: KeptCredential) -> Bool {
+        0...65_535 ~= credential.space.port && !credential.space.host.isEmpty
+    }
+}

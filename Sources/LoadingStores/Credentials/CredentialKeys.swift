@@ -1,0 +1,68 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// The key of a ``SealedCredentialFile``: in the kernel's keyring, and in a file beside what it opens.
+///
+/// The file is there because the keyring is lost when the machine restarts; the keyring, because a file can be lost or damaged.
+/// Either alone will do, and brings back the other.
+struct CredentialKeys: Sendable {
+    private static let envelope = StoreEnvelope(kind: "credential-key", version: 1)
+
+    private let file: SharedFile
+    private let keyring: KernelKeyring?
+
+    init(path: String, keyring: KernelKeyring?, fault: FileStep.Fault?) {
+        file = SharedFile(path: path, fault: fault)
+        self.keyring = keyring
+    }
+
+    /// Those that might open what is there, the likeliest first.
+    func candidates() throws(StoreFailure) -> [[UInt8]] {
+        let keys = [try inFile(), inKeyring()].compactMap { $0 }
+        return keys.count == 2 && keys[0] == keys[1] ? [keys[0]] : keys
+    }
+
+    /// The one to seal with, made if there is none, and durable.
+    ///
+    /// Only while no other process changes the credentials.
+    func forSealing() throws(StoreFailure) -> [UInt8] {
+        let known = inKeyring()
+        if let key = try inFile() {
+            if known != key { keyring?.write(key) }
+            return key
+        }
+        let key = known ?? CredentialSeal.newKey()
+        let folder = try StoreDirectory(file.directory, creating: true, fault: file.fault)
+        for name in folder.names(prefix: file.name + AtomicFile.asideMark) { unlinkat(folder.number, name, 0) }
+        let bytes = Self.envelope.seal(key, Self.envelope.header(of: key))
+        _ = try AtomicFile.replace(file.name, in: folder, with: bytes, fault: file.fault)
+        if known == nil { keyring?.write(key) }
+        return key
+    }
+
+    private func inKeyring() -> [UInt8]? { keyring?.read(size: CredentialSeal.keySize) }
+
+    /// Nil where there is none, or none that we wrote.
+    private func inFile() throws(StoreFailure) -> [UInt8]? {
+        guard case .bytes(let bytes, _) = try file.read() else { return nil }
+        switch Self.envelope.open(bytes) {
+        case .damaged: return nil
+        case .newer: throw .refused("a newer version has written its key")
+        case .whole(_, let start):
+            let key = Array(bytes[start...])
+            return key.count == CredentialSeal.keySize ? key : nil
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Synchronization
+
+/// How what is known and what is kept come together. All of it but the looks may wait.
+extension CredentialStore {
+    private static let pause = 5.0
+
+    /// Whether what is kept is not yet known, or known no longer.
+    private var needsLoad: Bool {
+        let isDue = state.withLock { state -> Bool? in
+            if state.isMemoryOnly { return false }
+            if state.nextLoad > Monitor.clock { return false }
+            return state.isLoaded ? nil : true
+        }
+        return isDue ?? place?.mayHaveChanged() ?? false
+    }
+
+    /// Whether ``prepare(completion:)`` has nothing to do.
+    package var isReady: Bool { !needsLoad }
+
+    /// Calls back when what is kept is known: at once where it is already, else on the queue.
+    package func prepare(completion: @escaping @Sendable () -> Void) {
+        guard needsLoad else { return completion() }
+        queue.run {
+            self.load()
+            completion()
+        }
+    }
+
+    /// Returns when what is kept is known.
+    package func prepare() async {
+        guard needsLoad else { return }
+        await withCheckedContinuation { continuation in
+            prepare { continuation.resume() }
+        }
+    }
+
+    /// The same for a thread that has to wait.
+    package func prepareAndWait() {
+        guard needsLoad else { return }
+        queue.runAndWait { self.load() }
+    }
+
+    /// Calls back on the queue when what was changed before is durable, or will not be.
+    package func flush(completion: @escaping @Sendable () -> Void) {
+        queue.run {
+            self.save()
+            completion()
+        }
+    }
+
+    /// Makes what was changed before durable, and answers whether it is. Waits for it.
+    package func flushAndWait() -> Bool {
+        queue.runAndWait { self.save() }
+        return state.withLock { !$0.isMemoryOnly && $0.pending.isEmpty }
+    }
+
+    /// On the queue.
+    private func load() {
+        guard let place, needsLoad else { return }
+        do throws(StoreFailure) {
+            if let kept = try place.load() {
+                take(kept)
+            } else {
+                try recover(place)
+            }
+        } catch {
+            handle(error)
+            state.withLock { $0.nextLoad = Monitor.clock + Self.pause }
+        }
+    }
+
+    private func take(_ kept: [KeptCredential]) {
+        let loaded = CredentialBook(kept)
+        let hooks: [@Sendable () -> Void] = state.withLock { state in
+            var book = loaded
+            book.apply(state.pending)
+            let hasChanged = state.isLoaded && book != state.permanent
+            state.permanent = book
+            state.isLoaded = true
+            state.failures = 0
+            return hasChanged ? state.hooks : []
+        }
+        for hook in hooks { hook() }
+    }
+
+    /// What was kept is lost: what this process knows is all there is.
+    private func recover(_ place: any PermanentCredentials) throws(StoreFailure) {
+        let known = state.withLock { state in
+            state.isLoaded = true
+            return state.permanent.kept
+        }
+        if !known.isEmpty { try place.apply(known.map { .store($0) }, knowing: known) }
+    }
+
+    /// On the queue, or at exit: makes what is pending durable.
+    func save() {
+        state.withLock { $0.isSaveScheduled = false }
+        if !state.withLock({ $0.isLoaded }) { load() }
+        let (changes, known, mayWrite) = state.withLock { ($0.pending, $0.permanent.kept, $0.isLoaded && !$0.isMemoryOnly) }
+        guard let place, !changes.isEmpty else { return }
+        guard mayWrite else { return scheduleSave(after: Self.pause) }
+        do throws(StoreFailure) {
+            try place.apply(changes, knowing: known)
+            state.withLock { state in
+                state.pending.removeFirst(min(changes.count, state.pending.count))
+                state.failures = 0
+            }
+        } catch {
+            handle(error)
+            let failures = state.withLock { state in
+                state.failures += 1
+                return state.failures
+            }
+            scheduleSave(after: min(Self.pause * Double(failures), 60))
+        }
+    }
+
+    private func scheduleSave(after seconds: Double) {
+        let shouldSave = state.withLock { state in
+            guard !state.isMemoryOnly, !state.isSaveScheduled else { return false }
+            state.isSaveScheduled = true
+            return true
+        }
+        if shouldSave { queue.run(after: seconds) { self.save() } }
+    }
+
+    private func handle(_ failure: StoreFailure) {
+        let isFirst = state.withLock { state in
+            if failure.isPermanent {
+                state.isMemoryOnly = true
+                state.isLoaded = true
+                state.pending = []
+            }
+            return state.warned.insert(failure.reason).inserted
+        }
+        guard isFirst, failure != .killed, let place else { return }
+        let outcome = failure.isPermanent ? "they are kept in memory only" : "it is tried again"
+        StoreWarnings.warn("credentials in \(place.place): \(failure.reason); \(outcome)")
+    }
+}

@@ -1,0 +1,28 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Synchronization
+
+extension CredentialStore {
+    private static let programs = Mutex<[String: CredentialStore]>([:])
+
+    /// The one store of this process for what a program keeps.
+    ///
+    /// Nothing is looked for, and no library opened, before a credential is needed.
+    package static func program(_ name: String) -> CredentialStore {
+        programs.withLock { stores in
+            if let store = stores[name] { return store }
+            let service = SecretServiceCredentials(SystemSecretItems(), program: name)
+            let file = StoreLocations.dataDirectory(program: name).map { SealedCredentialFile(path: $0 + "/credentials") }
+            let store = CredentialStore(permanent: file.map { LayeredCredentials(service, otherwise: $0) } ?? service)
+            stores[name] = store
+            return store
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CLoadingSystem
+import Crypto
+import FoundationEssentials
+
+/// One key in the user's persistent keyring (keyrings(7), persistent-keyring(7)): memory of the kernel that outlives the process.
+///
+/// Every process of the user may read it, and root; nobody finds it on the disk. It is gone when the machine restarts, and when
+/// nobody has used the keyring for some days. Many containers have none.
+package struct KernelKeyring: Sendable {
+    private let name: String
+
+    /// The key that belongs to a file.
+    ///
+    /// The key is named by a hash: every process may see the names of keys.
+    package init(path: String) {
+        let hash = SHA256.hash(data: Array(path.utf8)).prefix(16)
+        name = "urlloading:" + hash.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    /// Whether the system has such keyrings, and lets us use them.
+    package static var isAvailable: Bool { cls_persistent_keyring() >= 0 }
+
+    /// Nil where there is none, or no keyring.
+    package func read(size: Int) -> [UInt8]? {
+        let keyring = cls_persistent_keyring()
+        guard keyring >= 0 else { return nil }
+        let key = cls_keyring_find(keyring, name)
+        guard key >= 0 else { return nil }
+        var length: Int64 = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+            length = cls_key_read(key, buffer.baseAddress, size)
+            count = length == Int64(size) ? size : 0
+        }
+        return bytes.count == size ? bytes : nil
+    }
+
+    /// Answers whether it is there now.
+    @discardableResult
+    package func write(_ bytes: [UInt8]) -> Bool {
+        let keyring = cls_persistent_keyring()
+        guard keyring >= 0 else { return false }
+        return cls_key_add(keyring, name, bytes, bytes.count) >= 0
+    }
+
+    package func remove() {
+        let keyring = cls_persistent_keyring()
+        guard keyring >= 0 else { return }
+        let key = cls_keyring_find(keyring, name)
+        if key >= 0 { _ = cls_key_remove(key, keyring) }
+    }
+}

@@ -1,0 +1,154 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Synchronization
+
+/// Credentials in an encrypted file that only the user may read, for systems without a Secret Service.
+///
+/// What protects what:
+///
+/// - The file and its key have mode 0600, in a folder that nobody else may write to, and are refused otherwise: no other user of
+///   the machine, except root, can read a password.
+/// - The file alone says nothing but its size: neither does a copy of it in a backup, a mail or a log. Damage and tampering are
+///   found.
+/// - **The key lies beside it**, as `NAME.key`, because the kernel's keyring, where it is too, is lost when the machine restarts.
+///   Who can read both files (any program that this user runs, root, a thief of a disk that is not encrypted, a backup of the
+///   whole folder) can read the passwords. No file that a program opens without asking anybody can do better; the Secret Service
+///   can, because the user's login password locks it.
+///
+/// It is changed as a whole, under a lock, and durable when a change returns: a crash at any moment leaves what was there or
+/// what is to be there. Several processes may change it; none undoes what another did. What cannot be opened is set aside as
+/// `NAME.damaged`.
+package final class SealedCredentialFile: PermanentCredentials {
+    package static let envelope = StoreEnvelope(kind: "credentials", version: 1)
+    private static let sizeLimit = SharedFile.sizeLimit / 2
+
+    /// What the file turned out to be.
+    private enum Found {
+        case missing
+        case whole(CredentialBook, FileStamp)
+        case damaged(String)
+    }
+
+    private struct State {
+        /// The file as it was read last.
+        var seen: SharedFile.Look?
+        var hasTidied = false
+    }
+
+    private let file: SharedFile
+    private let keys: CredentialKeys
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - path: The folder is made when something is written.
+    ///   - usesKeyring: Whether the key is kept in the kernel's keyring too, where there is one.
+    ///   - fault: For tests.
+    package init(path: String, usesKeyring: Bool = true, fault: FileStep.Fault? = nil) {
+        file = SharedFile(path: path, fault: fault)
+        keys = CredentialKeys(path: path + ".key", keyring: usesKeyring ? KernelKeyring(path: path) : nil, fault: fault)
+    }
+
+    package var place: String { file.path }
+
+    package func mayHaveChanged() -> Bool {
+        let look = file.look()
+        return look != .unknown && look != state.withLock { $0.seen }
+    }
+
+    package func load() throws(StoreFailure) -> [KeptCredential]? {
+        switch try found(try file.read()) {
+        case .missing: return none()
+        case .whole(let book, let stamp): return all(of: book, stamp)
+        case .damaged: break
+        }
+        // Only the lock tells damage from a key that another process has just replaced.
+        let locked = try file.lock()
+        switch try found(try locked.read()) {
+        case .missing: return none()
+        case .whole(let book, let stamp): return all(of: book, stamp)
+        case .damaged(let reason):
+            try setAside(locked, reason)
+            return nil
+        }
+    }
+
+    package func apply(_ changes: [CredentialChange], knowing known: [KeptCredential]) throws(StoreFailure) {
+        let locked = try file.lock()
+        let isFirst = state.withLock { state in
+            defer { state.hasTidied = true }
+            return !state.hasTidied
+        }
+        if isFirst { locked.removeLeftovers() }
+        var book = CredentialBook()
+        let before: CredentialBook
+        let look: SharedFile.Look
+        switch try found(try locked.read()) {
+        case .missing:
+            look = .missing
+            before = book
+        case .whole(let content, let stamp):
+            look = .present(stamp)
+            before = content
+            book = content
+        case .damaged(let reason):
+            try setAside(locked, reason)
+            look = .missing
+            before = book
+            book = CredentialBook(known)
+        }
+        book.apply(changes)
+        guard book != before else { return }
+        let text = CredentialFile.encode(book.kept)
+        guard text.count <= Self.sizeLimit else { throw .refused("there are too many") }
+        guard let body = CredentialSeal.seal(text, key: try keys.forSealing()) else { throw .refused("its key cannot be used") }
+        let stamp = try locked.replace(with: Self.envelope.seal(body, Self.envelope.header(of: body)))
+        state.withLock { state in
+            // If another process was there first, the caller has not seen what it did.
+            if state.seen == look { state.seen = .present(stamp) }
+        }
+    }
+
+    private func found(_ content: SharedFile.Content) throws(StoreFailure) -> Found {
+        switch content {
+        case .missing: return .missing
+        case .unusable(let reason): return .damaged(reason)
+        case .bytes(let bytes, let stamp):
+            switch Self.envelope.open(bytes) {
+            case .newer: throw .refused("a newer version has written it")
+            case .damaged: return .damaged("it is damaged")
+            case .whole(_, let start):
+                let body = Array(bytes[start...])
+                let keys = try keys.candidates()
+                for key in keys {
+                    guard let text = CredentialSeal.open(body, key: key) else { continue }
+                    guard let kept = CredentialFile.decode(text) else { return .damaged("it is damaged") }
+                    return .whole(CredentialBook(kept), stamp)
+                }
+                return .damaged(keys.isEmpty ? "its key is gone" : "its key does not open it")
+            }
+        }
+    }
+
+    private func setAside(_ locked: borrowing LockedFile, _ reason: String) throws(StoreFailure) {
+        StoreWarnings.warn("credentials in \(file.path): \(reason); it is set aside")
+        try locked.setAside()
+        state.withLock { $0.seen = .missing }
+    }
+
+    private func none() -> [KeptCredential] {
+        state.withLock { $0.seen = .missing }
+        return []
+    }
+
+    private func all(of book: CredentialBook, _ stamp: FileStamp) -> [KeptCredential] {
+        state.withLock { $0.seen = .present(stamp) }
+        return book.kept
+    }
+}

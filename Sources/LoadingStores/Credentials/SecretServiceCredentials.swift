@@ -1,0 +1,159 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingModel
+import Synchronization
+
+/// Credentials in the desktop's Secret Service (GNOME Keyring, KWallet): one item for each space and user.
+///
+/// The password is the item's secret, which the service encrypts with a key that comes from the user's login password. Everything
+/// else is an attribute, which the service need not encrypt. While it is unlocked, every program of the user can ask it.
+///
+/// Items belong to a program by its name: no program lists or removes another's. An item whose attributes have to change is
+/// stored anew before the old one is removed, so that a crash in between leaves both, of which the default one counts.
+package final class SecretServiceCredentials: PermanentCredentials {
+    /// The schema's name that every item has.
+    package static let schema = "org.urlloading.Credential"
+    /// Other programs change items without a word: after so many seconds, they are asked for again.
+    private static let freshness = 30.0
+    /// Who would not unlock his keyring is not asked again at once.
+    private static let pauseAfterFailure = 600.0
+
+    private let items: any SecretItems
+    private let program: String
+    private let nextLoad = Mutex(-Double.infinity)
+
+    package init(_ items: any SecretItems, program: String) {
+        self.items = items
+        self.program = program
+    }
+
+    package var place: String { "the Secret Service" }
+
+    package func mayHaveChanged() -> Bool {
+        nextLoad.withLock { Monitor.clock >= $0 }
+    }
+
+    package func load() throws(StoreFailure) -> [KeptCredential]? {
+        nextLoad.withLock { $0 = Monitor.clock + Self.freshness }
+        try open()
+        do throws(StoreFailure) {
+            return try all()
+        } catch {
+            nextLoad.withLock { $0 = Monitor.clock + Self.pauseAfterFailure }
+            throw error
+        }
+    }
+
+    /// The default ones last, as the last one counts.
+    private func all() throws(StoreFailure) -> [KeptCredential] {
+        try items.items(with: ["program": program]).compactMap(Self.credential).sorted { !$0.isDefault && $1.isDefault }
+    }
+
+    package func apply(_ changes: [CredentialChange], knowing known: [KeptCredential]) throws(StoreFailure) {
+        try open()
+        for change in changes {
+            switch change {
+            case .store(let kept): try store(kept)
+            case .remove(let space, let user, let includingSynchronizable):
+                // None such was ever stored.
+                guard isSpeakable(attributes(space, user)) else { continue }
+                for item in try items.items(with: attributes(space, user)) {
+                    guard includingSynchronizable || item.attributes["synchronizable"] != "yes" else { continue }
+                    try items.removeItems(with: item.attributes)
+                }
+            case .removeAll: try items.removeItems(with: ["program": program])
+            }
+        }
+    }
+
+    /// The service's texts end where C's do.
+    private func isSpeakable(_ attributes: [String: String]) -> Bool {
+        !attributes.values.contains { $0.utf8.contains(0) }
+    }
+
+    private func open() throws(StoreFailure) {
+        guard items.isAvailable else { throw .refused("there is no Secret Service") }
+    }
+
+    private func store(_ kept: KeptCredential) throws(StoreFailure) {
+        guard isSpeakable(attributes(kept.space, kept.user)), !kept.password.utf8.contains(0) else {
+            throw .refused("what has a NUL in it cannot be kept there")
+        }
+        let before = try items.items(with: attributes(kept.space, kept.user))
+        var kept = kept
+        if before.contains(where: { $0.attributes["default"] == "yes" }) { kept.isDefault = true }
+        try put(kept, inPlaceOf: before)
+        guard kept.isDefault else { return }
+        for item in try items.items(with: attributes(kept.space)) {
+            guard var other = Self.credential(item), other.user != kept.user, other.isDefault else { continue }
+            other.isDefault = false
+            try put(other, inPlaceOf: [item])
+        }
+    }
+
+    private func put(_ kept: KeptCredential, inPlaceOf before: [SecretItem]) throws(StoreFailure) {
+        var all = attributes(kept.space, kept.user)
+        all["default"] = kept.isDefault ? "yes" : "no"
+        all["synchronizable"] = kept.isSynchronizable ? "yes" : "no"
+        try items.store(SecretItem(attributes: all, secret: kept.password), label: Self.label(kept))
+        for item in before where item.attributes.filter({ all[$0.key] != nil }) != all {
+            try items.removeItems(with: item.attributes)
+        }
+    }
+
+    /// What a person sees who looks through the keyring.
+    private static func label(_ kept: KeptCredential) -> String {
+        let space = kept.space
+        let address = "\(space.kind.isEmpty ? "" : "\(space.kind)://")\(space.host):\(space.port)"
+        return "\(space.isProxy ? "Proxy " : "")\(address)\(space.realm.map { " (\($0))" } ?? ""): \(kept.user)"
+    }
+
+    private func attributes(_ space: ProtectionSpace, _ user: String) -> [String: String] {
+        attributes(space).merging(["user": user]) { $1 }
+    }
+
+    private func attributes(_ space: ProtectionSpace) -> [String: String] {
+        let space = space.canonical
+        return [
+            "program": program,
+            "host": space.host,
+            "port": String(space.port),
+            "kind": space.kind,
+            "proxy": space.isProxy ? "yes" : "no",
+            // An attribute that is not asked for is any: a missing realm has to be said.
+            "has-realm": space.realm == nil ? "no" : "yes",
+            "realm": space.realm ?? "",
+            "method": space.method.rawValue,
+        ]
+    }
+
+    /// Nil where it is no item that we would have stored.
+    private static func credential(_ item: SecretItem) -> KeptCredential? {
+        let all = item.attributes
+        guard let host = all["host"], let port = all["port"].flatMap({ Int($0) }), let kind = all["kind"],
+            let method = all["method"].flatMap({ AuthenticationMethod(rawValue: $0) }), let user = all["user"]
+        else { return nil }
+        let kept = KeptCredential(
+            space: ProtectionSpace(
+                host: host,
+                port: port,
+                kind: kind,
+                isProxy: all["proxy"] == "yes",
+                realm: all["has-realm"] == "yes" ? all["realm"] ?? "" : nil,
+                method: method
+            ),
+            user: user,
+            password: item.secret,
+            isSynchronizable: all["synchronizable"] == "yes",
+            isDefault: all["default"] == "yes"
+        )
+        return CredentialFile.isSound(kept) ? kept : nil
+    }
+}

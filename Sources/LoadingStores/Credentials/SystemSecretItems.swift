@@ -1,0 +1,53 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import SystemLibraries
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// The items of the desktop that this process runs on.
+struct SystemSecretItems: SecretItems {
+    private static let schema = SecretServiceCredentials.schema
+
+    var isAvailable: Bool { SecretService.isAvailable }
+
+    func items(with attributes: [String: String]) throws(StoreFailure) -> [SecretItem] {
+        do throws(SecretService.Failure) {
+            return try SecretService.list(attributes, schema: Self.schema).map {
+                SecretItem(attributes: $0.attributes, secret: $0.secret)
+            }
+        } catch {
+            throw Self.failure(error)
+        }
+    }
+
+    func store(_ item: SecretItem, label: String) throws(StoreFailure) {
+        do throws(SecretService.Failure) {
+            try SecretService.store(item.secret, label: label, attributes: item.attributes, schema: Self.schema)
+        } catch {
+            throw Self.failure(error)
+        }
+    }
+
+    func removeItems(with attributes: [String: String]) throws(StoreFailure) {
+        do throws(SecretService.Failure) {
+            try SecretService.remove(attributes, schema: Self.schema)
+        } catch {
+            throw Self.failure(error)
+        }
+    }
+
+    private static func failure(_ failure: SecretService.Failure) -> StoreFailure {
+        failure.isAbsence ? .refused(failure.text) : .system(EIO, while: failure.text)
+    }
+}

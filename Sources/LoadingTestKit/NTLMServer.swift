@@ -1,0 +1,69 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import Foundation
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// A server on a loopback port that wants NTLM, by a program (pyspnego) that was not written for this project.
+///
+/// By the first part of the path: `/ntlm`, `/negotiate` (SPNEGO with NTLM inside), `/both`, `/ntlm-or-basic`, `/closing` (ends the
+/// connection after the first 401), `/bound` (over TLS only: demands the channel binding); everything else is open. A connection that
+/// is authenticated stays so. The body says method, path, length and SHA-256 of what was sent; X-User who it was, X-Connection on which
+/// connection.
+package final class NTLMServer: Sendable {
+    package static let domain = "LOADING"
+
+    package let port: Int
+    private let isSecure: Bool
+    private let directory: ServerDirectory
+    private let process: ServerProcess
+
+    private init(port: Int, isSecure: Bool, directory: ServerDirectory, process: ServerProcess) {
+        self.port = port
+        self.isSecure = isSecure
+        self.directory = directory
+        self.process = process
+    }
+
+    /// Starts a server for these users, with TLS if it has an identity to show.
+    package static func start(
+        users: [String: String] = ["ada": "lovelace"], _ identity: TestCertificates.Identity? = nil
+    ) throws -> NTLMServer {
+        let python = try SpnegoPython.interpreter()
+        let directory = try ServerDirectory()
+        let environment = try SpnegoPython.write(users, domain: domain, in: directory)
+        var arguments = [python, try directory.write(SpnegoPython.server.utf8, to: "server.py").path]
+        if let identity {
+            arguments.append(try directory.write(identity.chainPEM.utf8, to: "chain.pem").path)
+            arguments.append(try directory.write(identity.keyPEM.utf8, to: "key.pem").path)
+        }
+        let socket = try ServerProcess.listeningSocket()
+        defer { Glibc.close(socket.descriptor) }
+        let process = try ServerProcess.start(
+            ServerProcess.Order(
+                arguments, environment: environment, output: directory.file("log"), sockets: [socket.descriptor]
+            )
+        )
+        return NTLMServer(port: socket.port, isSecure: identity != nil, directory: directory, process: process)
+    }
+
+    package func url(_ path: String) -> URL {
+        let text = "\(isSecure ? "https" : "http")://localhost:\(port)\(path)"
+        guard let url = URL(string: text) else { preconditionFailure("'\(text)' is not a URL") }
+        return url
+    }
+
+    /// Why somebody was turned away.
+    package var log: String { directory.text(of: "log") }
+
+    package func stop() { process.stop() }
+}

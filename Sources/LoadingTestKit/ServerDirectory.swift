@@ -1,0 +1,46 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import Foundation
+
+/// A directory of a server whose processes give up root's rights.
+///
+/// Unlike ``TemporaryDirectory`` it is where every user may pass, whatever TMPDIR says. Removed when it is let go of.
+package final class ServerDirectory: Sendable {
+    package let url: URL
+
+    package init() throws {
+        url = URL(fileURLWithPath: "/tmp/url-loading-server-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: url.path)
+    }
+
+    package var path: String { url.path }
+
+    package func file(_ name: String) -> URL { url.appendingPathComponent(name) }
+
+    /// Writes a file that everybody may read.
+    @discardableResult
+    package func write(_ bytes: some Sequence<UInt8>, to name: String) throws -> URL {
+        let file = file(name)
+        try Data(bytes).write(to: file)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path)
+        return file
+    }
+
+    /// Makes a directory that everybody may write to.
+    func makeFolder(_ name: String) throws {
+        try FileManager.default.createDirectory(at: file(name), withIntermediateDirectories: true)
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: file(name).path)
+    }
+
+    package func text(of name: String) -> String { (try? String(contentsOf: file(name), encoding: .utf8)) ?? "" }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+}

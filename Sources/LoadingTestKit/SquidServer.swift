@@ -1,0 +1,156 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// A real squid on a loopback port: a proxy for http and, by CONNECT, for everything else.
+package final class SquidServer: Sendable {
+    /// How a client may say who it is; the realm of Basic and Digest is "squid".
+    package enum Scheme: Sendable {
+        case basic, digest
+        /// By pyspnego.
+        case ntlm
+        /// By squid's own helper; needs a Kerberos realm.
+        case negotiate
+    }
+
+    package let port: Int
+    private let directory: ServerDirectory
+    private let process: ServerProcess
+    /// Whom squid's helper for NTLM asks, which is another user and may not reach pyspnego.
+    private let judge: ServerProcess?
+
+    private init(port: Int, directory: ServerDirectory, process: ServerProcess, judge: ServerProcess?) {
+        self.port = port
+        self.directory = directory
+        self.process = process
+        self.judge = judge
+    }
+
+    /// Starts a proxy that offers these schemes, in this order; with none, everybody may use it.
+    ///
+    /// The users, with their passwords, are those of all schemes but Negotiate, which needs the Kerberos realm; stop that one after this.
+    package static func start(
+        _ schemes: [Scheme] = [], users: [String: String] = ["ada": "lovelace"], realm: KerberosRealm? = nil
+    ) throws -> SquidServer {
+        let program = try ServerProcess.program("squid", package: "squid")
+        let directory = try ServerDirectory()
+        try directory.makeFolder("logs")
+        let judge = schemes.contains(.ntlm) ? try startJudge(users, in: directory) : nil
+        var settings = ""
+        for scheme in schemes {
+            let program = try helper(scheme, users: users, realm: realm, judge: judge?.port, in: directory)
+            let name = "\(scheme)"
+            settings += "auth_param \(name) program \(program)\nauth_param \(name) children 4 startup=1 idle=1\n"
+            switch scheme {
+            case .basic: settings += "auth_param basic realm squid\nauth_param basic utf8 on\n"
+            case .digest: settings += "auth_param digest realm squid\n"
+            case .ntlm, .negotiate: settings += "auth_param \(name) keep_alive on\n"
+            }
+        }
+        settings += schemes.isEmpty ? "http_access allow all\n" : "acl known proxy_auth REQUIRED\nhttp_access allow known\n"
+        let (process, ports) = try ServerProcess.serving(ports: 1) { [settings] ports in
+            let file = try directory.write((fixed(directory.path, port: ports[0]) + settings).utf8, to: "squid.conf")
+            return ServerProcess.Order(
+                [program, "-N", "-f", file.path], environment: realm?.environment ?? [:], output: directory.file("output.log")
+            )
+        }
+        return SquidServer(port: ports[0], directory: directory, process: process, judge: judge?.process)
+    }
+
+    /// What squid did: a line for each request, with its status, method, destination and user.
+    package var accessLog: String { directory.text(of: "logs/access.log") }
+    package var errorLog: String { directory.text(of: "logs/cache.log") }
+
+    /// At once: its own way of stopping takes seconds.
+    package func stop() {
+        process.stop(SIGKILL)
+        judge?.stop()
+    }
+
+    private static func startJudge(
+        _ users: [String: String], in directory: ServerDirectory
+    ) throws -> (process: ServerProcess, port: Int) {
+        let program = try directory.write(SpnegoPython.judge.utf8, to: "judge.py")
+        let socket = try ServerProcess.listeningSocket()
+        defer { close(socket.descriptor) }
+        let process = try ServerProcess.start(
+            ServerProcess.Order(
+                [try SpnegoPython.interpreter(), program.path],
+                environment: try SpnegoPython.write(users, domain: NTLMServer.domain, in: directory),
+                output: directory.file("judge.log"), sockets: [socket.descriptor]
+            )
+        )
+        return (process, socket.port)
+    }
+
+    private static func fixed(_ root: String, port: Int) -> String {
+        """
+        http_port 127.0.0.1:\(port)
+        visible_hostname localhost
+        pid_filename none
+        cache deny all
+        cache_log \(root)/logs/cache.log
+        logformat journal %>Hs %rm %ru %un
+        access_log stdio:\(root)/logs/access.log journal
+        buffered_logs off
+        cache_store_log none
+        coredump_dir \(root)/logs
+        netdb_filename none
+        pinger_enable off
+        shutdown_lifetime 0 seconds
+        dns_nameservers 127.0.0.1
+        max_filedescriptors 1024
+
+        """
+    }
+
+    /// The command that squid starts to ask whether somebody is who he says.
+    private static func helper(
+        _ scheme: Scheme, users: [String: String], realm: KerberosRealm?, judge: Int?, in directory: ServerDirectory
+    ) throws -> String {
+        let python = try ServerProcess.program("python3", package: "python3")
+        switch scheme {
+        case .basic:
+            let lines = users.map { "\($0) \($1)\n" }
+            let list = try directory.write(lines.joined().utf8, to: "basic.users")
+            let script = """
+                import sys, urllib.parse
+                known = [line.strip() for line in open("\(list.path)", encoding="utf-8")]
+                for line in sys.stdin:
+                    name = " ".join(urllib.parse.unquote(part) for part in line.strip().split(" ")[:2])
+                    print("OK" if name in known else "ERR", flush=True)
+
+                """
+            return "\(python) \(try directory.write(script.utf8, to: "basic.py").path)"
+        case .digest:
+            let lines = users.map { "\($0):\($1)\n" }
+            let list = try directory.write(lines.joined().utf8, to: "digest.users")
+            return "/usr/lib/squid/digest_file_auth \(list.path)"
+        case .ntlm:
+            let script = """
+                import socket, sys
+                judge = socket.create_connection(("127.0.0.1", \(judge ?? 0))).makefile("rw")
+                for line in sys.stdin:
+                    judge.write(line)
+                    judge.flush()
+                    print(judge.readline().strip(), flush=True)
+
+                """
+            return "\(python) \(try directory.write(script.utf8, to: "ntlm.py").path)"
+        case .negotiate:
+            guard let realm else { throw ServerProcess.Failure(description: "Negotiate needs a Kerberos realm") }
+            return "/usr/lib/squid/negotiate_kerberos_auth -k \(realm.keytab.path) -s GSS_C_NO_NAME"
+        }
+    }
+}

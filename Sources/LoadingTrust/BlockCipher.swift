@@ -1,0 +1,69 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import Crypto
+import CryptoExtras
+import FoundationEssentials
+import SwiftASN1
+
+/// A block cipher in CBC mode with the padding of RFC 5652, section 6.3: for reading only.
+enum BlockCipher {
+    case aes(key: [UInt8], start: [UInt8])
+    case tripleDES(key: [UInt8], start: [UInt8])
+    /// For old files: what protects the certificates in what Windows and older OpenSSL wrote.
+    case rc2(key: [UInt8], bits: Int, start: [UInt8])
+
+    typealias Maker = (_ key: [UInt8], _ start: [UInt8]) -> BlockCipher
+
+    /// How to make it, and how many bytes its key and its initialization vector have.
+    static func named(_ name: ASN1ObjectIdentifier) -> (make: Maker, keyCount: Int, startCount: Int)? {
+        switch name {
+        case [2, 16, 840, 1, 101, 3, 4, 1, 2]: ({ .aes(key: $0, start: $1) }, 16, 16)
+        case [2, 16, 840, 1, 101, 3, 4, 1, 22]: ({ .aes(key: $0, start: $1) }, 24, 16)
+        case [2, 16, 840, 1, 101, 3, 4, 1, 42]: ({ .aes(key: $0, start: $1) }, 32, 16)
+        case [1, 2, 840, 113_549, 3, 7]: ({ .tripleDES(key: $0, start: $1) }, 24, 8)
+        default: nil
+        }
+    }
+
+    /// Padding that is not right means a wrong password, or damage; the two cannot be told apart.
+    func decrypt(_ bytes: [UInt8]) throws(IdentityFailure) -> [UInt8] {
+        switch self {
+        case .aes(let key, let start):
+            guard let vector = try? AES._CBC.IV(ivBytes: start),
+                let clear = try? AES._CBC.decrypt(bytes, using: SymmetricKey(data: key), iv: vector)
+            else { throw .wrongPassword }
+            return Array(clear)
+        case .tripleDES(let key, let start):
+            guard let cipher = TripleDES(key: key) else { throw .wrongPassword }
+            return try Self.chain(bytes, start, cipher.decrypt)
+        case .rc2(let key, let bits, let start):
+            guard let cipher = RC2(key: key, effectiveBits: bits) else { throw .wrongPassword }
+            return try Self.chain(bytes, start, cipher.decrypt)
+        }
+    }
+
+    private static func chain(
+        _ bytes: [UInt8], _ start: [UInt8], _ decrypt: (UInt64) -> UInt64
+    ) throws(IdentityFailure) -> [UInt8] {
+        guard !bytes.isEmpty, bytes.count % 8 == 0, start.count == 8 else { throw .wrongPassword }
+        func word(_ bytes: some Sequence<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+        var previous = word(start)
+        var clear: [UInt8] = []
+        clear.reserveCapacity(bytes.count)
+        for index in stride(from: 0, to: bytes.count, by: 8) {
+            let block = word(bytes[index..<(index + 8)])
+            let plain = decrypt(block) ^ previous
+            previous = block
+            for shift in stride(from: 56, through: 0, by: -8) { clear.append(UInt8(truncatingIfNeeded: plain >> UInt64(shift))) }
+        }
+        guard let count = clear.last, (1...8).contains(count), clear.suffix(Int(count)).allSatisfy({ $0 == count })
+        else { throw .wrongPassword }
+        return Array(clear.dropLast(Int(count)))
+    }
+}

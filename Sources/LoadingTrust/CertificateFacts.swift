@@ -1,0 +1,69 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import Crypto
+package import FoundationEssentials
+import SwiftASN1
+import X509
+
+/// What programs ask about a certificate.
+package struct CertificateFacts: Sendable, Hashable {
+    /// The common name, or else the most telling part of the subject.
+    package let subjectSummary: String
+    package let commonName: String?
+    package let subject: String
+    package let issuer: String
+    /// DER of the names.
+    package let subjectDER: Data
+    package let issuerDER: Data
+    package let notBefore: Date
+    package let notAfter: Date
+    package let serialNumber: Data
+    /// DER of the `SubjectPublicKeyInfo`.
+    package let spki: Data
+    package let spkiSHA256: Data
+    /// PKCS #1 of an RSA key, X9.63 of an EC key, the 32 bytes of an Ed25519 key.
+    package let publicKey: Data
+    package let key: KeyFacts
+    /// The channel binding's hash of the certificate (RFC 5929, section 4.1).
+    package let tlsServerEndPointHash: [UInt8]
+
+    package var keyKind: KeyFacts.Kind { key.kind }
+    package var keyBits: Int { key.bits }
+
+    /// Nil where it cannot be read, or holds a kind of key that is not supported.
+    package init?(der: Data) {
+        let bytes = Array(der)
+        guard let certificate = try? Certificate(derEncoded: bytes), let fields = CertificateFields(bytes) else { return nil }
+        let summary = SubjectSummary(certificate.subject)
+        subjectSummary = summary.text
+        commonName = summary.commonName
+        subject = certificate.subject.description
+        issuer = certificate.issuer.description
+        subjectDER = Data(fields.subject)
+        issuerDER = Data(fields.issuer)
+        notBefore = certificate.notValidBefore
+        notAfter = certificate.notValidAfter
+        serialNumber = Data(fields.serialNumber)
+        spki = Data(fields.subjectPublicKeyInfo)
+        spkiSHA256 = Data(SHA256.hash(data: fields.subjectPublicKeyInfo))
+        publicKey = Data(fields.publicKey)
+        key = KeyFacts(certificate.publicKey)
+        tlsServerEndPointHash = Self.endPointHash(bytes, signedWith: fields.signatureAlgorithm)
+    }
+
+    /// RFC 5929, section 4.1: the hash of the certificate's signature, "if [it] is either MD5 or SHA-1, then use SHA-256"; for
+    /// signatures without one hash of their own the RFC has no answer, and SHA-256 is what others use.
+    private static func endPointHash(_ certificate: [UInt8], signedWith algorithm: ASN1ObjectIdentifier) -> [UInt8] {
+        switch algorithm {
+        case [1, 2, 840, 113_549, 1, 1, 12], [1, 2, 840, 10_045, 4, 3, 3]: Array(SHA384.hash(data: certificate))
+        case [1, 2, 840, 113_549, 1, 1, 13], [1, 2, 840, 10_045, 4, 3, 4]: Array(SHA512.hash(data: certificate))
+        default: Array(SHA256.hash(data: certificate))
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import SwiftASN1
+
+/// Bytes that are encrypted with a password, and how: `EncryptedPrivateKeyInfo` (RFC 5958, section 3) and `EncryptedContentInfo`
+/// (RFC 5652, section 6.1).
+struct EncryptedValue {
+    private let algorithm: ASN1Node
+    private let bytes: [UInt8]
+
+    init?(encryptedKey der: [UInt8]) {
+        guard let node = try? BER.parse(der) else { return nil }
+        self.init(encryptedKey: node)
+    }
+
+    init?(encryptedKey node: ASN1Node) {
+        guard let parts = node.children(), parts.count == 2, parts[0].identifier == .sequence,
+            let octets = try? ASN1OctetString(berEncoded: parts[1])
+        else { return nil }
+        algorithm = parts[0]
+        bytes = Array(octets.bytes)
+    }
+
+    init?(encryptedContent node: ASN1Node) {
+        guard let parts = node.children(), parts.count == 3, parts[1].identifier == .sequence else { return nil }
+        let tag = ASN1Identifier(tagWithNumber: 0, tagClass: .contextSpecific)
+        guard parts[2].identifier == tag, let octets = try? ASN1OctetString(berEncoded: parts[2], withIdentifier: tag)
+        else { return nil }
+        algorithm = parts[1]
+        bytes = Array(octets.bytes)
+    }
+
+    func decrypted(with password: String) throws(IdentityFailure) -> [UInt8] { try decrypted(with: PasswordBytes(password)) }
+
+    func decrypted(with password: PasswordBytes) throws(IdentityFailure) -> [UInt8] {
+        try PasswordCipher(algorithm, password).decrypt(bytes)
+    }
+}

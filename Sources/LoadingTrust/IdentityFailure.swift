@@ -1,0 +1,36 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+/// Why a certificate and its key could not be read.
+package enum IdentityFailure: Error, Sendable, Hashable {
+    /// Neither PEM nor PKCS #12 nor what else was asked for.
+    case malformed(String)
+    case noCertificate
+    case noKey
+    /// The key is encrypted, and no password was given.
+    case passwordRequired
+    case wrongPassword
+    /// A cipher, a hash or a kind of key that is not supported.
+    case unsupported(String)
+    /// None of the certificates is that of the key.
+    case keyDoesNotMatch
+}
+
+extension IdentityFailure: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .malformed(let what): "the identity cannot be read: \(what)"
+        case .noCertificate: "the identity has no certificate"
+        case .noKey: "the identity has no private key"
+        case .passwordRequired: "the private key is encrypted, and no password was given"
+        case .wrongPassword: "the password of the identity is wrong"
+        case .unsupported(let what): "the identity cannot be read: \(what) is not supported"
+        case .keyDoesNotMatch: "none of the identity's certificates belongs to its private key"
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+
+/// One block of PEM text (RFC 7468), with the headers that OpenSSL once put in front of encrypted keys (RFC 1421).
+struct PEMBlock {
+    var label: String
+    var headers: [String: String]
+    var bytes: [UInt8]
+
+    var isEncrypted: Bool { headers["Proc-Type"]?.hasSuffix("ENCRYPTED") ?? false }
+
+    /// Every block, whatever stands between them. Nil where there is none at all.
+    ///
+    /// "Parsers SHOULD ignore whitespace and other non-base64 characters" (section 2); a block without an end is none.
+    static func blocks(in data: Data) -> [PEMBlock]? {
+        let begin = "-----BEGIN "
+        guard data.contains(0x2D) else { return nil }
+        var blocks: [PEMBlock] = []
+        var label: String?
+        var lines: [Substring] = []
+        let text = String(decoding: data, as: UTF8.self)
+        for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
+            let line = line.trimmed()
+            if line.hasPrefix(begin), line.hasSuffix("-----"), line.utf8.count >= begin.utf8.count + 5 {
+                label = String(line.dropFirst(begin.count).dropLast(5))
+                lines = []
+            } else if let current = label, line == "-----END \(current)-----" {
+                if let block = PEMBlock(current, lines) { blocks.append(block) }
+                label = nil
+            } else if label != nil {
+                lines.append(line)
+            }
+        }
+        return blocks.isEmpty ? nil : blocks
+    }
+
+    private init?(_ label: String, _ lines: [Substring]) {
+        self.label = label
+        headers = [:]
+        var body = lines[...]
+        while let line = body.first, let colon = line.firstIndex(of: ":") {
+            headers[String(line[..<colon])] = String(line[line.index(after: colon)...].trimmed())
+            body = body.dropFirst()
+        }
+        guard let data = Data(base64Encoded: body.joined(), options: .ignoreUnknownCharacters), !data.isEmpty else { return nil }
+        bytes = Array(data)
+    }
+}
+
+extension Substring {
+    fileprivate func trimmed() -> Substring {
+        var text = self
+        while let first = text.first, first.isWhitespace { text.removeFirst() }
+        while let last = text.last, last.isWhitespace { text.removeLast() }
+        return text
+    }
+}

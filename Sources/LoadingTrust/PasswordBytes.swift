@@ -1,0 +1,28 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+/// A password in the two forms that ciphers take it.
+struct PasswordBytes {
+    /// UTF-8, for PKCS #5.
+    let narrow: [UInt8]
+    /// Big-endian UTF-16 with a zero at its end, for PKCS #12 (RFC 7292, appendix B.1).
+    let wide: [UInt8]
+
+    /// As some programs have it where there is no password: not even the zero.
+    static let none = PasswordBytes(narrow: [], wide: [])
+
+    init(_ password: String) {
+        narrow = Array(password.utf8)
+        wide = password.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] } + [0, 0]
+    }
+
+    private init(narrow: [UInt8], wide: [UInt8]) {
+        self.narrow = narrow
+        self.wide = wide
+    }
+}

@@ -1,0 +1,27 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import SwiftASN1
+import X509
+
+/// The part of a name that tells people most: its common name, or else its unit, its organisation, or whatever there is.
+struct SubjectSummary {
+    let commonName: String?
+    let text: String
+
+    init(_ name: DistinguishedName) {
+        var values: [ASN1ObjectIdentifier: String] = [:]
+        for part in name {
+            for attribute in part { values[attribute.type] = String(describing: attribute.value) }
+        }
+        commonName = values[.RDNAttributeType.commonName]
+        text =
+            commonName ?? values[.RDNAttributeType.organizationalUnitName] ?? values[.RDNAttributeType.organizationName]
+            ?? name.description
+    }
+}

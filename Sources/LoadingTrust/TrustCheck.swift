@@ -1,0 +1,141 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+package import FoundationEssentials
+import SwiftASN1
+@_spi(FixedExpiryValidationTime) import X509
+
+/// Decides whether a chain of certificates proves that a server is who the URL says (RFC 5280, RFC 9525), and if not, why not.
+package enum TrustCheck {
+    /// - Parameters:
+    ///   - chain: DER, as the server sent it, its own certificate first.
+    ///   - host: The name or address that the certificate must be for.
+    ///   - roots: DER; empty for the system's.
+    ///   - extraRoots: DER; trusted beside the roots.
+    ///   - date: When the certificates must be valid; nil for now.
+    ///   - requiresStrongKeys: Whether App Transport Security applies.
+    ///   - pins: The keys of the chain that was validated must match these.
+    /// - Returns: Nil if the server is to be trusted.
+    @concurrent
+    package static func failure(
+        of chain: [[UInt8]], host: String, roots: [Data], extraRoots: [Data] = [], date: Date? = nil,
+        requiresStrongKeys: Bool = false, pins: TrustPins = .none
+    ) async -> TrustFailure? {
+        var question = TrustQuestion(chain.map { Data($0) }, hosts: [host])
+        question.roots = roots
+        question.extraRoots = extraRoots
+        question.date = date
+        question.requiresStrongKeys = requiresStrongKeys
+        question.pins = pins
+        return await judge(question).failure
+    }
+
+    @concurrent
+    package static func judge(_ question: TrustQuestion) async -> TrustJudgement {
+        var judgement = await judgeChain(question)
+        if judgement.failure == nil {
+            judgement.failure = question.pins.failure(of: judgement.chain, host: TrustExplanation.name(of: question))
+        }
+        return judgement
+    }
+
+    /// What App Transport Security minds in a chain that the app itself has said to trust: weak keys and signatures, and keys
+    /// that the host is not pinned to. Only what leads on from the server's own certificate counts, since none was validated.
+    package static func failure(
+        ofTrusted chain: [[UInt8]], host: String, requiresStrongKeys: Bool, pins: TrustPins
+    ) -> TrustFailure? {
+        if requiresStrongKeys {
+            let policy = ServerCertificatePolicy(use: .server, requiresStrongKeys: true)
+            for bytes in path(through: chain.map { Data($0) }).map(Array.init) {
+                guard let certificate = try? Certificate(derEncoded: bytes) else {
+                    return TrustExplanation.malformed(bytes, host)
+                }
+                if let fault = policy.weakness(of: certificate, isRoot: certificate.issuer == certificate.subject) {
+                    return TrustExplanation.untrusted(fault, host)
+                }
+            }
+        }
+        return pins.failure(of: path(through: chain.map { Data($0) }), host: host)
+    }
+
+    /// What was presented, without the certificates that did not sign the one before: from the first to the last known issuer.
+    package static func path(through chain: [Data]) -> [Data] {
+        var path = Array(chain.prefix(1))
+        var candidates: [(bytes: Data, certificate: Certificate)] = chain.dropFirst().prefix(32).compactMap { bytes in
+            (try? Certificate(derEncoded: Array(bytes))).map { (bytes, $0) }
+        }
+        var tip = path.first.flatMap { try? Certificate(derEncoded: Array($0)) }
+        while let current = tip, current.issuer != current.subject,
+            let next = candidates.firstIndex(where: {
+                $0.certificate.subject == current.issuer
+                    && $0.certificate.publicKey.isValidSignature(current.signature, for: current)
+            })
+        {
+            let issuer = candidates.remove(at: next)
+            path.append(issuer.bytes)
+            tip = issuer.certificate
+        }
+        return path
+    }
+
+    private static func judgeChain(_ question: TrustQuestion) async -> TrustJudgement {
+        let explanation = TrustExplanation(question)
+        var certificates: [Certificate] = []
+        for bytes in question.chain {
+            guard let certificate = try? Certificate(derEncoded: Array(bytes)) else {
+                return TrustJudgement(failure: TrustExplanation.malformed(Array(bytes), explanation.host), chain: [])
+            }
+            certificates.append(certificate)
+        }
+        guard let leaf = certificates.first else {
+            return TrustJudgement(failure: TrustExplanation.malformed([], explanation.host), chain: [])
+        }
+        if TrustRoots.isNamed(leaf, for: question) { return await judge(named: leaf, question, explanation) }
+        var verifier = Verifier(rootCertificates: TrustRoots.store(for: question)) {
+            RFC5280Policy(fixedExpiryValidationTime: explanation.now)
+            HostNamesPolicy(hosts: question.hosts)
+            ServerCertificatePolicy(use: question.use, requiresStrongKeys: question.requiresStrongKeys)
+        }
+        let issuers = CertificateStore(certificates.dropFirst())
+        switch await verifier.validate(leaf: leaf, intermediates: issuers) {
+        case .validCertificate(let chain): return TrustJudgement(failure: nil, chain: chain.map(der))
+        case .couldNotValidate(let rejected):
+            let failure = rejected.first.map { explanation.rejected($0.chain, "\($0.policyFailureReason)") }
+            return TrustJudgement(failure: failure ?? explanation.unanchored(certificates, leaf), chain: [])
+        }
+    }
+
+    /// The server's own certificate was named as trusted: only its name, its dates and its use are left to check.
+    ///
+    /// `RFC5280Policy` would take it for a root, and refuse it unless it were that of an authority, which a server's should
+    /// not be.
+    private static func judge(
+        named leaf: Certificate, _ question: TrustQuestion, _ explanation: TrustExplanation
+    ) async -> TrustJudgement {
+        if let failure = explanation.dateFailure(of: leaf, "the certificate of \(explanation.host)") {
+            return TrustJudgement(failure: failure, chain: [])
+        }
+        var verifier = Verifier(rootCertificates: CertificateStore([leaf])) {
+            HostNamesPolicy(hosts: question.hosts)
+            ServerCertificatePolicy(use: question.use, requiresStrongKeys: question.requiresStrongKeys)
+        }
+        guard case .couldNotValidate(let rejected) = await verifier.validate(leaf: leaf, intermediates: CertificateStore())
+        else { return TrustJudgement(failure: nil, chain: [der(leaf)]) }
+        let failure = rejected.first.map { explanation.rejected($0.chain, "\($0.policyFailureReason)") }
+        let unknown = TrustFailure(
+            .rules, "the certificate of \(explanation.host) has critical extensions that are not understood"
+        )
+        return TrustJudgement(failure: failure ?? unknown, chain: [])
+    }
+
+    private static func der(_ certificate: Certificate) -> Data {
+        var serializer = DER.Serializer()
+        guard (try? serializer.serialize(certificate)) != nil else { return Data() }
+        return Data(serializer.serializedBytes)
+    }
+}

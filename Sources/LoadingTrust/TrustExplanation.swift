@@ -1,0 +1,108 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import LoadingModel
+import X509
+
+/// Says why a chain is not trusted, in words that somebody can act upon.
+struct TrustExplanation {
+    let question: TrustQuestion
+    let host: String
+    let now: Date
+
+    init(_ question: TrustQuestion) {
+        self.question = question
+        host = Self.name(of: question)
+        now = question.date ?? Date()
+    }
+
+    static func name(of question: TrustQuestion) -> String {
+        if question.hosts.isEmpty { return question.use == .client ? "this client" : "this server" }
+        return question.hosts.joined(separator: " and ")
+    }
+
+    static func malformed(_ bytes: [UInt8], _ host: String) -> TrustFailure {
+        guard let fields = CertificateFields(bytes) else {
+            return TrustFailure(.malformed, "the certificate of \(host) is malformed")
+        }
+        if let bits = fields.keyBits, bits < (fields.publicKey.first == 0x30 ? 2_048 : 256) {
+            return TrustFailure(.weakKey, "a certificate of \(host) is not to be trusted: its key has only \(bits) bits")
+        }
+        return TrustFailure(.malformed, "a certificate of \(host) is malformed, or has a kind of key that is not supported")
+    }
+
+    static func untrusted(_ fault: ServerCertificatePolicy.Fault, _ host: String) -> TrustFailure {
+        TrustFailure(fault.reason, "the certificate of \(host) is not to be trusted: \(fault.text)")
+    }
+
+    /// The chain leads to a trusted root, but something in it is not as it should be.
+    func rejected(_ chain: UnverifiedCertificateChain, _ reason: String) -> TrustFailure {
+        for (index, certificate) in chain.enumerated() {
+            let subject = "the certificate of \(host)" + (index == 0 ? "" : "'s issuer")
+            if let failure = dateFailure(of: certificate, subject) { return failure }
+        }
+        let policy = ServerCertificatePolicy(use: question.use, requiresStrongKeys: question.requiresStrongKeys)
+        if let fault = policy.fault(of: Array(chain)) { return Self.untrusted(fault, host) }
+        if !HostNamesPolicy(hosts: question.hosts).isMet(by: chain) { return wrongHost(chain.leaf) }
+        return Self.untrusted(ServerCertificatePolicy.Fault(reason: .rules, text: reason), host)
+    }
+
+    private func wrongHost(_ leaf: Certificate) -> TrustFailure {
+        let names = (try? leaf.extensions.subjectAlternativeNames).map { names in
+            names.prefix(8).map { name in if case .dnsName(let name) = name { name } else { "\(name)" } }
+        }
+        let others = names?.joined(separator: ", ") ?? "nobody"
+        return TrustFailure(.wrongHost, "the certificate is not for \(host), but for \(others)")
+    }
+
+    func dateFailure(of certificate: Certificate, _ subject: String) -> TrustFailure? {
+        if certificate.notValidAfter < now {
+            let message = "\(subject) expired on \(certificate.notValidAfter.formatted(.iso8601))"
+            return TrustFailure(.expired, message, kind: .serverCertificateHasBadDate)
+        }
+        if certificate.notValidBefore > now {
+            let message = "\(subject) is not valid before \(certificate.notValidBefore.formatted(.iso8601)); is the clock right?"
+            return TrustFailure(.notYetValid, message, kind: .serverCertificateNotYetValid)
+        }
+        return nil
+    }
+
+    /// No chain leads to a trusted root.
+    func unanchored(_ sent: [Certificate], _ leaf: Certificate) -> TrustFailure {
+        if TrustRoots.containsUnreadable(question.roots + question.extraRoots) {
+            return TrustFailure(
+                .unreadableRoot,
+                "a certificate that the session is to trust cannot be read, and the others do not vouch for \(host)",
+                kind: .secureConnectionFailed
+            )
+        }
+        if leaf.issuer == leaf.subject {
+            return TrustFailure(
+                .selfSigned, "the certificate of \(host) is signed by itself, and is not among the trusted roots"
+            )
+        }
+        var path = [leaf]
+        while let tip = path.last, tip.issuer != tip.subject,
+            let issuer = sent.first(where: { $0.subject == tip.issuer && !path.contains($0) })
+        {
+            path.append(issuer)
+        }
+        guard path.count > 1, let end = path.last else {
+            return TrustFailure(
+                .missingIssuer,
+                "the server sent its certificate without that of its issuer, \(leaf.issuer), which is not known"
+            )
+        }
+        return TrustFailure(
+            .unknownRoot,
+            "the certificate of \(host) leads to \(end.issuer), which is not a trusted root; SSL_CERT_FILE names a file of roots",
+            kind: .serverCertificateHasUnknownRoot
+        )
+    }
+}

@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+package import FoundationEssentials
+
+/// The public keys that a host is known to have (RFC 7469's idea, `NSPinnedDomains`' form), each as the SHA-256 of its
+/// `SubjectPublicKeyInfo`.
+package struct TrustPins: Sendable, Hashable {
+    /// The server's own key must be one of these; empty for any.
+    package var leaf: [Data]
+    /// The key of one of its issuers must be one of these; empty for any.
+    package var ca: [Data]
+
+    package static let none = TrustPins()
+
+    package init(leaf: [Data] = [], ca: [Data] = []) {
+        self.leaf = leaf
+        self.ca = ca
+    }
+
+    package var isEmpty: Bool { leaf.isEmpty && ca.isEmpty }
+
+    /// Why a chain is not the host's, or nil. Where both kinds are given, both must match.
+    ///
+    /// - Parameters:
+    ///   - chain: DER, the server's own certificate first: as it was validated, or else as it was presented.
+    ///   - host: For the message.
+    package func failure(of chain: [Data], host: String) -> TrustFailure? {
+        if isEmpty { return nil }
+        let hashes = chain.map { CertificateFacts(der: $0)?.spkiSHA256 }
+        if !leaf.isEmpty, !hashes.prefix(1).contains(where: { $0.map(leaf.contains) ?? false }) {
+            return TrustFailure(.pins, "the key of \(host)'s certificate is none of those that it is pinned to")
+        }
+        if !ca.isEmpty, !hashes.dropFirst().contains(where: { $0.map(ca.contains) ?? false }) {
+            return TrustFailure(.pins, "no issuer of \(host)'s certificate has a key that the host is pinned to")
+        }
+        return nil
+    }
+}

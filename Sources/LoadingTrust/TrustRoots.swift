@@ -1,0 +1,86 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+package import FoundationEssentials
+import SwiftASN1
+import Synchronization
+package import X509
+
+/// The certificates that a chain may end in.
+package enum TrustRoots {
+    private static let maximumCount = 64
+    private static let stores = Mutex<[[Data]: CertificateStore]>([:])
+
+    private static let environment = ProcessInfo.processInfo.environment
+    private static let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
+    /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name; read once.
+    private static let named: [Certificate] = {
+        let directories = environment["SSL_CERT_DIR"]?.split(separator: ":").map(String.init) ?? []
+        return certificates(inFiles: file.map { [$0] } ?? [], directories: directories)
+    }()
+
+    /// The system's; `SSL_CERT_FILE` replaces them, as with OpenSSL and curl, and `SSL_CERT_DIR` adds to them.
+    private static let system: CertificateStore =
+        file == nil ? CertificateStore.systemTrustRoots.appending(contentsOf: named) : CertificateStore(named)
+
+    /// Whether a server's own certificate was named as trusted: by the session or the app, or else in the environment.
+    static func isNamed(_ leaf: Certificate, for question: TrustQuestion) -> Bool {
+        if question.extraRoots.contains(where: { (try? Certificate(derEncoded: Array($0))) == leaf }) { return true }
+        if question.trustsOnlyExtraRoots { return false }
+        return question.roots.isEmpty
+            ? named.contains(leaf) : question.roots.contains { (try? Certificate(derEncoded: Array($0))) == leaf }
+    }
+
+    /// Whether something among the roots is no certificate: nothing leads to it, and the system's do not stand in for it.
+    static func containsUnreadable(_ roots: [Data]) -> Bool {
+        roots.contains { (try? Certificate(derEncoded: Array($0))) == nil }
+    }
+
+    /// Begins to read the system's roots, where they will be needed.
+    package static func prepare(_ roots: [Data]) {
+        if roots.isEmpty && file == nil { _ = CertificateStore.systemTrustRoots }
+    }
+
+    static func store(for question: TrustQuestion) -> CertificateStore {
+        if question.trustsOnlyExtraRoots {
+            return question.extraRoots.isEmpty ? CertificateStore() : store(of: question.extraRoots)
+        }
+        if question.extraRoots.isEmpty { return store(of: question.roots) }
+        return store(of: question.roots)
+            .appending(contentsOf: question.extraRoots.compactMap { try? Certificate(derEncoded: Array($0)) })
+    }
+
+    private static func store(of roots: [Data]) -> CertificateStore {
+        if roots.isEmpty { return system }
+        if let store = stores.withLock({ $0[roots] }) { return store }
+        let store = CertificateStore(roots.compactMap { try? Certificate(derEncoded: Array($0)) })
+        stores.withLock { stores in
+            if stores.count >= maximumCount { stores = [:] }
+            stores[roots] = store
+        }
+        return store
+    }
+
+    /// Every certificate in the files and in the directories' files, each once; what is no certificate is passed over.
+    package static func certificates(inFiles files: [String], directories: [String]) -> [Certificate] {
+        let listed = directories.flatMap { directory in
+            (try? FileManager.default.contentsOfDirectory(atPath: directory))?.sorted().map { "\(directory)/\($0)" } ?? []
+        }
+        var seen: Set<[UInt8]> = []
+        var certificates: [Certificate] = []
+        for path in files + listed {
+            guard let bytes = try? Data(contentsOf: URL(filePath: path)),
+                let documents = try? PEMDocument.parseMultiple(pemString: String(decoding: bytes, as: UTF8.self))
+            else { continue }
+            for document in documents where seen.insert(document.derBytes).inserted {
+                if let certificate = try? Certificate(pemDocument: document) { certificates.append(certificate) }
+            }
+        }
+        return certificates
+    }
+}

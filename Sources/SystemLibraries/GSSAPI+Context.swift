@@ -1,0 +1,83 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CSystemLibraries
+import Synchronization
+
+extension GSSAPI {
+    /// One handshake with one server, by SPNEGO (RFC 4178) with Kerberos inside, asking for mutual authentication.
+    ///
+    /// May be used from any thread; legs take turns. Ends when it is let go of.
+    package final class Context: Sendable {
+        private struct State {
+            var context: OpaquePointer?
+            /// No KDC needs to be asked about an empty one.
+            var isWithoutPassword = false
+            var hasBegun = false
+            var isOver = false
+        }
+
+        private let state: Mutex<State>
+
+        /// Asks nobody anything yet.
+        ///
+        /// - Parameters:
+        ///   - service: HTTP@host.
+        ///   - credential: A principal ("user", "user@REALM") and its password; nil for the user's own tickets.
+        ///   - channelBinding: Application data that ties the context to its TLS connection ("tls-server-end-point:" and the
+        ///     certificate's hash, RFC 5929); nil for none.
+        package init(service: String, credential: (user: String, password: String)?, channelBinding: [UInt8]?) {
+            var context: OpaquePointer?
+            if let library {
+                context = csl_gss_context_create(
+                    library.functions, service, credential?.user, credential?.password, channelBinding,
+                    channelBinding?.count ?? 0
+                )
+            }
+            state = Mutex(State(context: context, isWithoutPassword: credential?.password.isEmpty == true))
+        }
+
+        deinit {
+            state.withLock { csl_gss_context_free($0.context) }
+        }
+
+        /// Goes one leg further.
+        ///
+        /// Blocks: a KDC may have to be asked. Never to be called on an event loop. The token is what the server sent; nil on the first
+        /// leg, and only there: on a later one it means that the server sent none, which is a failure.
+        package func step(_ token: [UInt8]?) -> Result<Step, Failure> {
+            state.withLock { state in
+                guard let context = state.context else {
+                    return .failure(Failure(.isUnavailable, "there is no GSSAPI library"))
+                }
+                guard !state.isOver, state.hasBegun == (token != nil) else {
+                    state.isOver = true
+                    return .failure(Failure(.serverIsRefused, "the server's answer does not belong to this handshake"))
+                }
+                state.hasBegun = true
+                guard !state.isWithoutPassword else {
+                    state.isOver = true
+                    return .failure(Failure(.credentialIsRefused, "the password is empty"))
+                }
+                var leg = csl_gss_leg()
+                guard csl_gss_context_step(context, token, token?.count ?? 0, &leg) != 0 else {
+                    state.isOver = true
+                    return .failure(Failure(leg, isFirst: token == nil))
+                }
+                let isDone = leg.is_done != 0
+                state.isOver = isDone
+                var output: [UInt8]?
+                if let bytes = leg.token, leg.token_length > 0 {
+                    output = Array(UnsafeBufferPointer(start: bytes, count: leg.token_length))
+                }
+                return .success(Step(token: output, isDone: isDone, isMutual: leg.is_mutual != 0))
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CSystemLibraries
+
+extension GSSAPI {
+    /// Why there is no context with a server.
+    package struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
+        /// What a caller would treat differently.
+        package enum Reason: Sendable, Hashable {
+            /// No GSSAPI library.
+            case isUnavailable
+            /// The user has no ticket, or none that is still good.
+            case hasNoCredential
+            /// The KDC does not take this user or this password.
+            case credentialIsRefused
+            /// The KDC knows nothing of the server.
+            case serverIsUnknown
+            /// No KDC answers, or none is known.
+            case kdcIsUnreachable
+            /// The server's token is malformed, is none at all, or is not the server's.
+            case serverIsRefused
+            case other
+        }
+
+        package var reason: Reason
+        /// In the library's words; names of principals, hosts and files are in it, never a password.
+        package var text: String
+        /// RFC 2744, section 3.9.1.
+        package var majorStatus: UInt32
+        /// The mechanism's own.
+        package var minorStatus: UInt32
+
+        package var description: String { text }
+
+        init(_ reason: Reason, _ text: String, majorStatus: UInt32 = 0, minorStatus: UInt32 = 0) {
+            self.reason = reason
+            self.text = text
+            self.majorStatus = majorStatus
+            self.minorStatus = minorStatus
+        }
+
+        /// Only the first leg needs a KDC and a credential; what fails later is the server's doing.
+        init(_ leg: csl_gss_leg, isFirst: Bool) {
+            let text = withUnsafeBytes(of: leg.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            self.init(
+                isFirst ? Reason(majorStatus: leg.major_status, minorStatus: leg.minor_status, text: text) : .serverIsRefused,
+                text.isEmpty ? "GSSAPI status \(leg.major_status), \(leg.minor_status)" : text,
+                majorStatus: leg.major_status,
+                minorStatus: leg.minor_status
+            )
+        }
+    }
+}
+
+extension GSSAPI.Failure.Reason {
+    /// GSSAPI's own codes say little ("no credential" for a KDC that is away), so Kerberos' are looked at first: as numbers, which
+    /// Heimdal hands on, and as text, since MIT's library renumbers what comes through SPNEGO.
+    init(majorStatus: UInt32, minorStatus: UInt32, text: String) {
+        if let reason = Self.numbers[Int32(bitPattern: minorStatus)] ?? Self.texts.first(where: { text.contains($0.0) })?.1 {
+            self = reason
+            return
+        }
+        switch majorStatus >> 16 & 0xFF {
+        // GSS_S_NO_CRED, GSS_S_CREDENTIALS_EXPIRED
+        case 7, 11: self = .hasNoCredential
+        default: self = .other
+        }
+    }
+
+    /// RFC 4120, section 7.5.9, plus -1765328384, and the library's own beyond them.
+    private static let numbers: [Int32: Self] = [
+        // KDC_ERR_C_PRINCIPAL_UNKNOWN, CLIENT_REVOKED, KEY_EXPIRED, PREAUTH_FAILED; AP_ERR_BAD_INTEGRITY
+        -1_765_328_378: .credentialIsRefused, -1_765_328_366: .credentialIsRefused, -1_765_328_361: .credentialIsRefused,
+        -1_765_328_360: .credentialIsRefused, -1_765_328_353: .credentialIsRefused,
+        // KDC_ERR_S_PRINCIPAL_UNKNOWN
+        -1_765_328_377: .serverIsUnknown,
+        // REALM_UNKNOWN, KDC_UNREACH, REALM_CANT_RESOLVE
+        -1_765_328_230: .kdcIsUnreachable, -1_765_328_228: .kdcIsUnreachable, -1_765_328_164: .kdcIsUnreachable,
+        // CC_NOTFOUND, FCC_NOFILE
+        -1_765_328_243: .hasNoCredential, -1_765_328_189: .hasNoCredential,
+    ]
+
+    /// MIT's messages of the same.
+    private static let texts: [(String, Self)] = [
+        ("Client '", .credentialIsRefused),
+        ("Preauthentication failed", .credentialIsRefused),
+        ("Password incorrect", .credentialIsRefused),
+        ("Decrypt integrity check failed", .credentialIsRefused),
+        ("credentials have been revoked", .credentialIsRefused),
+        ("Password has expired", .credentialIsRefused),
+        ("not found in Kerberos database", .serverIsUnknown),
+        ("Cannot contact any KDC", .kdcIsUnreachable),
+        ("Cannot find KDC", .kdcIsUnreachable),
+        ("Cannot resolve", .kdcIsUnreachable),
+    ]
+}

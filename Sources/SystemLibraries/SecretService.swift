@@ -1,0 +1,170 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CSystemLibraries
+import Synchronization
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// The desktop's store of secrets (freedesktop.org, Secret Service API: GNOME Keyring, KWallet), by libsecret.
+///
+/// Every call blocks: for the service, and where the keyring is locked, for the user whom the service then asks. Never to be called on
+/// an event loop. Calls may come from any thread; they take turns.
+package enum SecretService {
+    /// Goes from thread to thread; the C side never changes it once it is made.
+    ///
+    /// Sendable because nothing changes what it points to, and nothing frees it.
+    struct Library: @unchecked Sendable {
+        let functions: OpaquePointer
+    }
+
+    static let library: Library? = {
+        guard let opened = SystemLibrary.open(["libsecret-1.so.0"]) else { return nil }
+        var missing: UnsafePointer<CChar>?
+        guard let functions = csl_secret_load(opened.handle, &missing) else {
+            opened.reject(missing: missing.map { String(cString: $0) } ?? "")
+            return nil
+        }
+        return Library(functions: functions)
+    }()
+
+    private static let turn = Mutex(())
+
+    /// One secret, and the attributes it is found by, which are not secret.
+    package struct Item: Sendable, Hashable {
+        package var label: String
+        package var attributes: [String: String]
+        package var secret: String
+
+        package init(label: String, attributes: [String: String], secret: String) {
+            self.label = label
+            self.attributes = attributes
+            self.secret = secret
+        }
+    }
+
+    package struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
+        /// There is no library, no session bus, or no service on it.
+        package var isAbsence: Bool
+        package var text: String
+
+        package var description: String { text }
+    }
+
+    /// Whether there is a service to speak to: the library, a session bus, and on it somebody who keeps secrets, who is started if
+    /// need be.
+    package static var isAvailable: Bool {
+        guard let library else { return false }
+        return turn.withLock { _ in
+            var failure = csl_secret_failure()
+            return csl_secret_is_reachable(library.functions, &failure) != 0
+        }
+    }
+
+    /// Keeps a secret in the default collection, in place of one that has the same attributes.
+    ///
+    /// The schema is the name of the kind of item, as "org.example.Password"; the label what a person sees who looks through the
+    /// keyring.
+    package static func store(
+        _ secret: String, label: String, attributes: [String: String], schema: String
+    ) throws(Failure) {
+        // C's strings end where theirs does.
+        guard !secret.utf8.contains(0) else { throw Failure(isAbsence: false, text: "a secret with a NUL cannot be kept") }
+        try call(attributes) { functions, pairs, failure in
+            csl_secret_store(functions, schema, pairs.baseAddress, Int32(pairs.count), label, secret, failure)
+        }
+    }
+
+    /// The secret that has these attributes, and perhaps more; of several, any.
+    package static func lookUp(_ attributes: [String: String], schema: String) throws(Failure) -> String? {
+        var result: String?
+        try call(attributes) { functions, pairs, failure in
+            var value: UnsafeMutablePointer<CChar>?
+            let isDone = csl_secret_look_up(functions, schema, pairs.baseAddress, Int32(pairs.count), &value, failure)
+            if let value {
+                result = String(cString: value)
+                csl_secret_forget(functions, value)
+            }
+            return isDone
+        }
+        return result
+    }
+
+    /// Removes all that have these attributes, and perhaps more; false if there was none.
+    @discardableResult
+    package static func remove(_ attributes: [String: String], schema: String) throws(Failure) -> Bool {
+        var removed: Int32 = 0
+        try call(attributes) { functions, pairs, failure in
+            csl_secret_remove(functions, schema, pairs.baseAddress, Int32(pairs.count), &removed, failure)
+        }
+        return removed != 0
+    }
+
+    /// All that have these attributes, and perhaps more.
+    package static func list(_ attributes: [String: String], schema: String) throws(Failure) -> [Item] {
+        var items: [Item] = []
+        try call(attributes) { functions, pairs, failure in
+            withUnsafeMutablePointer(to: &items) { pointer in
+                csl_secret_list(functions, schema, pairs.baseAddress, Int32(pairs.count), visitor, pointer, failure)
+            }
+        }
+        return items
+    }
+
+    /// Adds an item to the array that the context points to.
+    private static let visitor: csl_secret_visitor = { context, label, attributes, count, value in
+        guard let items = context?.assumingMemoryBound(to: [Item].self), let label, let value else { return }
+        var all: [String: String] = [:]
+        for attribute in UnsafeBufferPointer(start: attributes, count: Int(count)) {
+            guard let name = attribute.name, let value = attribute.value else { continue }
+            all[String(cString: name)] = String(cString: value)
+        }
+        all[schemaAttribute] = nil
+        items.pointee.append(Item(label: String(cString: label), attributes: all, secret: String(cString: value)))
+    }
+
+    /// Where libsecret puts the schema's name, by itself.
+    private static let schemaAttribute = "xdg:schema"
+
+    private static func call(
+        _ attributes: [String: String],
+        _ body: (OpaquePointer, UnsafeBufferPointer<csl_secret_attribute>, UnsafeMutablePointer<csl_secret_failure>) -> Int32
+    ) throws(Failure) {
+        guard let library else { throw Failure(isAbsence: true, text: "libsecret is not installed") }
+        let pairs = attributes.filter { $0.key != schemaAttribute }.map { name, value in
+            csl_secret_attribute(name: UnsafePointer(strdup(name)), value: UnsafePointer(strdup(value)))
+        }
+        defer {
+            for pair in pairs {
+                free(UnsafeMutablePointer(mutating: pair.name))
+                free(UnsafeMutablePointer(mutating: pair.value))
+            }
+        }
+        var failure = csl_secret_failure()
+        let isDone = turn.withLock { _ in
+            pairs.withUnsafeBufferPointer { body(library.functions, $0, &failure) }
+        }
+        guard isDone == 0 else { return }
+        let text = withUnsafeBytes(of: &failure.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        throw Failure(isAbsence: failure.is_absent != 0, text: text)
+    }
+}
+
+extension SecretService.Item: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Nothing of what is in it.
+    package var description: String { "an item of \(attributes.count) attributes" }
+
+    package var debugDescription: String { description }
+
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,76 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CSystemLibraries
+import Synchronization
+
+/// A library of the system that is used where it is there, opened when it is first wanted.
+package final class SystemLibrary: Sendable {
+    /// What came of looking for one.
+    package struct Finding: Sendable, Hashable {
+        /// The name it is usually looked for under.
+        package var name: String
+        /// Where it is; nil if it cannot be used.
+        package var path: String?
+        /// Why it cannot be used.
+        package var failure: String?
+    }
+
+    private static let findings = Mutex<[Finding]>([])
+
+    /// What was found of every library that this package can use, and where.
+    package static var report: [Finding] {
+        _ = GSSAPI.library
+        _ = SecretService.library
+        return findings.withLock { $0 }
+    }
+
+    package let path: String
+    private let name: String
+    private let address: UInt
+
+    private init(name: String, path: String, address: UInt) {
+        self.name = name
+        self.path = path
+        self.address = address
+    }
+
+    /// Opens the first of these that is there ("libfoo.so.2"): the names that one interface goes by.
+    ///
+    /// Blocks while the linker works. Nothing is ever unloaded.
+    package static func open(_ names: [String]) -> SystemLibrary? {
+        var reasons: [String] = []
+        for name in names {
+            var opening = csl_opening()
+            let isOpen = csl_open(name, &opening) != 0
+            let text = withUnsafeBytes(of: &opening.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            if isOpen, let handle = opening.handle {
+                note(Finding(name: name, path: text, failure: nil))
+                return SystemLibrary(name: name, path: text, address: UInt(bitPattern: handle))
+            }
+            reasons.append(text)
+        }
+        note(Finding(name: names.first ?? "", path: nil, failure: reasons.joined(separator: "; ")))
+        return nil
+    }
+
+    var handle: UnsafeMutableRawPointer? { UnsafeMutableRawPointer(bitPattern: address) }
+
+    /// Puts on record that the library is there but of no use.
+    func reject(missing function: String) {
+        Self.note(Finding(name: name, path: nil, failure: "\(path) has no \(function)"))
+    }
+
+    private static func note(_ finding: Finding) {
+        findings.withLock { findings in
+            findings.removeAll { $0.name == finding.name }
+            findings.append(finding)
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+
+extension Notification.Name {
+    /// Posted when the credentials of a storage have changed; the object is the ``URLCredentialStorage``.
+    public static let NSURLCredentialStorageChanged = Notification.Name("NSURLCredentialStorageChangedNotification")
+}
+
+/// In the options of ``URLCredentialStorage/remove(_:for:options:)``, with the value true: a credential whose persistence is
+/// ``URLCredential/Persistence/synchronizable`` is meant too.
+public let NSURLCredentialStorageRemoveSynchronizableCredentials = "NSURLCredentialStorageRemoveSynchronizableCredentials"

@@ -1,0 +1,35 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+internal import LoadingModel
+internal import Synchronization
+
+/// Keeps apart the connections of tasks whose own delegates judge servers: what one of them trusts is not another's to use.
+enum DelegateHolders {
+    private struct Entry: Sendable {
+        weak var delegate: (any URLSessionDelegate)?
+        let holder = ConnectionHolder()
+    }
+
+    private static let entries = Mutex<(known: [ObjectIdentifier: Entry], limit: Int)>(([:], 64))
+
+    /// The same for each task of one delegate, and never that of another one.
+    static func holder(for delegate: any URLSessionDelegate) -> ConnectionHolder {
+        entries.withLock { entries in
+            let id = ObjectIdentifier(delegate)
+            if let entry = entries.known[id], entry.delegate === delegate { return entry.holder }
+            if entries.known.count >= entries.limit {
+                entries.known = entries.known.filter { $0.value.delegate != nil }
+                entries.limit = max(64, 2 * entries.known.count)
+            }
+            let entry = Entry(delegate: delegate)
+            entries.known[id] = entry
+            return entry.holder
+        }
+    }
+}

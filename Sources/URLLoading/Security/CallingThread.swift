@@ -1,0 +1,54 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Dispatch
+internal import Synchronization
+
+/// Runs asynchronous work to its end on the thread that asks for it, for functions that Apple made synchronous.
+///
+/// The work runs on no other thread, so that it ends even where every thread of the cooperative pool waits for such work. It must
+/// not wait for an actor that the caller occupies.
+final class CallingThread: TaskExecutor {
+    private struct State {
+        var jobs: [UnownedJob] = []
+    }
+
+    private final class Outcome<Value: Sendable>: Sendable {
+        let value = Mutex<Value?>(nil)
+    }
+
+    private let state = Mutex(State())
+    /// Counts the jobs.
+    private let arrivals = DispatchSemaphore(value: 0)
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        state.withLock { $0.jobs.append(job) }
+        arrivals.signal()
+    }
+
+    static func wait<Value: Sendable>(for work: @escaping @Sendable () async -> Value) -> Value {
+        let thread = CallingThread()
+        let outcome = Outcome<Value>()
+        Task(executorPreference: thread) {
+            let value = await work()
+            outcome.value.withLock { $0 = value }
+        }
+        while true {
+            thread.runNext()
+            if let value = outcome.value.withLock({ $0 }) { return value }
+        }
+    }
+
+    private func runNext() {
+        arrivals.wait()
+        guard let job = state.withLock({ $0.jobs.isEmpty ? nil : $0.jobs.removeFirst() }) else { return }
+        job.runSynchronously(on: asUnownedTaskExecutor())
+    }
+}

@@ -1,0 +1,124 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+internal import LoadingModel
+internal import LoadingTrust
+
+/// A certificate with its private key, for `URLCredential(identity:certificates:persistence:)`.
+///
+/// On Linux there is no keychain; identities come from files. Sendable because it never changes once made.
+public final class SecIdentity: NSObject, Sendable {
+    let clientIdentity: ClientIdentity
+
+    init(_ identity: ClientIdentity) {
+        clientIdentity = identity
+        super.init()
+    }
+
+    /// Reads an identity from PEM text, for Linux: there is no such initializer on Apple's platforms.
+    ///
+    /// - Parameters:
+    ///   - pem: The certificate, its issuers if the server needs them, and the key unless it is in a file of its own.
+    ///   - key: The private key, as PEM or DER: PKCS #8, PKCS #1 or SEC 1; RSA, P-256, P-384, P-521 or Ed25519.
+    ///   - password: The key's, where it is encrypted.
+    /// - Throws: An error in `NSOSStatusErrorDomain` that says what is wrong.
+    public convenience init(pem: Data, key: Data? = nil, password: String? = nil) throws {
+        self.init(
+            try Self.reading { () throws(IdentityFailure) in
+                try IdentityReader.identity(pem: pem, key: key, password: password)
+            })
+    }
+
+    /// Reads an identity from a PKCS #12 file (`.p12`, `.pfx`), for Linux: there is no such initializer on Apple's platforms.
+    ///
+    /// - Parameters:
+    ///   - pkcs12: The file's contents.
+    ///   - password: The file's.
+    /// - Throws: An error in `NSOSStatusErrorDomain` that says what is wrong: `errSecAuthFailed` for a wrong password.
+    public convenience init(pkcs12: Data, password: String?) throws {
+        self.init(
+            try Self.reading { () throws(IdentityFailure) in
+                try IdentityReader.identity(pkcs12: pkcs12, password: password)
+            })
+    }
+
+    private static func reading(_ read: () throws(IdentityFailure) -> ClientIdentity) throws -> ClientIdentity {
+        do {
+            return try read()
+        } catch {
+            throw SecurityFailure.error(SecurityFailure.status(of: error), error.description)
+        }
+    }
+
+    /// The certificates: its own first, then its issuers'.
+    var certificates: [SecCertificate] { clientIdentity.certificates.map { SecCertificate(presented: $0) } }
+
+    /// Whether the other object is the same identity.
+    public override func isEqual(_ object: Any?) -> Bool { (object as? SecIdentity)?.clientIdentity == clientIdentity }
+
+    /// The hash of the certificates.
+    public override var hash: Int { clientIdentity.certificates.hashValue }
+
+    /// The certificate, and nothing of the key.
+    public override var description: String {
+        "<SecIdentity: \(certificates.first?.facts?.subjectSummary ?? "unreadable")>"
+    }
+}
+
+/// An identity's certificate.
+@discardableResult
+public func SecIdentityCopyCertificate(
+    _ identityRef: SecIdentity, _ certificateRef: UnsafeMutablePointer<SecCertificate?>
+) -> OSStatus {
+    guard let certificate = identityRef.certificates.first else { return errSecItemNotFound }
+    certificateRef.pointee = certificate
+    return errSecSuccess
+}
+
+/// An identity's private key.
+@discardableResult
+public func SecIdentityCopyPrivateKey(
+    _ identityRef: SecIdentity, _ privateKeyRef: UnsafeMutablePointer<SecKey?>
+) -> OSStatus {
+    guard let facts = identityRef.certificates.first?.facts else { return errSecItemNotFound }
+    privateKeyRef.pointee = SecKey(publicKey: facts.publicKey, facts.key, isPrivate: true)
+    return errSecSuccess
+}
+
+/// Reads the identity of a PKCS #12 file (RFC 7292), modern or legacy.
+///
+/// - Parameters:
+///   - pkcs12_data: The file's contents.
+///   - options: The password as `kSecImportExportPassphrase`.
+///   - items: One dictionary, with `kSecImportItemIdentity`, `kSecImportItemCertChain`, `kSecImportItemTrust` and
+///     `kSecImportItemLabel`.
+/// - Returns: `errSecAuthFailed` if the password is wrong or missing, `errSecDecode` if the file cannot be read.
+@discardableResult
+public func SecPKCS12Import(
+    _ pkcs12_data: CFData, _ options: CFDictionary, _ items: UnsafeMutablePointer<CFArray?>
+) -> OSStatus {
+    let password = options.object(forKey: kSecImportExportPassphrase) as? String
+    do {
+        let identity = SecIdentity(
+            try IdentityReader.identity(pkcs12: Data(referencing: pkcs12_data), password: password)
+        )
+        let certificates = identity.certificates
+        let item: [String: Any] = [
+            kSecImportItemIdentity as String: identity,
+            kSecImportItemCertChain as String: certificates as NSArray,
+            kSecImportItemTrust as String: SecTrust(certificates.map(\.der), policies: [SecPolicyCreateBasicX509()]),
+            kSecImportItemLabel as String: (certificates.first?.facts?.subjectSummary ?? "") as NSString,
+        ]
+        items.pointee = [item as NSDictionary] as NSArray
+        return errSecSuccess
+    } catch {
+        return SecurityFailure.status(of: error)
+    }
+}

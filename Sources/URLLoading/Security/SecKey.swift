@@ -1,0 +1,105 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+internal import LoadingTrust
+
+/// A public or a private key.
+///
+/// Sendable because it never changes once made.
+public final class SecKey: NSObject, Sendable {
+    /// As ``SecKeyCopyExternalRepresentation(_:_:)`` gives it.
+    let publicKey: Data
+    let facts: KeyFacts
+    let isPrivate: Bool
+
+    init(publicKey: Data, _ facts: KeyFacts, isPrivate: Bool = false) {
+        self.publicKey = publicKey
+        self.facts = facts
+        self.isPrivate = isPrivate
+        super.init()
+    }
+
+    /// Whether the other object is the same key.
+    public override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? SecKey else { return false }
+        return other.publicKey == publicKey && other.isPrivate == isPrivate
+    }
+
+    /// The hash of the public key.
+    public override var hash: Int { publicKey.hashValue }
+
+    /// The kind and the size, and nothing of a private key.
+    public override var description: String {
+        "<SecKey: \(isPrivate ? "private" : "public") \(facts.kind) key of \(facts.bits) bits>"
+    }
+}
+
+/// The bytes of a public key: PKCS #1 of an RSA key (RFC 8017, appendix A.1.1), X9.63 of an EC key.
+///
+/// Private keys are not given out: for them there is an error with `errSecUnimplemented`.
+@discardableResult
+public func SecKeyCopyExternalRepresentation(
+    _ key: SecKey, _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?
+) -> CFData? {
+    if key.isPrivate {
+        error?.pointee = .passRetained(SecurityFailure.error(errSecUnimplemented, "a private key is not given out"))
+        return nil
+    }
+    return key.publicKey as NSData
+}
+
+/// The kind, the size and the class of a key: `kSecAttrKeyType`, `kSecAttrKeySizeInBits`, `kSecAttrKeyClass`.
+@discardableResult
+public func SecKeyCopyAttributes(_ key: SecKey) -> CFDictionary? {
+    let type =
+        switch key.facts.kind {
+        case .rsa: kSecAttrKeyTypeRSA
+        case .ec: kSecAttrKeyTypeECSECPrimeRandom
+        case .ed25519: "Ed25519" as NSString
+        }
+    let attributes: [String: Any] = [
+        kSecAttrKeyType as String: type,
+        kSecAttrKeySizeInBits as String: key.facts.bits,
+        kSecAttrKeyClass as String: key.isPrivate ? kSecAttrKeyClassPrivate : kSecAttrKeyClassPublic,
+    ]
+    return attributes as NSDictionary
+}
+
+/// The public part of a key.
+@discardableResult
+public func SecKeyCopyPublicKey(_ key: SecKey) -> SecKey? { SecKey(publicKey: key.publicKey, key.facts) }
+
+/// How many bytes a signature or an encrypted block has at most.
+@discardableResult
+public func SecKeyGetBlockSize(_ key: SecKey) -> Int { (key.facts.bits + 7) / 8 }
+
+/// Reads a public key.
+///
+/// - Parameters:
+///   - keyData: As ``SecKeyCopyExternalRepresentation(_:_:)`` gives it.
+///   - attributes: `kSecAttrKeyType` at least. Private keys are not supported.
+///   - error: Why there is no key.
+@discardableResult
+public func SecKeyCreateWithData(
+    _ keyData: CFData, _ attributes: CFDictionary, _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?
+) -> SecKey? {
+    func attribute(_ name: CFString) -> String? { attributes.object(forKey: name) as? String }
+    if attribute(kSecAttrKeyClass) == kSecAttrKeyClassPrivate as String {
+        error?.pointee = .passRetained(SecurityFailure.error(errSecUnimplemented, "private keys come with an identity"))
+        return nil
+    }
+    let bytes = Data(referencing: keyData)
+    let isRSA = attribute(kSecAttrKeyType) == kSecAttrKeyTypeRSA as String
+    guard let facts = KeyFacts(publicKey: bytes, kind: isRSA ? .rsa : .ec) else {
+        error?.pointee = .passRetained(SecurityFailure.error(errSecDecode, "the key cannot be read"))
+        return nil
+    }
+    return SecKey(publicKey: bytes, facts)
+}

@@ -1,0 +1,81 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+internal import LoadingTrust
+
+/// By which rules a chain of certificates is judged.
+///
+/// Sendable because it never changes once made.
+public final class SecPolicy: NSObject, Sendable {
+    enum Rule: Hashable, Sendable {
+        case basic
+        case tls(isServer: Bool, host: String?)
+        /// Revocation is not checked.
+        case revocation(UInt)
+    }
+
+    let rule: Rule
+
+    init(_ rule: Rule) {
+        self.rule = rule
+        super.init()
+    }
+
+    /// Whether the other object is the same rule.
+    public override func isEqual(_ object: Any?) -> Bool { (object as? SecPolicy)?.rule == rule }
+
+    /// The hash of the rule.
+    public override var hash: Int { rule.hashValue }
+
+    /// The rule.
+    public override var description: String {
+        switch rule {
+        case .basic: "<SecPolicy: basic X.509>"
+        case .tls(let isServer, let host): "<SecPolicy: TLS \(isServer ? "server" : "client") \(host ?? "of any name")>"
+        case .revocation: "<SecPolicy: revocation (not checked)>"
+        }
+    }
+}
+
+/// A policy that looks at nothing but the chain: signatures, dates, constraints (RFC 5280).
+@discardableResult
+public func SecPolicyCreateBasicX509() -> SecPolicy { SecPolicy(.basic) }
+
+/// The policy for TLS.
+///
+/// - Parameters:
+///   - server: True to judge a server's certificate, false for a client's.
+///   - hostname: The name or address that the certificate must be for; nil for any.
+@discardableResult
+public func SecPolicyCreateSSL(_ server: Bool, _ hostname: CFString?) -> SecPolicy {
+    SecPolicy(.tls(isServer: server, host: hostname.map { $0 as String }))
+}
+
+/// A policy that asks for revocation to be checked.
+///
+/// On Linux revocation is not checked, neither by lists (CRL) nor by OCSP: the chain is judged as if nothing were revoked, even
+/// with `kSecRevocationRequirePositiveResponse`.
+@discardableResult
+public func SecPolicyCreateRevocation(_ revocationFlags: CFOptionFlags) -> SecPolicy? {
+    revocationFlags == 0 ? nil : SecPolicy(.revocation(revocationFlags))
+}
+
+/// Ask with OCSP (RFC 6960).
+public let kSecRevocationOCSPMethod: CFOptionFlags = 1 << 0
+/// Ask with a list (RFC 5280, section 5).
+public let kSecRevocationCRLMethod: CFOptionFlags = 1 << 1
+/// Prefer the list.
+public let kSecRevocationPreferCRL: CFOptionFlags = 1 << 2
+/// Fail without an answer.
+public let kSecRevocationRequirePositiveResponse: CFOptionFlags = 1 << 3
+/// Ask nobody.
+public let kSecRevocationNetworkAccessDisabled: CFOptionFlags = 1 << 4
+/// Ask either way.
+public let kSecRevocationUseAnyAvailableMethod: CFOptionFlags = kSecRevocationOCSPMethod | kSecRevocationCRLMethod

@@ -1,0 +1,139 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+internal import LoadingTrust
+internal import Synchronization
+
+/// A chain of certificates, and by which rules and roots it is to be judged.
+///
+/// That of a challenge begins with the rules of the load: TLS, the host of the URL, and the session's roots or else the system's.
+/// It may be used from any thread.
+public final class SecTrust: NSObject, Sendable {
+    private struct State {
+        var policies: [SecPolicy]
+        var anchors: [SecCertificate]?
+        /// Nil until it is said: then anchors are the only roots.
+        var trustsOnlyAnchors: Bool?
+        var date: Date?
+        /// Of the chain and of what was found wrong with it.
+        var exceptions: Data?
+        var verdict: (question: TrustQuestion, judgement: TrustJudgement)?
+    }
+
+    /// DER, as it was presented.
+    let presented: [Data]
+    private let roots: [Data]
+    private let state: Mutex<State>
+
+    /// For a challenge.
+    ///
+    /// - Parameters:
+    ///   - chain: DER, as the server presented it, its own certificate first.
+    ///   - host: The name or address of the URL.
+    ///   - roots: The session's, in DER; empty for the system's.
+    convenience init(chain: [Data], host: String, roots: [Data]) {
+        self.init(chain, policies: [SecPolicy(.tls(isServer: true, host: host))], roots: roots)
+    }
+
+    init(_ chain: [Data], policies: [SecPolicy], roots: [Data] = []) {
+        presented = chain
+        self.roots = roots
+        state = Mutex(State(policies: policies))
+        super.init()
+    }
+
+    /// What the first certificate is for, and whether it was found good.
+    public override var description: String {
+        "<SecTrust: \(presented.first.flatMap { CertificateFacts(der: $0)?.subjectSummary } ?? "unreadable"), \(result)>"
+    }
+
+    // MARK: Settings
+
+    func set(policies: [SecPolicy]) { state.withLock { $0.policies = policies } }
+
+    var policies: [SecPolicy] { state.withLock(\.policies) }
+
+    /// Nil puts the session's or the system's roots back.
+    func set(anchors: [SecCertificate]?) {
+        state.withLock { state in
+            state.anchors = anchors
+            if anchors == nil { state.trustsOnlyAnchors = nil }
+        }
+    }
+
+    var anchors: [SecCertificate]? { state.withLock(\.anchors) }
+
+    func set(trustsOnlyAnchors: Bool) { state.withLock { $0.trustsOnlyAnchors = trustsOnlyAnchors } }
+
+    func set(date: Date) { state.withLock { $0.date = date } }
+
+    var date: Date { state.withLock(\.date) ?? Date() }
+
+    // MARK: Judging
+
+    /// Waits for the verdict on the calling thread.
+    func evaluate() -> TrustFailure? {
+        let judgement = judge()
+        guard let failure = judgement.failure else { return nil }
+        return state.withLock(\.exceptions) == exceptions(for: failure) ? nil : failure
+    }
+
+    var result: SecTrustResultType {
+        guard let verdict = state.withLock(\.verdict), verdict.question == question else { return .invalid }
+        guard let failure = verdict.judgement.failure else { return .unspecified }
+        if state.withLock(\.exceptions) == exceptions(for: failure) { return .proceed }
+        return failure.reason == .malformed ? .fatalTrustFailure : .recoverableTrustFailure
+    }
+
+    /// The chain that was validated, or else what was presented as far as each certificate signed the one before.
+    var chain: [SecCertificate] {
+        let judgement = judge()
+        let chain = judgement.chain.isEmpty ? TrustCheck.path(through: presented) : judgement.chain
+        return chain.map { SecCertificate(presented: $0) }
+    }
+
+    /// What makes the present failure, and no other, be overlooked.
+    var exceptions: Data? { judge().failure.map(exceptions) ?? Data([0]) }
+
+    /// - Returns: Whether they are for this chain.
+    func set(exceptions: Data?) -> Bool {
+        let isOurs = exceptions == nil || exceptions == self.exceptions
+        state.withLock { $0.exceptions = isOurs ? exceptions : nil }
+        return isOurs
+    }
+
+    private func exceptions(for failure: TrustFailure) -> Data {
+        Data("\(failure.reason)\n".utf8) + presented.reduce(into: Data()) { $0 += Data("\($1.count)\n".utf8) + $1 }
+    }
+
+    private var question: TrustQuestion {
+        let state = state.withLock { $0 }
+        var question = TrustQuestion(presented, hosts: [])
+        question.use = .anything
+        for policy in state.policies {
+            guard case .tls(let isServer, let host) = policy.rule else { continue }
+            question.use = isServer ? .server : .client
+            if let host { question.hosts.append(host) }
+        }
+        question.roots = roots
+        question.extraRoots = state.anchors?.map(\.der) ?? []
+        question.trustsOnlyExtraRoots = state.trustsOnlyAnchors ?? (state.anchors != nil)
+        question.date = state.date
+        return question
+    }
+
+    private func judge() -> TrustJudgement {
+        let question = question
+        if let verdict = state.withLock(\.verdict), verdict.question == question { return verdict.judgement }
+        let judgement = CallingThread.wait { await TrustCheck.judge(question) }
+        state.withLock { $0.verdict = (question, judgement) }
+        return judgement
+    }
+}

@@ -1,0 +1,41 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import LoadingTrust
+
+/// Makes the errors that the Security framework's functions give.
+enum SecurityFailure {
+    static func error(_ status: OSStatus, _ message: String) -> NSError {
+        NSError(domain: NSOSStatusErrorDomain, code: Int(status), userInfo: [NSLocalizedDescriptionKey: message])
+    }
+
+    static func error(_ failure: TrustFailure) -> NSError { error(status(of: failure.reason), failure.message) }
+
+    static func status(of reason: TrustFailure.Reason) -> OSStatus {
+        switch reason {
+        case .expired: errSecCertificateExpired
+        case .notYetValid: errSecCertificateNotValidYet
+        case .wrongHost: errSecHostNameMismatch
+        case .missingIssuer: errSecCreateChainFailed
+        case .wrongUse: errSecInvalidExtendedKeyUsage
+        case .weakKey: errSecUnsupportedKeySize
+        case .malformed: errSecDecode
+        case .selfSigned, .unknownRoot, .unreadableRoot, .weakSignature, .pins, .rules: errSecNotTrusted
+        }
+    }
+
+    static func status(of failure: IdentityFailure) -> OSStatus {
+        switch failure {
+        case .wrongPassword, .passwordRequired: errSecAuthFailed
+        case .malformed, .unsupported: errSecDecode
+        case .noCertificate, .noKey, .keyDoesNotMatch: errSecItemNotFound
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+
+// The results of the Security framework's functions, with Apple's values, as far as the functions here give them.
+
+/// No error.
+public let errSecSuccess: OSStatus = 0
+/// The function or operation is not there.
+public let errSecUnimplemented: OSStatus = -4
+/// An argument is not valid.
+public let errSecParam: OSStatus = -50
+/// No memory.
+public let errSecAllocate: OSStatus = -108
+/// The user cancelled.
+public let errSecUserCanceled: OSStatus = -128
+/// The item is there already.
+public let errSecDuplicateItem: OSStatus = -25_299
+/// The item is not there.
+public let errSecItemNotFound: OSStatus = -25_300
+/// The password is wrong, or there is none.
+public let errSecAuthFailed: OSStatus = -25_293
+/// The PKCS #12 file is damaged, or was changed.
+public let errSecPkcs12VerifyFailure: OSStatus = -25_264
+/// A password is needed.
+public let errSecPassphraseRequired: OSStatus = -25_260
+/// No chain leads from the certificate to a root: an issuer's certificate is missing.
+public let errSecCreateChainFailed: OSStatus = -25_318
+/// The data cannot be read.
+public let errSecDecode: OSStatus = -26_275
+/// The certificate is for another host.
+public let errSecHostNameMismatch: OSStatus = -67_602
+/// The certificate is for another use.
+public let errSecInvalidExtendedKeyUsage: OSStatus = -67_609
+/// The key is too short.
+public let errSecUnsupportedKeySize: OSStatus = -67_735
+/// A check failed.
+public let errSecVerifyFailed: OSStatus = -67_808
+/// The certificate has expired.
+public let errSecCertificateExpired: OSStatus = -67_818
+/// The certificate is not valid yet.
+public let errSecCertificateNotValidYet: OSStatus = -67_819
+/// The certificate was revoked; never given here, since revocation is not checked.
+public let errSecCertificateRevoked: OSStatus = -67_820
+/// The certificate is not to be trusted.
+public let errSecNotTrusted: OSStatus = -67_843
+
+/// The outcome of judging a certificate. Raw values are Apple's.
+public enum SecTrustResultType: UInt32, Sendable {
+    /// It was not judged, or something that it depends on has changed since.
+    case invalid = 0
+    /// The user, or the app by an exception, trusts it.
+    case proceed = 1
+    /// The user does not trust it; never given here.
+    case deny = 3
+    /// It is trusted, and the user has not said anything about it: the usual good outcome.
+    case unspecified = 4
+    /// It is not trusted, but might be: expired, another host's, of an unknown authority.
+    case recoverableTrustFailure = 5
+    /// It is not trusted, and cannot be: malformed.
+    case fatalTrustFailure = 6
+    /// Something else went wrong.
+    case otherError = 7
+}
+
+/// What a status means, in words; nil where it is not one of those given here.
+@discardableResult
+public func SecCopyErrorMessageString(_ status: OSStatus, _ reserved: UnsafeMutableRawPointer?) -> CFString? {
+    let text: String? =
+        switch status {
+        case errSecSuccess: "No error."
+        case errSecUnimplemented: "Function or operation not implemented."
+        case errSecParam: "One or more parameters passed to a function were not valid."
+        case errSecAuthFailed: "The password is not correct."
+        case errSecPassphraseRequired: "A password is required."
+        case errSecPkcs12VerifyFailure: "The PKCS #12 data could not be verified."
+        case errSecDecode: "The data could not be decoded."
+        case errSecItemNotFound: "The specified item could not be found."
+        case errSecCreateChainFailed: "One or more certificates required to validate this certificate cannot be found."
+        case errSecHostNameMismatch: "Host name mismatch."
+        case errSecInvalidExtendedKeyUsage: "The extended key usage is not valid."
+        case errSecUnsupportedKeySize: "The key size is not supported."
+        case errSecVerifyFailed: "A verification failure occurred."
+        case errSecCertificateExpired: "An expired certificate was detected."
+        case errSecCertificateNotValidYet: "The certificate is not yet valid."
+        case errSecNotTrusted: "The certificate is not trusted."
+        default: nil
+        }
+    return text.map { $0 as NSString }
+}

@@ -1,0 +1,89 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+import URLLoading
+
+/// Answers what servers ask during the loads of one command: who the user is, and whether they themselves are trusted.
+///
+/// Passwords and the user's certificate go to the server that the user named, and to no other that it leads to.
+final class ChallengeAnswers: Sendable {
+    typealias Answer = (URLSession.AuthChallengeDisposition, URLCredential?)
+
+    /// What the options say.
+    struct Plan: Sendable {
+        var login: Login?
+        /// Nil for any.
+        var methods: Set<String>?
+        var identity: SecIdentity?
+        var pins: KeyPins?
+        var trustsAnybody = false
+    }
+
+    private let place: ServerPlace?
+    private let plan: Plan
+    private let refusal = Mutex<ToolFailure?>(nil)
+
+    init(_ plan: Plan, for url: URL) {
+        self.plan = plan
+        place = ServerPlace(url)
+    }
+
+    /// Why a challenge was not answered in a way that lets the load go on.
+    var failure: ToolFailure? { refusal.withLock { $0 } }
+
+    func answer(_ challenge: URLAuthenticationChallenge) -> Answer {
+        let space = challenge.protectionSpace
+        switch space.authenticationMethod {
+        case NSURLAuthenticationMethodServerTrust: return judge(space)
+        case NSURLAuthenticationMethodClientCertificate:
+            guard let identity = plan.identity, isMeant(space) else { return (.performDefaultHandling, nil) }
+            return (.useCredential, URLCredential(identity: identity, certificates: nil, persistence: .forSession))
+        default: return authenticate(challenge, space)
+        }
+    }
+
+    private func judge(_ space: URLProtectionSpace) -> Answer {
+        guard let trust = space.serverTrust else { return (.performDefaultHandling, nil) }
+        if let pins = plan.pins, !pins.accept(trust) {
+            refusal.withLock { refusal in
+                refusal = refusal ?? ToolFailure(90, "the public key of \(space.host) is none of those that --pin names")
+            }
+            return (.cancelAuthenticationChallenge, nil)
+        }
+        return plan.trustsAnybody ? (.useCredential, URLCredential(trust: trust)) : (.performDefaultHandling, nil)
+    }
+
+    private func authenticate(_ challenge: URLAuthenticationChallenge, _ space: URLProtectionSpace) -> Answer {
+        // The session answers for a proxy, with what its configuration says.
+        guard !space.isProxy() else { return (.performDefaultHandling, nil) }
+        if let methods = plan.methods, !methods.contains(space.authenticationMethod) { return (.rejectProtectionSpace, nil) }
+        guard challenge.previousFailureCount == 0 else {
+            // Over TLS another scheme may do. In clear it would hand out to anybody what the one before kept.
+            return (space.protocol == NSURLProtectionSpaceHTTPS ? .rejectProtectionSpace : .performDefaultHandling, nil)
+        }
+        if let login = plan.login, isMeant(space) {
+            return use(login.user, login.password)
+        }
+        if challenge.proposedCredential == nil, plan.login == nil, let stored = StoredCredentials.credential(for: space) {
+            return use(stored.user ?? "", stored.password ?? "")
+        }
+        return (.performDefaultHandling, nil)
+    }
+
+    /// For the run alone: what is kept beyond it stays as it is.
+    private func use(_ user: String, _ password: String) -> Answer {
+        (.useCredential, URLCredential(user: user, password: password, persistence: .forSession))
+    }
+
+    private func isMeant(_ space: URLProtectionSpace) -> Bool {
+        place?.covers(host: space.host, port: space.port, scheme: space.protocol ?? "") ?? false
+    }
+}

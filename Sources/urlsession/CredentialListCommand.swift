@@ -1,0 +1,69 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// `urlsession credentials list`: a line for each credential, by server and user; never a password.
+struct CredentialListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Shows which credentials are stored, without their passwords.",
+        discussion: """
+            Server, method, realm, how long it is kept, user. - stands for no realm, any for whatever method the server asks for.
+            """
+    )
+
+    @Flag(help: "Show them as JSON.")
+    var json = false
+
+    /// What a program reads.
+    private struct Item: Encodable {
+        let url: String
+        let host: String
+        let port: Int
+        let isProxy: Bool
+        let method: String
+        let realm: String?
+        let user: String
+        let persistence: String
+
+        init(_ space: URLProtectionSpace, _ credential: URLCredential) {
+            url = CredentialListCommand.address(space)
+            host = space.host
+            port = space.port
+            isProxy = space.isProxy()
+            method = StoredCredentials.name(ofMethod: space.authenticationMethod)
+            realm = space.realm
+            user = credential.user ?? ""
+            persistence =
+                switch credential.persistence {
+                case .none: "none"
+                case .forSession: "session"
+                case .permanent: "permanent"
+                case .synchronizable: "synchronizable"
+                }
+        }
+
+        var row: [String] { [(isProxy ? "proxy " : "") + url, method, realm ?? "-", persistence, user] }
+    }
+
+    func run() throws {
+        let items = CredentialSelection.all().map { Item($0.space, $0.credential) }.sorted {
+            $0.row.lexicographicallyPrecedes($1.row)
+        }
+        try StandardOutput.write(json ? JSONText.of(items) : TextTable.text(items.map(\.row)))
+    }
+
+    private static func address(_ space: URLProtectionSpace) -> String {
+        let host = space.host.contains(":") ? "[\(space.host)]" : space.host
+        return "\((space.protocol ?? space.proxyType).map { $0 + "://" } ?? "")\(host):\(space.port)"
+    }
+}

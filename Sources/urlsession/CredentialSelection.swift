@@ -1,0 +1,62 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// The credentials that a user names: those of a server, of a realm, by a method, of a user.
+struct CredentialSelection {
+    /// The methods that credentials are kept for, as options name them.
+    enum Method: String, ExpressibleByArgument, CaseIterable {
+        case basic, digest, ntlm, negotiate
+
+        var name: String? { StoredCredentials.methods[rawValue] }
+    }
+
+    let place: ServerPlace
+    /// Nil stands for any, here and below.
+    let realm: String?
+    let method: Method?
+
+    init(url: String, realm: String?, method: Method?) throws {
+        guard let place = ServerPlace(try RequestOptions.url(url)) else {
+            throw ToolFailure(3, "credentials are kept for http and https URLs")
+        }
+        self.place = place
+        self.realm = realm
+        self.method = method
+    }
+
+    /// The space to keep a credential for.
+    var space: URLProtectionSpace {
+        URLProtectionSpace(
+            host: place.host, port: place.port, protocol: place.scheme, realm: realm, authenticationMethod: method?.name
+        )
+    }
+
+    /// The stored ones that are meant.
+    func credentials(of user: String?) -> [(space: URLProtectionSpace, credential: URLCredential)] {
+        Self.all().filter { space, credential in
+            !space.isProxy() && space.host.lowercased() == place.host && port(of: space) == place.port
+                && space.protocol == place.scheme && (realm == nil || space.realm == realm)
+                && (method == nil || space.authenticationMethod == method?.name) && (user == nil || credential.user == user)
+        }
+    }
+
+    static func all() -> [(space: URLProtectionSpace, credential: URLCredential)] {
+        URLCredentialStorage.shared.allCredentials.flatMap { space, credentials in
+            credentials.values.map { (space, $0) }
+        }
+    }
+
+    private func port(of space: URLProtectionSpace) -> Int {
+        space.port == 0 ? (space.protocol == NSURLProtectionSpaceHTTPS ? 443 : 80) : space.port
+    }
+}

@@ -1,0 +1,23 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+
+/// `urlsession credentials`: the stored user names and passwords, which answer the challenges that the other commands meet.
+struct CredentialsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "credentials",
+        abstract: "Shows, keeps and deletes user names and passwords for servers.",
+        discussion: """
+            They are kept in the desktop's keyring (Secret Service), or where there is none in an encrypted file in \
+            XDG_DATA_HOME, for its owner alone; the file's key lies beside it. Passwords are never shown.
+            """,
+        subcommands: [CredentialListCommand.self, CredentialSetCommand.self, CredentialDeleteCommand.self]
+    )
+}

@@ -1,0 +1,83 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// The file of a client's certificate, and the password of its key, as `--cert` and `--p12` name them.
+struct IdentityFile {
+    let path: String
+    let password: String?
+
+    /// As curl reads `file:password`: `\:` and `\\` stand for `:` and `\` in the file's name.
+    init(_ text: String) {
+        var path = ""
+        var rest = text[...]
+        while let character = rest.popFirst() {
+            if character == "\\", let next = rest.first, next == "\\" || next == ":" {
+                path.append(next)
+                rest.removeFirst()
+            } else if character == ":" {
+                self.path = path
+                password = String(rest)
+                return
+            } else {
+                path.append(character)
+            }
+        }
+        self.path = path
+        password = nil
+    }
+
+    func pem(key: String?) throws(ToolFailure) -> SecIdentity {
+        let pem = try Self.read(path)
+        let own = try key.map { path throws(ToolFailure) in try Self.read(path) }
+        return try identity(asking: "Enter the password of the key in \(key ?? path)") { password in
+            try SecIdentity(pem: pem, key: own, password: password)
+        }
+    }
+
+    func pkcs12() throws(ToolFailure) -> SecIdentity {
+        let file = try Self.read(path)
+        return try identity(asking: "Enter the password of \(path)") { password in
+            try SecIdentity(pkcs12: file, password: password)
+        }
+    }
+
+    /// Where a password is needed and was not given it is asked for, if there is somebody to ask.
+    private func identity(asking question: String, _ read: (String?) throws -> SecIdentity) throws(ToolFailure) -> SecIdentity {
+        do {
+            return try read(password)
+        } catch where password == nil && (error as NSError).code == Int(errSecAuthFailed) && PasswordPrompt.isPossible {
+            return try identity(with: try PasswordPrompt.ask(question), read)
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    private func identity(with password: String, _ read: (String?) throws -> SecIdentity) throws(ToolFailure) -> SecIdentity {
+        do {
+            return try read(password)
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    private func failure(_ error: any Error) -> ToolFailure {
+        ToolFailure(58, "cannot use the certificate of \(path): \((error as NSError).localizedDescription)")
+    }
+
+    private static func read(_ path: String) throws(ToolFailure) -> Data {
+        do {
+            return try Data(contentsOf: URL(fileURLWithPath: path))
+        } catch {
+            throw ToolFailure(58, "cannot read \(path): \(ToolFailure.reason(error))")
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// The public keys that a server may have, by the SHA-256 of their SubjectPublicKeyInfo (RFC 7469, section 2.4).
+struct KeyPins: Sendable {
+    private let hashes: [[UInt8]]
+
+    /// As curl reads `sha256//BASE64;sha256//BASE64`.
+    init(_ text: String) throws {
+        hashes = try text.split(separator: ";", omittingEmptySubsequences: false).map { pin in
+            guard pin.hasPrefix("sha256//"), let hash = Data(base64Encoded: String(pin.dropFirst(8))), hash.count == 32 else {
+                throw ValidationError("'\(pin)' is not a pin: write 'sha256//' and the hash of the public key in Base64.")
+            }
+            return Array(hash)
+        }
+    }
+
+    /// Whether the server's own certificate has one of the keys, whoever issued it.
+    func accept(_ trust: SecTrust) -> Bool {
+        let chain = SecTrustCopyCertificateChain(trust)?.compactMap { $0 as? SecCertificate } ?? []
+        guard let own = chain.first else { return false }
+        return accept(certificate: Array(SecCertificateCopyData(own) as Data))
+    }
+
+    func accept(certificate: [UInt8]) -> Bool {
+        guard let key = CertificateKey.information(of: certificate) else { return false }
+        return hashes.contains(SecureHash.sha256(key))
+    }
+}

@@ -1,0 +1,49 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// A user name and a password; never shown.
+struct Login: Sendable, CustomStringConvertible, CustomReflectable {
+    let user: String
+    let password: String
+
+    /// As curl reads `user:password`: the user name has no colon, the password may have some. A password that is not there is
+    /// asked for; one that is empty is empty.
+    init(_ text: String, asking question: String) throws(ToolFailure) {
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        user = String(parts[0])
+        password = parts.count > 1 ? String(parts[1]) : try PasswordPrompt.ask("Enter \(question) '\(user)'")
+    }
+
+    /// The user that a URL names, or nil.
+    init?(userOf url: URL) {
+        guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let user = parts.user, !user.isEmpty else {
+            return nil
+        }
+        self.user = user
+        password = parts.password ?? ""
+    }
+
+    var description: String { user }
+
+    var customMirror: Mirror { Mirror(self, children: ["user": user]) }
+}
+
+extension URL {
+    /// The URL without its user name and password.
+    var withoutUser: URL {
+        guard user() != nil || password() != nil, var parts = URLComponents(url: self, resolvingAgainstBaseURL: true) else {
+            return self
+        }
+        parts.user = nil
+        parts.password = nil
+        return parts.url ?? self
+    }
+}

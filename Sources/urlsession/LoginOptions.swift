@@ -1,0 +1,89 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// The options that say who the user is, to the server and to a proxy, and how that may be proved.
+struct LoginOptions: ParsableArguments {
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "Answer the server's challenges; without a password it is asked for. Never sent to another host.",
+            valueName: "user[:password]"
+        )
+    )
+    var user: String?
+
+    @Flag(help: "With --user: by Basic alone; may be given together with the next ones.")
+    var basic = false
+
+    @Flag(help: "The same for Digest.")
+    var digest = false
+
+    @Flag(help: "The same for NTLM.")
+    var ntlm = false
+
+    @Flag(help: "The same for Negotiate; without --user by the Kerberos ticket.")
+    var negotiate = false
+
+    @Option(
+        name: [.customShort("x"), .long],
+        help: ArgumentHelp("Go through this HTTP proxy; its port is 1080 where none is given.", valueName: "[http://]host[:port]")
+    )
+    var proxy: String?
+
+    @Option(
+        name: [.customShort("U"), .customLong("proxy-user")],
+        help: ArgumentHelp("Answer the proxy's challenges; without a password it is asked for.", valueName: "user[:password]")
+    )
+    var proxyUser: String?
+
+    func validate() throws {
+        if user?.hasPrefix(":") == true || proxyUser?.hasPrefix(":") == true {
+            throw ValidationError("There is no user name: write 'user:password'.")
+        }
+        if proxyUser != nil, proxy == nil {
+            throw ValidationError("--proxy-user is for a --proxy.")
+        }
+    }
+
+    /// The methods that are named, or nil for any.
+    var methods: Set<String>? {
+        let named = [
+            (basic, NSURLAuthenticationMethodHTTPBasic), (digest, NSURLAuthenticationMethodHTTPDigest),
+            (ntlm, NSURLAuthenticationMethodNTLM), (negotiate, NSURLAuthenticationMethodNegotiate),
+        ]
+        let methods = Set(named.filter(\.0).map(\.1))
+        return methods.isEmpty ? nil : methods
+    }
+
+    /// Who the user is to the server of a URL: as the option says, else as the URL does.
+    func login(at url: URL) throws -> Login? {
+        try user.map { try Login($0, asking: "host password for user") } ?? Login(userOf: url)
+    }
+
+    /// For `connectionProxyDictionary`; nil without a proxy.
+    func proxyDictionary() throws -> [AnyHashable: Any]? {
+        guard let proxy else { return nil }
+        let address = try ProxyAddress(proxy)
+        var dictionary: [AnyHashable: Any] = [:]
+        for kind in ["HTTP", "HTTPS"] {
+            dictionary[kind + "Enable"] = 1
+            dictionary[kind + "Proxy"] = address.host
+            dictionary[kind + "Port"] = address.port
+        }
+        if let login = try proxyUser.map({ try Login($0, asking: "proxy password for user") }) ?? address.login {
+            dictionary["kCFProxyUsernameKey"] = login.user
+            dictionary["kCFProxyPasswordKey"] = login.password
+        }
+        return dictionary
+    }
+}

@@ -1,0 +1,121 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Dispatch
+import Foundation
+
+/// Asks for a password at the terminal, which shows nothing of it; reads one from standard input where a program gives it.
+enum PasswordPrompt {
+    /// The longest password that is taken, in bytes.
+    private static let limit = 4096
+
+    /// Whether there is a terminal to ask at, whatever the standard streams are.
+    static var isPossible: Bool {
+        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
+        guard terminal >= 0 else { return false }
+        close(terminal)
+        return true
+    }
+
+    static func ask(_ question: String) throws(ToolFailure) -> String {
+        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
+        guard terminal >= 0 else {
+            throw ToolFailure(2, "there is no terminal to ask for a password at")
+        }
+        defer { close(terminal) }
+        var usual = termios()
+        guard tcgetattr(terminal, &usual) == 0 else {
+            throw ToolFailure(2, "the terminal cannot be told to hide a password")
+        }
+        let ending = restoring(terminal, usual)
+        defer { ending.end() }
+        var hidden = usual
+        hidden.c_lflag &= ~tcflag_t(ECHO | ECHOE | ECHOK | ECHONL)
+        guard tcsetattr(terminal, TCSAFLUSH, &hidden) == 0 else {
+            throw ToolFailure(2, "the terminal cannot be told to hide a password")
+        }
+        show(question + ": ", at: terminal)
+        let line = readLine(from: terminal)
+        show("\n", at: terminal)
+        return try text(of: line, from: "the terminal")
+    }
+
+    /// The first line of standard input.
+    static func readStandardInput() throws(ToolFailure) -> String {
+        try text(of: readLine(from: STDIN_FILENO), from: "standard input")
+    }
+
+    private static func text(of line: [UInt8]?, from place: String) throws(ToolFailure) -> String {
+        guard let line else { throw ToolFailure(26, "no password came from \(place)") }
+        guard line.count <= limit else { throw ToolFailure(26, "the password is too long") }
+        guard let text = String(validating: line, as: UTF8.self) else {
+            throw ToolFailure(26, "the password is not UTF-8")
+        }
+        return text
+    }
+
+    /// Without its end; nil where the input ended before it began. Takes not a byte more than the line.
+    private static func readLine(from file: Int32) -> [UInt8]? {
+        var line: [UInt8] = []
+        var byte: UInt8 = 0
+        while line.count <= limit {
+            let count = read(file, &byte, 1)
+            if count < 0, errno == EINTR { continue }
+            if count <= 0, line.isEmpty { return nil }
+            if count <= 0 || byte == UInt8(ascii: "\n") { break }
+            line.append(byte)
+        }
+        if line.last == UInt8(ascii: "\r") { line.removeLast() }
+        return line
+    }
+
+    private static func show(_ text: String, at terminal: Int32) {
+        let bytes = Array(text.utf8)
+        // Whoever cannot be asked does not answer, either.
+        _ = write(terminal, bytes, bytes.count)
+    }
+
+    // MARK: Signals
+
+    /// What puts the terminal back as it was, at the end or when the user stops the program.
+    private struct Ending {
+        let sources: [any DispatchSourceSignal]
+        let restore: @Sendable () -> Void
+
+        func end() {
+            for source in sources { source.cancel() }
+            restore()
+            for number in PasswordPrompt.signals { signal(number, SIG_DFL) }
+            signal(SIGTSTP, SIG_DFL)
+        }
+    }
+
+    private static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+
+    private static func restoring(_ terminal: Int32, _ usual: termios) -> Ending {
+        let restore: @Sendable () -> Void = {
+            var usual = usual
+            tcsetattr(terminal, TCSAFLUSH, &usual)
+        }
+        // A shell that the program stops for would have no echo.
+        signal(SIGTSTP, SIG_IGN)
+        let sources = signals.map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            source.setEventHandler {
+                restore()
+                show("\n", at: terminal)
+                exit(128 + number)
+            }
+            source.resume()
+            return source
+        }
+        return Ending(sources: sources, restore: restore)
+    }
+}

@@ -1,0 +1,47 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// The credentials that `urlsession credentials` keeps.
+///
+/// A session finds those of the very space that asks. Those that were kept for whatever a server asks, with no realm or no
+/// method, are found here.
+enum StoredCredentials {
+    /// Those that the method stands for, by the name that the user gives it.
+    static let methods = [
+        "basic": NSURLAuthenticationMethodHTTPBasic, "digest": NSURLAuthenticationMethodHTTPDigest,
+        "ntlm": NSURLAuthenticationMethodNTLM, "negotiate": NSURLAuthenticationMethodNegotiate,
+    ]
+
+    /// What answers the challenge of a space; the closest first.
+    static func credential(for space: URLProtectionSpace) -> URLCredential? {
+        guard methods.values.contains(space.authenticationMethod) else { return nil }
+        let wider: [(realm: String?, method: String)] = [
+            (nil, space.authenticationMethod), (space.realm, NSURLAuthenticationMethodDefault),
+            (nil, NSURLAuthenticationMethodDefault),
+        ]
+        for (realm, method) in wider {
+            let wider = URLProtectionSpace(
+                host: space.host, port: space.port, protocol: space.protocol, realm: realm, authenticationMethod: method
+            )
+            let storage = URLCredentialStorage.shared
+            if let chosen = storage.defaultCredential(for: wider) { return chosen }
+            if let all = storage.credentials(for: wider), all.count == 1 { return all.first?.value }
+        }
+        return nil
+    }
+
+    /// The method's short name.
+    static func name(ofMethod method: String) -> String {
+        if method == NSURLAuthenticationMethodDefault { return "any" }
+        return methods.first { $0.value == method }?.key ?? method.replacingOccurrences(of: "NSURLAuthenticationMethod", with: "")
+    }
+}

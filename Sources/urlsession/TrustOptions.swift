@@ -1,0 +1,108 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// The options that say which servers are trusted, over which TLS, and with which certificate of one's own.
+struct TrustOptions: ParsableArguments {
+    /// A version of TLS as curl writes it.
+    enum Version: String, ExpressibleByArgument, CaseIterable, Comparable {
+        case v1_0 = "1.0"
+        case v1_1 = "1.1"
+        case v1_2 = "1.2"
+        case v1_3 = "1.3"
+
+        static func < (one: Version, other: Version) -> Bool { one.rawValue < other.rawValue }
+
+        var tls: tls_protocol_version_t {
+            switch self {
+            case .v1_0: .TLSv10
+            case .v1_1: .TLSv11
+            case .v1_2: .TLSv12
+            case .v1_3: .TLSv13
+            }
+        }
+    }
+
+    @Option(name: .customLong("cacert"), help: ArgumentHelp("Trust the certificates of this PEM file alone.", valueName: "file"))
+    var trustRoots: String?
+
+    @Option(
+        name: [.customShort("E"), .long],
+        help: ArgumentHelp("Show the server this certificate if it asks for one: PEM.", valueName: "file[:password]")
+    )
+    var cert: String?
+
+    @Option(help: ArgumentHelp("The private key of --cert, where it is in a file of its own: PEM or DER.", valueName: "file"))
+    var key: String?
+
+    @Option(help: ArgumentHelp("The same as --cert with its key: PKCS #12.", valueName: "file[:password]"))
+    var p12: String?
+
+    @Option(
+        name: [.long, .customLong("pinnedpubkey")],
+        help: ArgumentHelp(
+            "Accept no other public keys of the server's certificate than those with these hashes.",
+            valueName: "sha256//hash[;sha256//hash]"
+        )
+    )
+    var pin: String?
+
+    @Option(name: .customLong("tls-min"), help: ArgumentHelp("The lowest version of TLS to accept; 1.2.", valueName: "version"))
+    var lowestVersion: Version?
+
+    @Option(name: .customLong("tls-max"), help: ArgumentHelp("The highest version of TLS to offer; 1.3.", valueName: "version"))
+    var highestVersion: Version?
+
+    @Flag(name: [.customShort("k"), .long], help: "Trust whatever certificate the server has.")
+    var insecure = false
+
+    @Flag(help: "Apply the defaults of App Transport Security: https alone, with TLS 1.2 and forward secrecy.")
+    var ats = false
+
+    func validate() throws {
+        if key != nil, cert == nil {
+            throw ValidationError("--key is the key of a --cert.")
+        }
+        if cert != nil, p12 != nil {
+            throw ValidationError("--cert and --p12 exclude each other.")
+        }
+        if insecure, ats {
+            throw ValidationError("--insecure and --ats exclude each other.")
+        }
+        let (lowest, highest) = (lowestVersion ?? .v1_2, highestVersion ?? .v1_3)
+        if lowest > highest {
+            throw ValidationError("No version of TLS is left from \(lowest.rawValue) to \(highest.rawValue).")
+        }
+        if let pin { _ = try KeyPins(pin) }
+    }
+
+    func apply(to configuration: URLSessionConfiguration) throws {
+        if let trustRoots {
+            configuration.tlsTrustRoots = try PEMFile.certificates(of: trustRoots)
+        }
+        if let lowestVersion {
+            configuration.tlsMinimumSupportedProtocolVersion = lowestVersion.tls
+        }
+        if let highestVersion {
+            configuration.tlsMaximumSupportedProtocolVersion = highestVersion.tls
+        }
+        configuration.appTransportSecurity = ats ? [:] : ["NSAllowsArbitraryLoads": true]
+    }
+
+    /// The client's certificate with its key; nil where none is named.
+    func identity() throws -> SecIdentity? {
+        if let p12 { return try IdentityFile(p12).pkcs12() }
+        return try cert.map { try IdentityFile($0).pem(key: key) }
+    }
+
+    func pins() throws -> KeyPins? { try pin.map { try KeyPins($0) } }
+}

@@ -1,0 +1,43 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// What a command needs for its loads, made once: passwords are asked for while nothing is under way.
+struct Visit {
+    /// Without a user, who is in the answers.
+    let url: URL
+    let configuration: URLSessionConfiguration
+    let answers: ChallengeAnswers
+}
+
+extension RequestOptions {
+    /// Reads the files that the options name, and asks for the passwords that they leave out.
+    func visit(_ address: String) throws -> Visit {
+        let url = try Self.url(address)
+        let configuration = try configuration()
+        try trust.apply(to: configuration)
+        var plan = ChallengeAnswers.Plan()
+        plan.pins = try trust.pins()
+        plan.identity = try trust.identity()
+        plan.login = try login.login(at: url)
+        plan.methods = login.methods
+        plan.trustsAnybody = trust.insecure
+        configuration.connectionProxyDictionary = try login.proxyDictionary()
+        if plan.login != nil {
+            // What is said goes before what is kept, which may be locked.
+            configuration.urlCredentialStorage = URLCredentialStorage()
+        }
+        if trust.insecure, !silent {
+            StandardError.print("warning: the server's certificate is not checked: it may be anybody's (--insecure)")
+        }
+        return Visit(url: url.withoutUser, configuration: configuration, answers: ChallengeAnswers(plan, for: url))
+    }
+}

@@ -1,0 +1,235 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import Testing
+
+@Suite struct AuthenticationFlowTests {
+    private typealias Offers = [(AuthenticationScheme, AuthenticateHeader.Challenge)]
+
+    private static func offers(_ lines: String...) -> Offers {
+        AuthenticationOffer.strongestFirst(AuthenticateHeader.challenges(in: lines))
+    }
+
+    /// A step in words: `digest 0` asks after no failures, `digest again`, or `deliver`.
+    private static func words(_ step: AuthenticationFlow.Step?) -> String {
+        switch step {
+        case .ask(let scheme, _, let failures): "\(scheme) \(failures)"
+        case .again(let scheme, _): "\(scheme) again"
+        case nil: "deliver"
+        }
+    }
+
+    private static let basic = "Basic realm=a"
+    private static let digest = "Digest realm=a, nonce=n"
+    private static let stale = "Digest realm=a, nonce=m, stale=true"
+
+    @Test func `the strongest goes first and the app's rejection moves on`() {
+        var flow = AuthenticationFlow(isSecure: true)
+        let offers = Self.offers(Self.basic, Self.digest, "NTLM", "Negotiate")
+        for scheme in [AuthenticationScheme.negotiate, .ntlm, .digest, .basic] {
+            #expect(Self.words(flow.next(offers)) == "\(scheme) 0")
+            flow.rejected(scheme)
+        }
+        #expect(flow.next(offers) == nil)
+    }
+
+    @Test func `failures are counted for each scheme`() {
+        // hostile-inputs C13.
+        var flow = AuthenticationFlow(isSecure: true)
+        let offers = Self.offers(Self.basic, Self.digest)
+        for failures in 0..<3 {
+            #expect(Self.words(flow.next(offers)) == "digest \(failures)")
+            flow.answered(.digest, with: "user \(failures)")
+            #expect(flow.user == "user \(failures)")
+        }
+        #expect(Self.words(flow.next(offers)) == "digest 3")
+        flow.rejected(.digest)
+        #expect(Self.words(flow.next(offers)) == "basic 0")
+        flow.answered(.basic, with: "u")
+        #expect(Self.words(flow.next(offers)) == "basic 1")
+        // Whatever realm the server names next: the failures stay.
+        flow.answered(.basic, with: "u")
+        #expect(Self.words(flow.next(Self.offers("Basic realm=b"))) == "basic 2")
+    }
+
+    @Test func `a server that never has enough is left`() {
+        var flow = AuthenticationFlow()
+        for failures in 0..<AuthenticationFlow.maximumAttempts {
+            #expect(Self.words(flow.next(Self.offers(Self.basic))) == "basic \(failures)")
+            flow.answered(.basic, with: "u")
+        }
+        #expect(flow.next(Self.offers(Self.basic)) == nil)
+    }
+
+    @Test func `a stale nonce is no failure, but not for ever`() {
+        var flow = AuthenticationFlow()
+        #expect(Self.words(flow.next(Self.offers(Self.digest))) == "digest 0")
+        flow.answered(.digest, with: "u")
+        for _ in 0..<3 { #expect(Self.words(flow.next(Self.offers(Self.stale))) == "digest again") }
+        #expect(Self.words(flow.next(Self.offers(Self.stale))) == "digest 1")
+        flow.answered(.digest, with: "u")
+        #expect(Self.words(flow.next(Self.offers("Digest realm=b, nonce=m, stale=true"))) == "digest 2")
+        // Nothing was sent that could be stale.
+        var other = AuthenticationFlow()
+        #expect(Self.words(other.next(Self.offers(Self.stale))) == "digest 0")
+    }
+
+    @Test func `legs go on with the token and end without`() {
+        var flow = AuthenticationFlow(isSecure: true)
+        let bare = Self.offers("NTLM", Self.basic)
+        #expect(Self.words(flow.next(bare)) == "ntlm 0")
+        flow.answered(.ntlm, with: "u")
+        #expect(Self.words(flow.next(Self.offers("NTLM AQID", "Negotiate"))) == "ntlm again")
+        #expect(Self.words(flow.next(bare)) == "ntlm 1")
+        flow.answered(.ntlm, with: "u")
+        #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm again")
+        // There is no third leg.
+        #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm 2")
+        flow.answered(.ntlm, with: "u")
+        // What came cannot be read.
+        #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm again")
+        flow.broke()
+        #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm 3")
+        flow.unavailable(.ntlm)
+        #expect(Self.words(flow.next(bare)) == "basic 0")
+
+        var kerberos = AuthenticationFlow()
+        #expect(Self.words(kerberos.next(Self.offers("Negotiate"))) == "negotiate 0")
+        kerberos.answered(.negotiate, with: nil)
+        for _ in 0..<7 { #expect(Self.words(kerberos.next(Self.offers("Negotiate AQID"))) == "negotiate again") }
+        #expect(Self.words(kerberos.next(Self.offers("Negotiate AQID"))) == "negotiate 1")
+    }
+
+    @Test func `no refusal leads down to Basic in the clear`() {
+        // hostile-inputs C14.
+        let both = Self.offers(Self.basic, Self.digest)
+        let alone = Self.offers(Self.basic)
+        var flow = AuthenticationFlow(isSecure: false)
+        #expect(Self.words(flow.next(both)) == "digest 0")
+        flow.answered(.digest, with: "u")
+        // The server, or who speaks for it, no longer offers Digest.
+        #expect(flow.next(alone) == nil)
+        #expect(Self.words(flow.next(both)) == "digest 1")
+        flow.answered(.digest, with: "u")
+        flow.accepted()
+        #expect(flow.next(alone) == nil)
+        // The app's own decision.
+        flow.rejected(.digest)
+        #expect(Self.words(flow.next(alone)) == "basic 0")
+
+        // Over TLS it may be.
+        var secure = AuthenticationFlow(isSecure: true)
+        _ = secure.next(both)
+        secure.answered(.digest, with: "u")
+        #expect(Self.words(secure.next(alone)) == "basic 0")
+        // All of the stronger have to be rejected; what cannot be carried out here was never an offer.
+        var many = AuthenticationFlow(isSecure: false)
+        let offers = Self.offers(Self.basic, Self.digest, "NTLM", "Negotiate")
+        #expect(Self.words(many.next(offers)) == "negotiate 0")
+        many.unavailable(.negotiate)
+        #expect(Self.words(many.next(offers)) == "ntlm 0")
+        many.rejected(.ntlm)
+        #expect(many.next(alone) == nil)
+        #expect(Self.words(many.next(offers)) == "digest 0")
+        many.unavailable(.digest)
+        #expect(Self.words(many.next(offers)) == "basic 0")
+        // Who allows only Basic knows why, and so does a server that offers nothing else.
+        var restricted = AuthenticationFlow(allowed: [.basic], isSecure: false)
+        #expect(Self.words(restricted.next(offers)) == "basic 0")
+        var plain = AuthenticationFlow(isSecure: false)
+        #expect(Self.words(plain.next(alone)) == "basic 0")
+    }
+
+    @Test func `a server may change its offers`() {
+        var flow = AuthenticationFlow()
+        #expect(Self.words(flow.next(Self.offers(Self.basic))) == "basic 0")
+        flow.answered(.basic, with: "u")
+        #expect(Self.words(flow.next(Self.offers(Self.basic, Self.digest))) == "digest 0")
+        flow.answered(.digest, with: "u")
+        #expect(Self.words(flow.next(Self.offers("NTLM"))) == "ntlm 0")
+        flow.answered(.ntlm, with: "u")
+        #expect(flow.next(Self.offers("Bearer")) == nil && flow.next([]) == nil)
+        #expect(Self.words(flow.next(Self.offers("NTLM"))) == "ntlm 1")
+    }
+
+    @Test func `credentials that went unasked may be refused, or be of another space`() {
+        for (realm, offers, expected) in [
+            ("a", Self.offers(Self.digest), "digest 1"), ("a", Self.offers(Self.stale), "digest again"),
+            ("b", Self.offers(Self.digest), "digest 0"), ("b", Self.offers(Self.stale), "digest 0"),
+            ("a", Self.offers("NTLM"), "ntlm 0"),
+        ] {
+            var flow = AuthenticationFlow()
+            flow.sentUnasked(.digest, realm: realm, user: "u")
+            #expect(Self.words(flow.next(offers)) == expected)
+        }
+    }
+
+    @Test func `what was accepted begins anew, within limits`() {
+        var flow = AuthenticationFlow()
+        var steps = 0
+        while flow.next(Self.offers(Self.basic)) != nil, steps < 1000 {
+            flow.answered(.basic, with: "u")
+            flow.accepted()
+            steps += 1
+        }
+        #expect(steps == AuthenticationFlow.maximumSteps)
+    }
+
+    @Test func `every history ends`() {
+        let lines = [
+            Self.basic, Self.digest, Self.stale, "Basic realm=b", "Digest realm=b, nonce=o", "NTLM", "NTLM AQID", "Negotiate",
+            "Negotiate AQID", "Bearer", "NTLM !", "Digest realm=a",
+        ]
+        for seed in 0..<2000 as Range<UInt64> {
+            var random = SeededBytes(seed: seed)
+            let isSecure = Bool.random(using: &random)
+            var flow = AuthenticationFlow(isSecure: isSecure)
+            var history: [String] = []
+            var offered: Set<AuthenticationScheme> = []
+            var open: Set<AuthenticationScheme> = []
+            var failures: [AuthenticationScheme: Int] = [:]
+            var steps = 0
+            var isOver = false
+            while !isOver {
+                let offers = AuthenticationOffer.strongestFirst(
+                    AuthenticateHeader.challenges(
+                        in: (0..<Int.random(in: 1...4, using: &random)).map { _ in lines.randomElement(using: &random) ?? "" })
+                )
+                offered.formUnion(offers.map(\.0))
+                let step = flow.next(offers)
+                history.append(Self.words(step))
+                switch step {
+                case .ask(let scheme, _, let count):
+                    steps += 1
+                    #expect(count >= failures[scheme, default: 0], "seed \(seed): \(history)")
+                    #expect(!open.contains(scheme), "seed \(seed): \(history)")
+                    failures[scheme] = count
+                    if scheme == .basic, !isSecure {
+                        #expect(offered.subtracting(open) == [.basic], "seed \(seed): \(history)")
+                    }
+                    if Int.random(in: 0..<8, using: &random) == 0 {
+                        flow.rejected(scheme)
+                        open.insert(scheme)
+                        history.append("reject")
+                    } else {
+                        flow.answered(scheme, with: "u")
+                    }
+                case .again(let scheme, _):
+                    steps += 1
+                    #expect(scheme != .basic && !open.contains(scheme), "seed \(seed): \(history)")
+                    if Int.random(in: 0..<8, using: &random) == 0 { flow.broke() }
+                case nil:
+                    isOver = true
+                }
+                #expect(steps <= AuthenticationFlow.maximumAttempts, "seed \(seed): \(history)")
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import Testing
+
+@Suite struct AuthenticationScopesTests {
+    private typealias Place = AuthenticationScopes.Place
+
+    private static let place = Place(Origin(scheme: "http", host: "a.example", port: 80))
+
+    @Test func `Basic spans the paths at or below the last element`() {
+        // RFC 7617, section 2.2.
+        var scopes = AuthenticationScopes()
+        let id = scopes.add(Self.place, path: "/docs/index.html?a/b", scheme: .basic, realm: "r")
+        for path in ["/docs/", "/docs/index.html", "/docs/test.doc", "/docs/?page=1", "/docs/a/b"] {
+            #expect(scopes.scope(for: Self.place, path: path) == id, "\(path)")
+        }
+        for path in ["/", "/docs", "/other/", "/docsx/", "/docs/../x", "/docs/%2e%2E/x", "/docs/a/./b", "/docs/..%5cx", ""] {
+            #expect(scopes.scope(for: Self.place, path: path) == nil, "\(path)")
+        }
+        scopes.remove(id)
+        #expect(scopes.scope(for: Self.place, path: "/docs/") == nil && scopes.count == 0)
+    }
+
+    @Test func `Digest spans what its domain says`() {
+        // RFC 7616, section 3.3.
+        let rows: [([String], String, Bool)] = [
+            ([], "/anything", true), ([], "/a/../b", true), (["/a"], "/a", true), (["/a"], "/a/b", true), (["/a"], "/a?q", true),
+            (["/a"], "/ab", false), (["/a"], "/", false), (["/a/"], "/a", false), (["/x", "/a"], "/a/b", true),
+            (["http://a.example/a"], "/a/b", true), (["HTTP://A.EXAMPLE:80"], "/any", true),
+            (["http://a.example?x"], "/any", true),
+            (["http://a.example:81/a"], "/a", false), (["https://a.example/a"], "/a", false),
+            (["http://b.example/"], "/a", false),
+            (["//a.example/a"], "/a", false), (["http://a.example@b/a"], "/a", false), (["http://a.example/a/.."], "/a", false),
+            (["relative"], "/relative", false), (["/a/../"], "/b", false), (["/a"], "/a/../b", false),
+        ]
+        for (domain, path, expected) in rows {
+            var scopes = AuthenticationScopes()
+            let id = scopes.add(Self.place, path: "/login", scheme: .digest, realm: "r", domain: domain)
+            #expect(scopes.scope(for: Self.place, path: path) == (expected ? id : nil), "\(domain) \(path)")
+        }
+    }
+
+    @Test func `credentials stay with their place`() {
+        // hostile-inputs C11: host, port, scheme, realm, proxy or origin.
+        var scopes = AuthenticationScopes()
+        let id = scopes.add(Self.place, path: "/", scheme: .basic, realm: "r")
+        for other in [
+            Place(Origin(scheme: "https", host: "a.example", port: 80)),
+            Place(Origin(scheme: "http", host: "a.example", port: 81)),
+            Place(Origin(scheme: "http", host: "b.example", port: 80)), Place(Self.place.origin, isProxy: true),
+        ] { #expect(scopes.scope(for: other, path: "/") == nil, "\(other)") }
+        // A proxy is one space, whatever the domain says.
+        let proxy = Place(Self.place.origin, isProxy: true)
+        let digest = scopes.add(proxy, path: "", scheme: .digest, realm: "p", domain: ["/a"])
+        #expect(scopes.scope(for: proxy, path: "a.example:443") == digest)
+        #expect(scopes.scope(for: proxy, path: "/") == digest && scopes.scope(for: Self.place, path: "/") == id)
+    }
+
+    @Test func `the longest path wins`() {
+        var scopes = AuthenticationScopes()
+        let outer = scopes.add(Self.place, path: "/", scheme: .basic, realm: "outer")
+        let inner = scopes.add(Self.place, path: "/a/b/c", scheme: .basic, realm: "inner")
+        let digest = scopes.add(Self.place, path: "/", scheme: .digest, realm: "digest")
+        #expect(scopes.scope(for: Self.place, path: "/a/b/x") == inner)
+        #expect(scopes.scope(for: Self.place, path: "/a/x") == digest)
+        scopes.remove(digest)
+        #expect(scopes.scope(for: Self.place, path: "/a/x") == outer)
+        scopes.remove(digest)
+        #expect(scopes.count == 2 && scopes.contains(inner) && !scopes.contains(digest))
+        scopes.removeAll()
+        #expect(scopes.scope(for: Self.place, path: "/a/x") == nil && scopes.count == 0)
+    }
+
+    @Test func `no server fills the memory`() {
+        var scopes = AuthenticationScopes()
+        for number in 0..<1000 { scopes.add(Self.place, path: "/", scheme: .basic, realm: "\(number)") }
+        #expect(scopes.count == AuthenticationScopes.maximumSpaces)
+        let last = scopes.add(Place(Origin(scheme: "http", host: "b", port: 80)), path: "/", scheme: .basic, realm: "r")
+        #expect(scopes.count == AuthenticationScopes.maximumSpaces)
+        for number in 0..<1000 { scopes.add(last.place, path: "/\(number)/", scheme: .basic, realm: "many") }
+        // The oldest paths of a space go first; what lies within another adds nothing.
+        #expect(scopes.scope(for: last.place, path: "/999/x")?.realm == "many")
+        #expect(scopes.scope(for: last.place, path: "/0/x")?.realm == "r")
+        scopes.add(last.place, path: "/", scheme: .basic, realm: "many")
+        for number in 0..<1000 { scopes.add(last.place, path: "/\(number)/", scheme: .basic, realm: "many") }
+        scopes.remove(last)
+        #expect(scopes.scope(for: last.place, path: "/x")?.realm == "many")
+    }
+}

@@ -1,0 +1,99 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingModel
+import LoadingStores
+import Synchronization
+
+func space(
+    _ host: String = "a.example", port: Int = 443, kind: String = "https", isProxy: Bool = false, realm: String? = "r",
+    method: AuthenticationMethod = .basic
+) -> ProtectionSpace {
+    ProtectionSpace(host: host, port: port, kind: kind, isProxy: isProxy, realm: realm, method: method)
+}
+
+func password(
+    _ user: String, _ password: String = "secret", _ persistence: LoadCredential.Persistence = .permanent
+) -> LoadCredential {
+    LoadCredential(.password(user: user, password: password), persistence: persistence)
+}
+
+extension CredentialStore {
+    /// A store as another process would have it.
+    convenience init(apart path: String, usesKeyring: Bool = false, fault: FileStep.Fault? = nil) {
+        self.init(
+            permanent: SealedCredentialFile(path: path, usesKeyring: usesKeyring, fault: fault), queue: DiskQueue()
+        )
+    }
+
+    func flush() async {
+        await withCheckedContinuation { continuation in
+            flush { continuation.resume() }
+        }
+    }
+
+    /// The users of a space, with what is kept.
+    func users(_ wanted: ProtectionSpace = space()) async -> [String] {
+        await prepare()
+        return credentials(for: wanted).keys.sorted()
+    }
+}
+
+/// Plays a place, so that a test can look into it and have it fail.
+final class ScriptedPlace: PermanentCredentials {
+    private struct State {
+        var book = CredentialBook()
+        var hasChanged = true
+        var failure: StoreFailure?
+        var loads = 0
+    }
+
+    private let state = Mutex(State())
+    let place = "a scripted place"
+
+    init(_ kept: [KeptCredential] = []) {
+        state.withLock { $0.book = CredentialBook(kept) }
+    }
+
+    var kept: [KeptCredential] { state.withLock { $0.book.kept } }
+    var loads: Int { state.withLock { $0.loads } }
+
+    func fail(_ failure: StoreFailure?) { state.withLock { $0.failure = failure } }
+
+    /// As if another process did.
+    func change(_ change: CredentialChange) {
+        state.withLock { state in
+            state.book.apply(change)
+            state.hasChanged = true
+        }
+    }
+
+    func mayHaveChanged() -> Bool { state.withLock { $0.hasChanged } }
+
+    func load() throws(StoreFailure) -> [KeptCredential]? {
+        if let failure = state.withLock({ $0.failure }) { throw failure }
+        return state.withLock { state in
+            state.loads += 1
+            state.hasChanged = false
+            return state.book.kept
+        }
+    }
+
+    func apply(_ changes: [CredentialChange], knowing known: [KeptCredential]) throws(StoreFailure) {
+        if let failure = state.withLock({ $0.failure }) { throw failure }
+        state.withLock { $0.book.apply(changes) }
+    }
+}
+
+/// Counts, for whom a closure is called back.
+final class Tally: Sendable {
+    private let state = Mutex(0)
+    var count: Int { state.withLock { $0 } }
+    func add() { state.withLock { $0 += 1 } }
+}

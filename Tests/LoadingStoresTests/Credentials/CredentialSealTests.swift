@@ -1,0 +1,48 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingModel
+import LoadingStores
+import Testing
+
+@Suite struct CredentialSealTests {
+    @Test func `what was sealed opens with its key alone`() throws {
+        let (key, other) = (CredentialSeal.newKey(), CredentialSeal.newKey())
+        #expect(key.count == 32 && key != other)
+        for text in [[], [1], [UInt8](repeating: 7, count: 100_000)] as [[UInt8]] {
+            let sealed = try #require(CredentialSeal.seal(text, key: key))
+            #expect(sealed != CredentialSeal.seal(text, key: key))
+            #expect(CredentialSeal.open(sealed, key: key) == text)
+            #expect(CredentialSeal.open(sealed, key: other) == nil)
+            #expect(CredentialSeal.open(sealed.dropLast(), key: key) == nil)
+        }
+    }
+
+    @Test func `a key of another size seals and opens nothing`() {
+        for size in [0, 16, 31, 33] {
+            let key = [UInt8](repeating: 1, count: size)
+            #expect(CredentialSeal.seal([1], key: key) == nil)
+            #expect(CredentialSeal.open([UInt8](repeating: 0, count: 40), key: key) == nil)
+        }
+    }
+
+    @Test func `records cut anywhere but between two are no credentials`() throws {
+        let kept = [
+            KeptCredential(space: space(), user: "u", password: "p"),
+            KeptCredential(space: space(realm: nil), user: "v", password: "q", isSynchronizable: true, isDefault: true),
+        ]
+        let bytes = CredentialFile.encode(kept)
+        let first = CredentialFile.encode([kept[0]]).count
+        #expect(CredentialFile.decode(bytes) == kept)
+        for length in 0..<bytes.count {
+            let found = CredentialFile.decode(Array(bytes[..<length]))
+            #expect(found == (length == 0 ? [] : length == first ? [kept[0]] : nil), "cut at \(length)")
+        }
+    }
+}

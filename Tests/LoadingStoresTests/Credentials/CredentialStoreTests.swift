@@ -1,0 +1,242 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import LoadingModel
+import LoadingStores
+import Testing
+
+@Suite struct CredentialStoreTests {
+    private let store = CredentialStore(permanent: nil)
+    private let identity = LoadCredential(
+        .identity(ClientIdentity(certificates: [Data([1])], privateKey: Data([2]))), persistence: .permanent
+    )
+
+    // C11 of the hostile inputs.
+    @Test(arguments: [
+        ("host", space("b.example")),
+        ("subdomain", space("www.a.example")),
+        ("port", space(port: 8443)),
+        ("protocol", space(kind: "http")),
+        ("proxy", space(isProxy: true)),
+        ("realm", space(realm: "other")),
+        ("realm's case", space(realm: "R")),
+        ("no realm", space(realm: nil)),
+        ("empty realm", space(realm: "")),
+        ("method", space(method: .digest)),
+    ])
+    func `a credential is never found in a space that differs`(by what: String, other: ProtectionSpace) {
+        store.setDefault(password("u"), for: space())
+        #expect(store.credentials(for: other).isEmpty, "\(what)")
+        #expect(store.lookup(other) == nil)
+        #expect(store.defaultCredential(for: other) == nil)
+        store.remove(password("u"), for: other)
+        #expect(store.lookup(space()) == password("u"))
+    }
+
+    @Test(arguments: [
+        ("A.Example", 443, "https"), ("a.example", 0, "https"), ("a.EXAMPLE", 0, "https"),
+    ])
+    func `how a host is written, and leaving out the usual port, makes no other space`(host: String, port: Int, kind: String) {
+        store.set(password("u"), for: space(host, port: port, kind: kind))
+        #expect(store.lookup(space()) == password("u"))
+        #expect(store.all() == [space(host, port: port, kind: kind): ["u": password("u")]])
+    }
+
+    @Test func `a user has one credential in a space, a space several users`() {
+        store.set(password("u", "1"), for: space())
+        store.set(password("v", "2"), for: space())
+        store.set(password("u", "3"), for: space())
+        #expect(store.credentials(for: space()) == ["u": password("u", "3"), "v": password("v", "2")])
+    }
+
+    @Test func `lookup gives the default, else the only one, else none`() {
+        #expect(store.lookup(space()) == nil)
+        store.set(password("u"), for: space())
+        #expect(store.lookup(space()) == password("u"))
+        #expect(store.defaultCredential(for: space()) == nil)
+        store.set(password("v"), for: space())
+        #expect(store.lookup(space()) == nil)
+        store.setDefault(password("v"), for: space())
+        #expect(store.lookup(space()) == password("v"))
+        #expect(store.defaultCredential(for: space()) == password("v"))
+        store.setDefault(password("w", "x", .forSession), for: space())
+        #expect(store.lookup(space())?.user == "w")
+        store.remove(password("w"), for: space())
+        #expect(store.lookup(space()) == password("v"))
+    }
+
+    @Test func `the default stays the default with another password or persistence`() {
+        store.setDefault(password("u", "1", .forSession), for: space())
+        store.set(password("u", "2", .permanent), for: space())
+        #expect(store.defaultCredential(for: space()) == password("u", "2"))
+        store.set(password("u", "3", .permanent), for: space())
+        store.set(password("u", "4", .forSession), for: space())
+        #expect(store.defaultCredential(for: space()) == password("u", "4", .forSession))
+    }
+
+    @Test func `nothing is kept that is not to be`() {
+        store.set(password("u", "p", .none), for: space())
+        store.setDefault(password("u", "p", .none), for: space())
+        store.set(LoadCredential(.trust, persistence: .permanent), for: space(method: .serverTrust))
+        #expect(store.all().isEmpty)
+    }
+
+    @Test func `a client's certificate is kept in memory only`() async {
+        let place = ScriptedPlace()
+        let store = CredentialStore(permanent: place, queue: DiskQueue())
+        let tls = space(realm: nil, method: .clientCertificate)
+        store.set(identity, for: tls)
+        await store.flush()
+        #expect(store.lookup(tls) == identity)
+        #expect(store.credentials(for: tls) == ["": identity])
+        #expect(place.kept.isEmpty)
+        store.remove(identity, for: tls)
+        #expect(store.lookup(tls) == nil)
+    }
+
+    @Test func `a synchronizable credential is removed only by who means it`() async {
+        let place = ScriptedPlace()
+        let store = CredentialStore(permanent: place, queue: DiskQueue())
+        let credential = password("u", "p", .synchronizable)
+        store.set(credential, for: space())
+        store.remove(credential, for: space())
+        // Neither by the name alone.
+        store.remove(password("u", "p", .permanent), for: space())
+        await store.flush()
+        #expect(store.lookup(space()) == credential)
+        #expect(place.kept.count == 1)
+        store.remove(credential, for: space(), includingSynchronizable: true)
+        await store.flush()
+        #expect(store.lookup(space()) == nil)
+        #expect(place.kept.isEmpty)
+    }
+
+    @Test func `a credential for the session covers the one that is kept, and leaves it`() async {
+        let place = ScriptedPlace()
+        let store = CredentialStore(permanent: place, queue: DiskQueue())
+        store.set(password("u", "kept"), for: space())
+        store.set(password("u", "new", .forSession), for: space())
+        await store.flush()
+        #expect(store.lookup(space())?.password == "new")
+        #expect(place.kept.map(\.password) == ["kept"])
+        store.set(password("u", "newest"), for: space())
+        await store.flush()
+        #expect(store.lookup(space())?.password == "newest")
+        #expect(place.kept.map(\.password) == ["newest"])
+        store.remove(password("u"), for: space())
+        await store.flush()
+        #expect(store.lookup(space()) == nil)
+        #expect(place.kept.isEmpty)
+    }
+
+    @Test func `who watches is told of changes, and of nothing else`() {
+        let tally = Tally()
+        store.onChange { tally.add() }
+        store.set(password("u"), for: space())
+        #expect(tally.count == 1)
+        store.set(password("u"), for: space())
+        store.remove(password("v"), for: space())
+        store.set(password("u", "p", .none), for: space())
+        #expect(tally.count == 1)
+        store.setDefault(password("u"), for: space())
+        #expect(tally.count == 2)
+        store.remove(password("u"), for: space())
+        store.removeAll()
+        #expect(tally.count == 3)
+    }
+
+    @Test func `nothing secret is printed`() {
+        let kept = KeptCredential(space: space(), user: "Aladdin", password: "open sesame")
+        var texts = ["\(kept)", String(reflecting: kept), "\(CredentialChange.store(kept))", "\(CredentialStore(permanent: nil))"]
+        var dumped = ""
+        dump(kept, to: &dumped)
+        dump(CredentialChange.store(kept), to: &dumped)
+        texts.append(dumped)
+        for text in texts {
+            #expect(!text.contains("sesame") && !text.contains("Aladdin"), "\(text)")
+        }
+    }
+}
+
+@Suite struct CredentialStorePlaceTests {
+    private let kept = KeptCredential(space: space(), user: "u", password: "p", isDefault: true)
+
+    @Test func `nothing is loaded before it is needed, and then once`() async {
+        let place = ScriptedPlace([kept])
+        let store = CredentialStore(permanent: place, queue: DiskQueue())
+        #expect(store.lookup(space()) == nil)
+        #expect(place.loads == 0)
+        await store.prepare()
+        #expect(store.lookup(space()) == password("u", "p"))
+        await store.prepare()
+        store.prepareAndWait()
+        #expect(place.loads == 1)
+    }
+
+    @Test func `changes made before loading are made to what is loaded`() async {
+        let other = KeptCredential(space: space(), user: "v", password: "q")
+        let place = ScriptedPlace([kept, other])
+        let store = CredentialStore(permanent: place, queue: DiskQueue())
+        store.set(password("w"), for: space())
+        store.set(password("u", "new"), for: space())
+        store.remove(password("v"), for: space())
+        await store.prepare()
+        #expect(store.credentials(for: space()).keys.sorted() == ["u", "w"])
+        #expect(store.defaultCredential(for: space())?.password == "new")
+        await store.flush()
+        #expect(place.kept.map(\.user) == ["u", "w"])
+        #expect(place.kept.map(\.isDefault) == [true, false])
+    }
+
+    @Test func `all are removed, those too that were not loaded`() async {
+        let place = ScriptedPlace([kept])
+        let store = CredentialStore(permanent: place, queue: DiskQueue())
+        store.removeAll()
+        #expect(store.flushAndWait())
+        #expect(place.kept.isEmpty)
+    }
+
+    @Test func `what another process changed is seen when it is next prepared for`() async {
+        let place = ScriptedPlace([kept])
+        let store = CredentialStore(permanent: place, queue: DiskQueue())
+        let tally = Tally()
+        store.onChange { tally.add() }
+        await store.prepare()
+        #expect(tally.count == 0)
+        place.change(.store(KeptCredential(space: space(), user: "u", password: "changed")))
+        await store.prepare()
+        #expect(store.lookup(space())?.password == "changed")
+        #expect(tally.count == 1)
+    }
+
+    @Test func `a place that cannot be used costs nothing but permanence`() async {
+        let place = ScriptedPlace()
+        place.fail(.refused("testing a place that cannot be used"))
+        let store = CredentialStore(permanent: place, queue: DiskQueue())
+        store.set(password("u"), for: space())
+        #expect(!store.flushAndWait())
+        await store.prepare()
+        #expect(store.lookup(space()) == password("u"))
+    }
+
+    @Test func `a place that fails for a while gets everything later`() async {
+        let place = ScriptedPlace([kept])
+        let store = CredentialStore(permanent: place, queue: DiskQueue())
+        await store.prepare()
+        place.fail(.system(5, while: "testing a place that fails for a while"))
+        store.set(password("v"), for: space())
+        #expect(!store.flushAndWait())
+        store.remove(password("u"), for: space())
+        #expect(!store.flushAndWait())
+        place.fail(nil)
+        #expect(store.flushAndWait())
+        #expect(place.kept.map(\.user) == ["v"])
+    }
+}

@@ -1,0 +1,55 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingModel
+import LoadingStores
+import Testing
+
+@Suite struct LayeredCredentialsTests {
+    private let old = KeptCredential(space: space(), user: "u", password: "old")
+    private let new = KeptCredential(space: space(), user: "u", password: "new", isSynchronizable: true)
+    private let absent = StoreFailure.refused("testing that there is none")
+
+    @Test func `what is in either place is known, and what was stored while there was only the other counts`() throws {
+        let second = KeptCredential(space: space(), user: "v", password: "p")
+        let layers = LayeredCredentials(ScriptedPlace([old, second]), otherwise: ScriptedPlace([new]))
+        #expect(CredentialBook(try layers.load() ?? []) == CredentialBook([new, second]))
+    }
+
+    @Test func `what is stored in the better place is removed from the other`() throws {
+        let (better, other) = (ScriptedPlace(), ScriptedPlace([old]))
+        let layers = LayeredCredentials(better, otherwise: other)
+        try layers.apply([.store(new)], knowing: [new])
+        #expect(better.kept == [new])
+        #expect(other.kept.isEmpty)
+        other.change(.store(old))
+        try layers.apply([.remove(space(), user: "u", includingSynchronizable: true)], knowing: [])
+        #expect(better.kept.isEmpty && other.kept.isEmpty)
+    }
+
+    @Test func `where there is no better place the other one is all`() throws {
+        let (better, other) = (ScriptedPlace(), ScriptedPlace([old]))
+        better.fail(absent)
+        let layers = LayeredCredentials(better, otherwise: other)
+        #expect(try layers.load() == [old])
+        try layers.apply([.store(new)], knowing: [new])
+        #expect(other.kept == [new])
+    }
+
+    @Test func `a store on both finds what was kept while there was one`() async {
+        let (better, other) = (ScriptedPlace(), ScriptedPlace())
+        better.fail(absent)
+        let first = CredentialStore(permanent: LayeredCredentials(better, otherwise: other), queue: DiskQueue())
+        first.set(password("u"), for: space())
+        #expect(first.flushAndWait())
+        better.fail(nil)
+        let second = CredentialStore(permanent: LayeredCredentials(better, otherwise: other), queue: DiskQueue())
+        #expect(await second.users() == ["u"])
+    }
+}

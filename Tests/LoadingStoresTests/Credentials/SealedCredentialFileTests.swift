@@ -1,0 +1,251 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import LoadingModel
+import LoadingStores
+import Testing
+
+@Suite struct SealedCredentialFileTests {
+    private let files = ["credentials", "credentials.key", "credentials.lock"]
+
+    private func oneCredential(in folder: Folder, usesKeyring: Bool = false) async throws -> [UInt8] {
+        let store = CredentialStore(apart: folder.path("credentials"), usesKeyring: usesKeyring)
+        store.set(password("Aladdin", "open sesame"), for: space())
+        await store.flush()
+        return try folder.bytes("credentials")
+    }
+
+    private func contains(_ text: String, in bytes: [UInt8]) -> Bool {
+        String(decoding: bytes, as: UTF8.self).contains(text)
+    }
+
+    @Test func `every part of a credential survives the process`() async throws {
+        let folder = try Folder()
+        let first = CredentialStore(apart: folder.path("credentials"))
+        let spaces = [
+            space(), space(realm: nil), space(realm: ""), space(isProxy: true),
+            space("ü.example", port: 65_535, realm: "\"\u{0}ü"),
+            space(port: 0, kind: "SOCKS", isProxy: true, realm: nil, method: .negotiate),
+        ]
+        for space in spaces {
+            first.set(password("üser", "pass:wörd\n"), for: space)
+            first.setDefault(password("", "", .synchronizable), for: space)
+        }
+        #expect(first.flushAndWait())
+        let second = CredentialStore(apart: folder.path("credentials"))
+        await second.prepare()
+        #expect(second.all() == first.all())
+        #expect(second.all().count == spaces.count)
+        for space in spaces {
+            #expect(second.defaultCredential(for: space) == password("", "", .synchronizable))
+        }
+        #expect(folder.warnings.isEmpty)
+    }
+
+    @Test func `nothing is written before something is to be kept`() async throws {
+        let folder = try Folder()
+        let store = CredentialStore(apart: folder.path("credentials"))
+        await store.prepare()
+        store.set(password("u", "p", .forSession), for: space())
+        store.remove(password("u"), for: space())
+        await store.flush()
+        #expect(try folder.names.isEmpty)
+    }
+
+    @Test func `the files are the user's alone, and nothing in them can be read`() async throws {
+        let folder = try Folder()
+        let bytes = try await oneCredential(in: folder)
+        #expect(try folder.names == files)
+        for name in try folder.names { #expect(try folder.mode(of: name) == 0o600, "\(name)") }
+        for text in ["Aladdin", "open sesame", "a.example", "HTTPBasic"] { #expect(!contains(text, in: bytes)) }
+        // Nor does a second writing of the same look alike.
+        let store = CredentialStore(apart: folder.path("credentials"))
+        store.set(password("x"), for: space())
+        await store.flush()
+        store.remove(password("x"), for: space())
+        await store.flush()
+        #expect(try folder.bytes("credentials").suffix(60) != bytes.suffix(60))
+    }
+
+    @Test func `a file cut at any byte is no credential, and is set aside`() async throws {
+        let folder = try Folder()
+        let whole = try await oneCredential(in: folder)
+        for length in 0..<whole.count {
+            let cut = Array(whole[..<length])
+            try folder.write(cut, to: "credentials")
+            let store = CredentialStore(apart: folder.path("credentials"))
+            #expect(await store.users().isEmpty, "cut at \(length)")
+            #expect(try folder.bytes("credentials.damaged") == cut)
+        }
+        #expect(folder.warnings.count == whole.count)
+    }
+
+    @Test func `a soundly sealed file with any bit of the ciphertext flipped is no credential`() async throws {
+        let folder = try Folder()
+        let whole = try await oneCredential(in: folder)
+        guard case .whole(_, let start) = SealedCredentialFile.envelope.open(whole) else {
+            Issue.record("not sealed")
+            return
+        }
+        for index in start..<whole.count {
+            var body = Array(whole[start...])
+            body[index - start] ^= 1 << UInt8(index % 8)
+            // Who changes the file may well make the checksum fit.
+            let envelope = SealedCredentialFile.envelope
+            try folder.write(envelope.seal(body, envelope.header(of: body)), to: "credentials")
+            #expect(await CredentialStore(apart: folder.path("credentials")).users().isEmpty, "byte \(index)")
+        }
+        #expect(folder.warnings.count == whole.count - start)
+    }
+
+    @Test func `what a running store knows survives damage to its file`() async throws {
+        let folder = try Folder()
+        let store = CredentialStore(apart: folder.path("credentials"))
+        store.set(password("a"), for: space())
+        await store.flush()
+        try folder.write([7, 7, 7], to: "credentials")
+        #expect(await store.users() == ["a"])
+        #expect(await CredentialStore(apart: folder.path("credentials")).users() == ["a"])
+        // Also if it is found on writing.
+        try folder.write([8, 8, 8], to: "credentials")
+        store.set(password("b"), for: space())
+        await store.flush()
+        #expect(await CredentialStore(apart: folder.path("credentials")).users() == ["a", "b"])
+        #expect(folder.warnings.count == 2)
+    }
+
+    @Test(arguments: [false, true])
+    func `without its key the file opens to nobody, and is set aside`(isDamaged: Bool) async throws {
+        let folder = try Folder()
+        let whole = try await oneCredential(in: folder)
+        if isDamaged {
+            var key = try folder.bytes("credentials.key")
+            key[key.count - 1] ^= 1
+            try folder.write(key, to: "credentials.key")
+        } else {
+            try FileManager.default.removeItem(atPath: folder.path("credentials.key"))
+        }
+        let store = CredentialStore(apart: folder.path("credentials"))
+        #expect(await store.users().isEmpty)
+        #expect(try folder.bytes("credentials.damaged") == whole)
+        store.set(password("new"), for: space())
+        await store.flush()
+        #expect(await CredentialStore(apart: folder.path("credentials")).users() == ["new"])
+        #expect(folder.warnings.count == 1)
+        #expect(folder.warnings.first?.contains("its key is gone") == true)
+    }
+
+    @Test func `a key that was made elsewhere opens nothing`() async throws {
+        let (here, there) = (try Folder(), try Folder())
+        _ = try await oneCredential(in: here)
+        _ = try await oneCredential(in: there)
+        try here.write(try there.bytes("credentials.key"), to: "credentials.key")
+        #expect(await CredentialStore(apart: here.path("credentials")).users().isEmpty)
+        #expect(here.warnings.first?.contains("its key does not open it") == true)
+    }
+
+    @Test func `a file or key of a newer version is left alone`() async throws {
+        for (name, kind) in [("credentials", "credentials"), ("credentials.key", "credential-key")] {
+            let folder = try Folder()
+            _ = try await oneCredential(in: folder)
+            let newer = StoreEnvelope(kind: kind, version: 2)
+            let bytes = newer.seal([1, 2, 3], newer.header(of: [1, 2, 3]))
+            try folder.write(bytes, to: name)
+            let store = CredentialStore(apart: folder.path("credentials"))
+            store.set(password("a"), for: space())
+            await store.flush()
+            #expect(await store.users() == ["a"])
+            #expect(try folder.bytes(name) == bytes)
+            #expect(folder.warnings.count == 1)
+        }
+    }
+
+    @Test(arguments: ["credentials", "credentials.key"])
+    func `a link in place of a file is not followed`(name: String) async throws {
+        let folder = try Folder()
+        _ = try await oneCredential(in: folder)
+        try FileManager.default.moveItem(atPath: folder.path(name), toPath: folder.path("target"))
+        let target = try folder.bytes("target")
+        try FileManager.default.createSymbolicLink(atPath: folder.path(name), withDestinationPath: folder.path("target"))
+        let store = CredentialStore(apart: folder.path("credentials"))
+        #expect(await store.users().isEmpty)
+        store.set(password("a"), for: space())
+        await store.flush()
+        #expect(try folder.bytes("target") == target)
+        #expect(await CredentialStore(apart: folder.path("credentials")).users() == ["a"])
+    }
+
+    @Test func `a file that others may write to is not believed, and a folder neither`() async throws {
+        let folder = try Folder()
+        _ = try await oneCredential(in: folder)
+        try folder.setMode(0o666, of: "credentials")
+        #expect(await CredentialStore(apart: folder.path("credentials")).users().isEmpty)
+        try folder.setMode(0o777, of: "")
+        let store = CredentialStore(apart: folder.path("credentials"))
+        store.set(password("a"), for: space())
+        await store.flush()
+        #expect(try !folder.names.contains("credentials"))
+        #expect(await store.users() == ["a"])
+        #expect(folder.warnings.count == 2)
+    }
+
+    // MARK: The kernel's keyring
+
+    @Test(.enabled(if: KernelKeyring.isAvailable))
+    func `the keyring brings back a key file that is lost or damaged`() async throws {
+        let folder = try Folder()
+        defer { KernelKeyring(path: folder.path("credentials")).remove() }
+        _ = try await oneCredential(in: folder, usesKeyring: true)
+        let key = try folder.bytes("credentials.key").suffix(32)
+        #expect(KernelKeyring(path: folder.path("credentials")).read(size: 32) == Array(key))
+        for isDamaged in [false, true] {
+            if isDamaged {
+                try folder.write([1, 2, 3], to: "credentials.key")
+            } else {
+                try FileManager.default.removeItem(atPath: folder.path("credentials.key"))
+            }
+            let store = CredentialStore(apart: folder.path("credentials"), usesKeyring: true)
+            #expect(await store.users().contains("Aladdin"))
+            store.set(password(isDamaged ? "y" : "x"), for: space())
+            await store.flush()
+            #expect(try folder.bytes("credentials.key").suffix(32) == key)
+        }
+        #expect(folder.warnings.isEmpty)
+    }
+
+    @Test(.enabled(if: KernelKeyring.isAvailable))
+    func `the key file brings back a keyring that is lost, as after a restart`() async throws {
+        let folder = try Folder()
+        let keyring = KernelKeyring(path: folder.path("credentials"))
+        defer { keyring.remove() }
+        _ = try await oneCredential(in: folder, usesKeyring: true)
+        keyring.remove()
+        #expect(keyring.read(size: 32) == nil)
+        let store = CredentialStore(apart: folder.path("credentials"), usesKeyring: true)
+        #expect(await store.users() == ["Aladdin"])
+        store.set(password("x"), for: space())
+        await store.flush()
+        #expect(keyring.read(size: 32) == Array(try folder.bytes("credentials.key").suffix(32)))
+    }
+
+    @Test(.enabled(if: KernelKeyring.isAvailable))
+    func `files that come from a backup, with another key than the keyring's, can be read`() async throws {
+        let folder = try Folder()
+        let keyring = KernelKeyring(path: folder.path("credentials"))
+        defer { keyring.remove() }
+        _ = try await oneCredential(in: folder, usesKeyring: true)
+        #expect(keyring.write([UInt8](repeating: 9, count: 32)))
+        let store = CredentialStore(apart: folder.path("credentials"), usesKeyring: true)
+        #expect(await store.users() == ["Aladdin"])
+        store.set(password("x"), for: space())
+        await store.flush()
+        #expect(keyring.read(size: 32) == Array(try folder.bytes("credentials.key").suffix(32)))
+    }
+}

@@ -1,0 +1,149 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingModel
+import LoadingTrust
+import Testing
+
+@Suite struct IdentityReaderTests {
+    private func pem(_ texts: String...) -> Data { Data(texts.joined(separator: "\n").utf8) }
+
+    private func leaf(_ pem: String) throws -> Data {
+        try #require(Data(base64Encoded: pem.split(separator: "\n").filter { !$0.hasPrefix("-----") }.joined()))
+    }
+
+    @Test func `PKCS 12 files of every kind are read`() throws {
+        let rows: [(String, Data, String?, Int)] = [
+            ("modern", PKCS12Samples.modern, "geheim", 2), ("legacy", PKCS12Samples.legacy, "geheim", 2),
+            ("mixed legacy", PKCS12Samples.mixedLegacy, "geheim", 2), ("SHA-512", PKCS12Samples.sha512, "geheim", 2),
+            ("accents", PKCS12Samples.accented, "pässwörter 🔑", 2),
+            ("accents, legacy", PKCS12Samples.accentedLegacy, "pässwörter", 2),
+            ("no password", PKCS12Samples.unprotected, nil, 2),
+            ("empty password", PKCS12Samples.unprotected, "", 2), ("no seal", PKCS12Samples.unsealed, "geheim", 2),
+            ("not encrypted", PKCS12Samples.clear, "geheim", 2),
+        ]
+        for (name, file, password, count) in rows {
+            do {
+                let identity = try IdentityReader.identity(pkcs12: file, password: password)
+                #expect(identity.certificates.count == count, "\(name)")
+                let leaf = try #require(identity.certificates.first)
+                #expect(IdentityReader.matches(certificate: leaf, key: identity.privateKey), "\(name)")
+            } catch {
+                Issue.record("\(name): \(error)")
+            }
+        }
+    }
+
+    @Test func `what is wrong with a PKCS 12 file is said`() throws {
+        let rows: [(String, Data, String?, IdentityFailure)] = [
+            ("wrong", PKCS12Samples.modern, "x", .wrongPassword), ("wrong, legacy", PKCS12Samples.legacy, "x", .wrongPassword),
+            ("wrong, no seal", PKCS12Samples.unsealed, "x", .wrongPassword),
+            ("none given", PKCS12Samples.modern, nil, .passwordRequired), ("empty", PKCS12Samples.modern, "", .wrongPassword),
+            ("no key", PKCS12Samples.withoutKey, "geheim", .noKey),
+            ("no certificate", PKCS12Samples.withoutCertificate, "geheim", .noCertificate),
+            ("no file", Data(), "", .malformed("it is no PKCS #12 file")),
+            ("PEM", pem(PEMSamples.certificate), "", .malformed("it is no PKCS #12 file")),
+        ]
+        for (name, file, password, expected) in rows {
+            #expect(throws: expected, "\(name)") { try IdentityReader.identity(pkcs12: file, password: password) }
+        }
+    }
+
+    @Test func `a damaged PKCS 12 file fails, whatever is damaged`() {
+        for file in [PKCS12Samples.modern, PKCS12Samples.legacy, PKCS12Samples.unsealed] {
+            for index in stride(from: 0, to: file.count, by: 23) {
+                var damaged = file
+                damaged[index] ^= 0x41
+                let identity = try? IdentityReader.identity(pkcs12: damaged, password: "geheim")
+                if let identity, let leaf = identity.certificates.first {
+                    #expect(IdentityReader.matches(certificate: leaf, key: identity.privateKey))
+                }
+                #expect(throws: (any Error).self) {
+                    try IdentityReader.identity(pkcs12: file.prefix(index), password: "geheim")
+                }
+            }
+        }
+    }
+
+    @Test func `PEM keys of every kind are read`() throws {
+        let certificates = pem(PEMSamples.certificate, PEMSamples.issuer)
+        let rows: [(String, String, String?)] = [
+            ("SEC 1", PEMSamples.sec1, nil), ("PKCS 8", PEMSamples.pkcs8, nil), ("AES-256", PEMSamples.aes256, "geheim"),
+            ("AES-128", PEMSamples.aes128, "geheim"), ("triple DES", PEMSamples.tripleDES, "geheim"),
+            ("as PKCS 12", PEMSamples.pkcs12Style, "geheim"), ("OpenSSL's AES", PEMSamples.traditionalAES, "geheim"),
+            ("OpenSSL's triple DES", PEMSamples.traditionalTripleDES, "geheim"), ("password not needed", PEMSamples.pkcs8, "x"),
+        ]
+        for (name, key, password) in rows {
+            do throws(IdentityFailure) {
+                let apart = try IdentityReader.identity(pem: certificates, key: pem(key), password: password)
+                let together = try IdentityReader.identity(
+                    pem: pem(key, "Bag Attributes", PEMSamples.issuer, PEMSamples.certificate), key: nil, password: password
+                )
+                #expect(apart == together, "\(name): the key's certificate comes first, wherever it stood")
+                #expect(apart.certificates.count == 2)
+                #expect(IdentityReader.matches(certificate: apart.certificates[0], key: apart.privateKey))
+            } catch {
+                Issue.record("\(name): \(error)")
+            }
+        }
+    }
+
+    @Test func `RSA keys are read, and certificate and key also as DER`() throws {
+        for (key, password) in [
+            (PEMSamples.rsaPKCS1, nil), (PEMSamples.rsaPKCS8, nil), (PEMSamples.rsaTraditional, "geheim"),
+        ] as [(String, String?)] {
+            let identity = try IdentityReader.identity(pem: pem(PEMSamples.rsaCertificate, key), key: nil, password: password)
+            #expect(identity.certificates == [try leaf(PEMSamples.rsaCertificate)])
+        }
+        let binary = try IdentityReader.identity(
+            pem: try leaf(PEMSamples.rsaCertificate), key: try leaf(PEMSamples.rsaPKCS1), password: nil
+        )
+        #expect(
+            try binary
+                == IdentityReader.identity(
+                    pem: pem(PEMSamples.rsaCertificate), key: pem(PEMSamples.rsaPKCS8), password: nil
+                ))
+        let encrypted = try leaf(PEMSamples.aes256)
+        #expect(throws: Never.self) {
+            try IdentityReader.identity(pem: pem(PEMSamples.certificate), key: encrypted, password: "geheim")
+        }
+    }
+
+    @Test func `what is wrong with PEM is said`() throws {
+        let certificate = pem(PEMSamples.certificate)
+        let rows: [(String, Data, Data?, String?, IdentityFailure)] = [
+            ("no password", certificate, pem(PEMSamples.aes256), nil, .passwordRequired),
+            ("wrong password", certificate, pem(PEMSamples.aes256), "x", .wrongPassword),
+            ("wrong password, triple DES", certificate, pem(PEMSamples.pkcs12Style), "x", .wrongPassword),
+            ("wrong password, traditional", certificate, pem(PEMSamples.traditionalAES), "x", .wrongPassword),
+            ("no password, traditional", certificate, pem(PEMSamples.traditionalAES), nil, .passwordRequired),
+            ("no key", certificate, nil, nil, .noKey), ("no certificate", pem(PEMSamples.pkcs8), nil, nil, .noCertificate),
+            ("another's key", certificate, pem(PEMSamples.rsaPKCS8), nil, .keyDoesNotMatch),
+            ("nothing", Data(), nil, nil, .malformed("it is neither PEM nor a certificate in DER")),
+        ]
+        for (name, text, key, password, expected) in rows {
+            #expect(throws: expected, "\(name)") { try IdentityReader.identity(pem: text, key: key, password: password) }
+        }
+        for key in [PEMSamples.scrypt, PEMSamples.otherCurve] {
+            let failure = #expect(throws: IdentityFailure.self) {
+                try IdentityReader.identity(pem: certificate, key: pem(key), password: "geheim")
+            }
+            guard case .unsupported = failure else {
+                Issue.record("\(String(describing: failure))")
+                continue
+            }
+        }
+    }
+
+    @Test func `nothing of the key is ever printed`() throws {
+        let identity = try IdentityReader.identity(pkcs12: PKCS12Samples.modern, password: "geheim")
+        #expect("\(identity)" == "an identity of 2 certificates")
+    }
+}

@@ -1,0 +1,224 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import SystemLibraries
+import Testing
+
+/// GSSAPI's initiator against a real KDC, in processes of their own, since the library reads its configuration once.
+@Suite(.timeLimit(.minutes(1))) struct GSSAPITests {
+    @Test func `a user without a ticket`() throws {
+        let realm = try KerberosRealm.start()
+        defer { realm.stop() }
+        try OwnProcess.run("WithoutTicketTests", environment: realm.environment)
+    }
+
+    @Test func `a user with a ticket`() throws {
+        let realm = try KerberosRealm.start()
+        defer { realm.stop() }
+        let apache = try ApacheServer.start(TestCertificates.shared.get(), realm: realm)
+        defer { apache.stop() }
+        var environment = try realm.ticket(for: "ada", password: "lovelace")
+        environment["KRB5_KTNAME"] = realm.keytab.path
+        environment[Negotiation.variable] = apache.url("/negotiate/page.txt").absoluteString
+        try OwnProcess.run("WithTicketTests", environment: environment)
+        #expect(realm.log.contains("HTTP/localhost@\(KerberosRealm.name)"))
+    }
+
+    @Test func `a KDC that does not answer`() throws {
+        let realm = try KerberosRealm.start()
+        let environment = try realm.ticket(for: "ada", password: "lovelace")
+        realm.stop()
+        try OwnProcess.run("WithoutKDCTests", environment: environment)
+    }
+
+    @Test func `there is a library`() { #expect(GSSAPI.isAvailable) }
+}
+
+private func reason(_ result: Result<GSSAPI.Step, GSSAPI.Failure>) -> GSSAPI.Failure.Reason? {
+    guard case .failure(let failure) = result else { return nil }
+    #expect(!failure.text.isEmpty && !failure.description.contains("lovelace"), "\(failure)")
+    return failure.reason
+}
+
+private func context(
+    _ service: String = "HTTP@localhost", _ credential: (user: String, password: String)? = nil, binding: [UInt8]? = nil
+) -> GSSAPI.Context {
+    GSSAPI.Context(service: service, credential: credential, channelBinding: binding)
+}
+
+/// SPNEGO's NegTokenInit in GSSAPI's frame (RFC 4178, section 4.2; RFC 2743, section 3.1).
+private func isInitial(_ token: [UInt8]?) -> Bool {
+    token?.first == 0x60 && token?.firstRange(of: [0x06, 0x06, 0x2B, 0x06, 0x01, 0x05, 0x05, 0x02]) != nil
+}
+
+/// The server's side of GSSAPI with a channel binding of its own, which no server here checks: in Python, on MIT's library.
+private enum Acceptor {
+    /// 0 if it takes the token, else GSSAPI's routine error (RFC 2744, section 3.9.1).
+    static func error(of token: [UInt8], binding: [UInt8]) throws -> String {
+        let script = """
+            import ctypes, sys
+            gss = ctypes.CDLL("libgssapi_krb5.so.2")
+            class Buffer(ctypes.Structure):
+                _fields_ = [("length", ctypes.c_size_t), ("value", ctypes.c_char_p)]
+            class Bindings(ctypes.Structure):
+                _fields_ = [("type1", ctypes.c_uint32), ("address1", Buffer), ("type2", ctypes.c_uint32),
+                            ("address2", Buffer), ("data", Buffer)]
+            token, data = (bytes.fromhex(text) for text in sys.argv[1:])
+            minor, context, output = ctypes.c_uint32(), ctypes.c_void_p(), Buffer()
+            bindings = Bindings(data=Buffer(len(data), data))
+            major = gss.gss_accept_sec_context(
+                ctypes.byref(minor), ctypes.byref(context), None, ctypes.byref(Buffer(len(token), token)),
+                ctypes.byref(bindings), None, None, ctypes.byref(output), None, None, None)
+            print(major >> 16 & 0xFF)
+
+            """
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(script.utf8, to: "acceptor.py")
+        let hexadecimal = [token, binding].map { bytes in
+            bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        }
+        let variables = ProcessInfo.processInfo.environment.filter { $0.key.hasPrefix("KRB5") }
+        let python = try ServerProcess.program("python3", package: "python3")
+        return try ServerProcess.run(
+            ServerProcess.Order(
+                [python, file.path] + hexadecimal,
+                environment: variables,
+                output: directory.file("output")
+            )
+        ).trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+}
+
+/// Shows a token to the Apache of the surrounding process, by curl.
+private enum Negotiation {
+    static let variable = "URL_LOADING_NEGOTIATE_URL"
+
+    /// The status, and the server's token.
+    static func answer(to token: [UInt8]) throws -> (status: String, token: [UInt8]) {
+        let directory = try TemporaryDirectory()
+        let url = try #require(ProcessInfo.processInfo.environment[variable])
+        let text = try ServerProcess.run(
+            ServerProcess.Order(
+                [
+                    ServerProcess.program("curl", package: "curl"), "-q", "-sS", "-4", "-o", directory.file("page").path,
+                    "-H", "Authorization: Negotiate \(Data(token).base64EncodedString())",
+                    "-w", "%{http_code}|%header{www-authenticate}", url,
+                ],
+                output: directory.file("output")
+            )
+        )
+        let fields = text.split(separator: "|", omittingEmptySubsequences: false)
+        let value = fields[1].split(separator: " ").last.map { $0.trimmingCharacters(in: .whitespacesAndNewlines) } ?? ""
+        return (String(fields[0]), Array(Data(base64Encoded: value) ?? Data()))
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("WithoutTicketTests"))) struct WithoutTicketTests {
+    @Test func `has no credential`() {
+        #expect(!GSSAPI.hasDefaultCredential())
+        #expect(reason(context().step(nil)) == .hasNoCredential)
+    }
+
+    @Test(arguments: ["ada", "ada@\(KerberosRealm.name)"]) func `but a password will do`(user: String) throws {
+        let step = try context("HTTP@localhost", (user, "lovelace")).step(nil).get()
+        #expect(isInitial(step.token) && !step.isDone && !step.isMutual)
+    }
+
+    @Test(arguments: [("ada", "wrong"), ("bob", "lovelace"), ("ada", "")])
+    func `of which the KDC judges`(user: String, password: String) {
+        #expect(reason(context("HTTP@localhost", (user, password)).step(nil)) == .credentialIsRefused)
+    }
+
+    @Test func `a realm that nobody knows`() {
+        #expect(reason(context("HTTP@localhost", ("ada@NOWHERE.TEST", "x")).step(nil)) == .kdcIsUnreachable)
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("WithTicketTests"))) struct WithTicketTests {
+    @Test func `begins a handshake, with and without a channel binding`() throws {
+        #expect(GSSAPI.hasDefaultCredential())
+        for binding in [nil, Array("tls-server-end-point:".utf8) + [UInt8](repeating: 7, count: 32)] {
+            let step = try context(binding: binding).step(nil).get()
+            #expect(isInitial(step.token) && !step.isDone)
+        }
+    }
+
+    @Test(arguments: [nil, "ada"], [nil, Array("tls-server-end-point:0123456789".utf8)])
+    func `ends it when the server has proved who it is`(user: String?, binding: [UInt8]?) throws {
+        let context = context("HTTP@localhost", user.map { ($0, "lovelace") }, binding: binding)
+        let answer = try Negotiation.answer(to: #require(try context.step(nil).get().token))
+        #expect(answer.status == "200")
+        let end = try context.step(answer.token).get()
+        #expect(end == GSSAPI.Step(token: nil, isDone: true, isMutual: true))
+        // It is over.
+        #expect(reason(context.step(answer.token)) == .serverIsRefused)
+    }
+
+    @Test func `a channel binding is what the server compares`() throws {
+        let binding = Array("tls-server-end-point:".utf8) + [UInt8](0..<32)
+        let other = Array("tls-server-end-point:".utf8) + [UInt8](1..<33)
+        let token = try #require(try context(binding: binding).step(nil).get().token)
+        #expect(try Acceptor.error(of: token, binding: binding) == "0")
+        let again = try #require(try context(binding: binding).step(nil).get().token)
+        // GSS_S_BAD_BINDINGS
+        #expect(try Acceptor.error(of: again, binding: other) == "4")
+    }
+
+    @Test func `a server that has not`() throws {
+        let context = context()
+        var answer = try Negotiation.answer(to: #require(try context.step(nil).get().token))
+        let last = try #require(answer.token.indices.last)
+        answer.token[last] ^= 1
+        #expect(reason(context.step(answer.token)) == .serverIsRefused)
+    }
+
+    @Test func `a server that the KDC does not know`() {
+        #expect(reason(context("HTTP@127.0.0.2").step(nil)) == .serverIsUnknown)
+    }
+
+    @Test(arguments: [[], [0x60], Array("garbage".utf8), [0x6F, 0x84, 0xFF, 0xFF, 0xFF, 0xFF]])
+    func `a server that answers with nonsense`(token: [UInt8]) throws {
+        let context = context()
+        _ = try context.step(nil).get()
+        #expect(reason(context.step(token)) == .serverIsRefused)
+        #expect(reason(context.step(token)) == .serverIsRefused)
+    }
+
+    @Test func `a server that does not answer, and an answer to nothing`() throws {
+        let begun = context()
+        _ = try begun.step(nil).get()
+        #expect(reason(begun.step(nil)) == .serverIsRefused)
+        #expect(reason(context().step([1, 2, 3])) == .serverIsRefused)
+    }
+
+    @Test func `handshakes at the same time`() async throws {
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            for _ in 0..<16 { group.addTask { isInitial(try context().step(nil).get().token) } }
+            for try await isGood in group { #expect(isGood) }
+        }
+    }
+
+    @Test func `one handshake from many threads fails for all but one`() async {
+        let context = context()
+        let count = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<8 { group.addTask { (try? context.step(nil).get()) != nil } }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(count == 1)
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("WithoutKDCTests"))) struct WithoutKDCTests {
+    @Test func `cannot be asked for a service`() {
+        #expect(reason(context().step(nil)) == .kdcIsUnreachable)
+        #expect(reason(context("HTTP@localhost", ("ada", "lovelace")).step(nil)) == .kdcIsUnreachable)
+    }
+}

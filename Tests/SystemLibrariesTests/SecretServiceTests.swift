@@ -1,0 +1,145 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import SystemLibraries
+import Testing
+
+private let schema = "org.urlloading.Test"
+
+/// The Secret Service as GNOME Keyring gives it, on a session bus of the test's own; and its absence.
+@Suite(.timeLimit(.minutes(1))) struct SecretServiceTests {
+    @Test func `a keyring keeps secrets`() throws {
+        let home = try ServerDirectory()
+        let dbus = try ServerProcess.program("dbus-run-session", package: "dbus-daemon")
+        let keyring = try ServerProcess.program("gnome-keyring-daemon", package: "gnome-keyring")
+        // Unlocked; returns when it is there, and goes with the bus.
+        let script = #"printf 'master\n' | "$0" --unlock --components=secrets >/dev/null && exec "$@""#
+        try OwnProcess.run(
+            "UnlockedKeyringTests", environment: Self.environment(home),
+            wrapper: [dbus, "--", "/bin/sh", "-c", script, keyring]
+        )
+    }
+
+    @Test func `without a bus everything fails at once`() throws {
+        let home = try ServerDirectory()
+        var environment = Self.environment(home)
+        environment["DBUS_SESSION_BUS_ADDRESS"] = "unix:path=/nonexistent/bus"
+        try OwnProcess.run("WithoutServiceTests", environment: environment)
+    }
+
+    @Test func `with a bus but nobody on it everything fails at once`() throws {
+        let home = try ServerDirectory()
+        let dbus = try ServerProcess.program("dbus-run-session", package: "dbus-daemon")
+        // No services that the bus could start.
+        let configuration = """
+            <busconfig>
+            <type>session</type>
+            <listen>unix:tmpdir=/tmp</listen>
+            <auth>EXTERNAL</auth>
+            <policy context="default"><allow send_destination="*"/><allow eavesdrop="true"/><allow own="*"/></policy>
+            </busconfig>
+            """
+        let file = try home.write(configuration.utf8, to: "bus.conf")
+        try OwnProcess.run(
+            "WithoutServiceTests", environment: Self.environment(home), wrapper: [dbus, "--config-file=\(file.path)", "--"]
+        )
+    }
+
+    /// A home whose path is short enough for the names of sockets.
+    private static func environment(_ home: ServerDirectory) -> [String: String] {
+        [
+            "HOME": home.path, "XDG_DATA_HOME": home.path + "/data", "XDG_CONFIG_HOME": home.path + "/config",
+            "XDG_CACHE_HOME": home.path + "/cache", "XDG_RUNTIME_DIR": home.path, "DBUS_SESSION_BUS_ADDRESS": "",
+            "DISPLAY": "", "WAYLAND_DISPLAY": "",
+        ]
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("WithoutServiceTests")), .timeLimit(.minutes(1))) struct WithoutServiceTests {
+    @Test func `is not available`() {
+        #expect(!SecretService.isAvailable)
+        func isAbsence(_ body: () throws(SecretService.Failure) -> Void) -> Bool {
+            do throws(SecretService.Failure) {
+                try body()
+                return false
+            } catch {
+                return error.isAbsence && !error.text.isEmpty && !error.text.contains("hush")
+            }
+        }
+        #expect(
+            isAbsence { () throws(SecretService.Failure) in
+                try SecretService.store("hush", label: "l", attributes: ["a": "b"], schema: schema)
+            })
+        #expect(isAbsence { () throws(SecretService.Failure) in _ = try SecretService.lookUp(["a": "b"], schema: schema) })
+        #expect(isAbsence { () throws(SecretService.Failure) in try SecretService.remove(["a": "b"], schema: schema) })
+        #expect(isAbsence { () throws(SecretService.Failure) in _ = try SecretService.list(["a": "b"], schema: schema) })
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("UnlockedKeyringTests")), .serialized, .timeLimit(.minutes(1)))
+struct UnlockedKeyringTests {
+    @Test func `a secret is stored, found, replaced and removed`() throws {
+        #expect(SecretService.isAvailable)
+        let attributes = ["host": "münchen.example", "user": "ada", "empty": ""]
+        #expect(try SecretService.lookUp(attributes, schema: schema) == nil)
+        try SecretService.store("hush", label: "One", attributes: attributes, schema: schema)
+        #expect(try SecretService.lookUp(attributes, schema: schema) == "hush")
+        #expect(try SecretService.lookUp(["user": "ada"], schema: schema) == "hush")
+        #expect(try SecretService.lookUp(["user": "bob"], schema: schema) == nil)
+        #expect(try SecretService.lookUp(attributes, schema: "org.urlloading.Other") == nil)
+        try SecretService.store("pässwörd 🔑", label: "Two", attributes: attributes, schema: schema)
+        #expect(
+            try SecretService.list(["user": "ada"], schema: schema)
+                == [SecretService.Item(label: "Two", attributes: attributes, secret: "pässwörd 🔑")]
+        )
+        #expect(try SecretService.remove(attributes, schema: schema))
+        #expect(try !SecretService.remove(attributes, schema: schema))
+        #expect(try SecretService.list(["user": "ada"], schema: schema).isEmpty)
+    }
+
+    @Test func `several that have an attribute are listed and removed together`() throws {
+        for index in 0..<5 {
+            let attributes = ["program": "several", "index": String(index)]
+            try SecretService.store("secret \(index)", label: "\(index)", attributes: attributes, schema: schema)
+        }
+        let all = try SecretService.list(["program": "several"], schema: schema)
+        #expect(all.map(\.secret).sorted() == (0..<5).map { "secret \($0)" })
+        #expect(all.allSatisfy { $0.secret == "secret \($0.attributes["index"] ?? "")" })
+        #expect(!String(reflecting: all).contains("secret 1"))
+        try SecretService.remove(["program": "several"], schema: schema)
+        #expect(try SecretService.list(["program": "several"], schema: schema).isEmpty)
+    }
+
+    @Test func `what cannot be kept is refused`() throws {
+        let many = Dictionary(uniqueKeysWithValues: (0..<40).map { ("a\($0)", "b") })
+        #expect(throws: SecretService.Failure.self) {
+            try SecretService.store("s", label: "l", attributes: many, schema: schema)
+        }
+        #expect(throws: SecretService.Failure.self) {
+            try SecretService.store("half\0a secret", label: "l", attributes: ["a": "b"], schema: schema)
+        }
+        #expect(try SecretService.lookUp(["a": "b"], schema: schema) == nil)
+    }
+
+    @Test func `many threads at once`() async throws {
+        try await withThrowingTaskGroup { group in
+            for index in 0..<16 {
+                group.addTask {
+                    let attributes = ["program": "threads", "index": String(index)]
+                    try SecretService.store("\(index)", label: "l", attributes: attributes, schema: schema)
+                    #expect(try SecretService.lookUp(attributes, schema: schema) == "\(index)")
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try SecretService.list(["program": "threads"], schema: schema).count == 16)
+    }
+}

@@ -1,0 +1,38 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import SystemLibraries
+import Testing
+
+@Suite struct SystemLibraryTests {
+    @Test func `the first name that is there is opened`() throws {
+        let library = try #require(SystemLibrary.open(["libthere-is-no-such-thing.so.7", "libc.so.6"]))
+        #expect(library.path.hasPrefix("/") && library.path.hasSuffix("/libc.so.6"))
+        let finding = try #require(SystemLibrary.report.first { $0.name == "libc.so.6" })
+        #expect(finding.path == library.path && finding.failure == nil)
+    }
+
+    @Test func `what is not there is said, under every name`() throws {
+        #expect(SystemLibrary.open(["libnot-this.so.1", "libnot-that.so.2"]) == nil)
+        let finding = try #require(SystemLibrary.report.first { $0.name == "libnot-this.so.1" })
+        #expect(finding.path == nil)
+        #expect(finding.failure?.contains("libnot-this.so.1") == true)
+        #expect(finding.failure?.contains("libnot-that.so.2") == true)
+    }
+
+    @Test func `the report names what the package can use, once`() {
+        _ = GSSAPI.isAvailable
+        _ = SecretService.isAvailable
+        let report = SystemLibrary.report
+        for name in ["libgssapi_krb5.so.2", "libsecret-1.so.0"] {
+            #expect(report.filter { $0.name == name && $0.path != nil }.count == 1)
+        }
+    }
+}
