@@ -1,0 +1,263 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(3)))
+struct CredentialCommandTests {
+    /// No keyring of whoever runs the tests.
+    private static let environment = ["DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"]
+
+    /// Holds the credentials and the files of one test.
+    private let folder: TemporaryDirectory
+
+    init() throws {
+        folder = try TemporaryDirectory()
+    }
+
+    private func run(_ arguments: String..., password: String? = nil) async throws -> Tool.Result {
+        let input = try password.map { try folder.write(Array($0.utf8), to: "password.txt") }
+        return try await Tool.run(arguments, in: folder, home: folder, input: input, environment: Self.environment)
+    }
+
+    private func keep(_ arguments: String..., password: String = "sesame\n") async throws {
+        let input = try folder.write(Array(password.utf8), to: "password.txt")
+        let result = try await Tool.run(
+            ["credentials", "set", "--password-stdin"] + arguments, in: folder, home: folder, input: input,
+            environment: Self.environment
+        )
+        try #require(result.code == 0, "\(result.errors)")
+    }
+
+    private static func basic(_ user: String, _ password: String) -> String {
+        "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
+    }
+
+    /// A server that lets in who says the words, by Basic, in a realm.
+    private static func guarded(_ authorization: String, realm: String = "cave") -> @Sendable (RecordedRequest) -> ScriptedReply {
+        { request in
+            request.header("Authorization") == authorization
+                ? .ok("gold") : .status(401, [("WWW-Authenticate", "Basic realm=\"\(realm)\"")], body: "closed")
+        }
+    }
+
+    // MARK: Keeping
+
+    @Test func `what one process keeps another one lists, and never the password`() async throws {
+        let kept = try await run(
+            "credentials", "set", "https://Example.com/path", "ali", "--password-stdin", password: "sesame\nnot this\n"
+        )
+        #expect(kept.code == 0, "\(kept.errors)")
+        #expect(kept.errors == "kept a password for 'ali' at example.com\n")
+        try await keep("example.com:8080", "baba", "--realm", "the cave", "--method", "digest")
+        let listed = try await run("credentials", "list")
+        #expect(listed.code == 0, "\(listed.errors)")
+        #expect(
+            listed.text == """
+                http://example.com:8080  digest  the cave  permanent  baba
+                https://example.com:443  any     -         permanent  ali
+
+                """
+        )
+        #expect(!(kept.text + kept.errors + listed.text + listed.errors).contains("sesame"))
+    }
+
+    @Test func `a list for programs is JSON`() async throws {
+        struct Item: Decodable, Equatable {
+            var url: String, host: String, port: Int, isProxy: Bool, method: String, realm: String?, user: String
+            var persistence: String
+        }
+        let empty = try await run("credentials", "list", "--json")
+        #expect(try JSONDecoder().decode([Item].self, from: empty.output).isEmpty)
+        try await keep("https://[::1]/", "ali", "--realm", "r", "--method", "basic")
+        let listed = try await run("credentials", "list", "--json")
+        #expect(
+            try JSONDecoder().decode([Item].self, from: listed.output) == [
+                Item(
+                    url: "https://[::1]:443", host: "::1", port: 443, isProxy: false, method: "basic", realm: "r", user: "ali",
+                    persistence: "permanent"
+                )
+            ]
+        )
+        #expect(!listed.text.contains("sesame"))
+    }
+
+    @Test func `files do not show the password, and are their owner's alone`() async throws {
+        try await keep("https://example.com/", "ali")
+        let files = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasPrefix("data/") }
+        var count = 0
+        for file in files {
+            let path = folder.path + "/" + file
+            let facts = try FileManager.default.attributesOfItem(atPath: path)
+            let mode = try #require(facts[.posixPermissions] as? NSNumber).intValue
+            #expect(mode & 0o077 == 0, "\(file)")
+            guard facts[.type] as? FileAttributeType == .typeRegular else { continue }
+            count += 1
+            let content = try Data(contentsOf: URL(fileURLWithPath: path))
+            #expect(content.range(of: Data("sesame".utf8)) == nil, "\(file)")
+        }
+        #expect(count > 0)
+    }
+
+    @Test func `what cannot be stored is not kept`() async throws {
+        // A file stands where the folder would be.
+        try folder.write([], to: "data")
+        let result = try await run("credentials", "set", "--password-stdin", "https://example.com/", "ali", password: "sesame\n")
+        #expect(result.code == 23, "\(result.errors)")
+        #expect(result.errors.contains("the password is not kept"), "\(result.errors)")
+        #expect(!result.errors.contains("kept a password"))
+        #expect(!result.errors.contains("sesame"))
+    }
+
+    @Test(
+        arguments: [
+            (["set", "https://example.com/", "ali:sesame", "--password-stdin"], 2),
+            (["set", "https://example.com/", "", "--password-stdin"], 2),
+            (["set", "https://example.com/"], 2),
+            (["set", "https://example.com/", "ali", "--method", "telepathy"], 2),
+            (["set", "data:,a", "ali", "--password-stdin"], 3),
+            (["set", "https://example.com/", "ali", "--password-stdin"], 26),
+            (["delete"], 2),
+            (["delete", "--all", "https://example.com/"], 2),
+            (["delete", "--all", "--realm", "r"], 2),
+        ] as [([String], Int32)])
+    func `what makes no sense is refused`(_ arguments: [String], _ code: Int32) async throws {
+        let result = try await Tool.run(
+            ["credentials"] + arguments, in: folder, home: folder, environment: Self.environment
+        )
+        #expect(result.code == code, "\(result.errors)")
+        #expect(!result.errors.contains("sesame"))
+        #expect(try await run("credentials", "list").text.isEmpty)
+    }
+
+    // MARK: Asking
+
+    @Test func `a password typed at the terminal is kept and not shown`() async throws {
+        let terminal = try Terminal()
+        try await withScriptedServer(reply: Self.guarded(Self.basic("ali", "open sesame"))) { server in
+            let tool = try Tool(
+                ["credentials", "set", server.url("/").absoluteString, "ali"], in: folder, home: folder,
+                environment: terminal.environment(Self.environment), preparation: terminal.preparation
+            )
+            try await terminal.shown("Enter the password of 'ali' at 127.0.0.1: ")
+            #expect(!terminal.echoes)
+            try terminal.type("open sesame\n")
+            let result = try await tool.result()
+            #expect(result.code == 0, "\(result.errors)")
+            #expect(try terminal.echoedAtTheEnd)
+            #expect(!terminal.shown.contains("sesame"))
+            #expect(try await run("get", server.url("/").absoluteString).text == "gold")
+        }
+    }
+
+    @Test func `Ctrl-C at the question keeps nothing and gives the echo back`() async throws {
+        let terminal = try Terminal()
+        let tool = try Tool(
+            ["credentials", "set", "https://example.com/", "ali"], in: folder, home: folder,
+            environment: terminal.environment(Self.environment), preparation: terminal.preparation
+        )
+        try await terminal.shown("example.com: ")
+        #expect(!terminal.echoes)
+        try terminal.type("ses\u{3}")
+        #expect(try await tool.result().code == 130)
+        #expect(try terminal.echoedAtTheEnd)
+        #expect(!terminal.shown.contains("ses"))
+        #expect(try await run("credentials", "list").text.isEmpty)
+    }
+
+    @Test func `without a terminal nothing is asked`() async throws {
+        let result = try await Tool.run(
+            ["credentials", "set", "https://example.com/", "ali"], in: folder, home: folder, environment: Self.environment,
+            preparation: #"exec setsid --wait "$0" "$@""#
+        )
+        #expect(result.code == 2)
+        #expect(result.errors.contains("there is no terminal"), "\(result.errors)")
+    }
+
+    // MARK: Using
+
+    @Test func `a stored password answers its server alone`() async throws {
+        let reply = Self.guarded(Self.basic("ali", "sesame"))
+        try await withScriptedServer(reply: reply) { server in
+            try await withScriptedServer(reply: reply) { other in
+                try await keep(server.url("/").absoluteString, "ali")
+                #expect(try await run("get", server.url("/a").absoluteString).text == "gold")
+                #expect(try await run("get", other.url("/a").absoluteString).text == "closed")
+                #expect(try await run("get", server.url("/a", host: "localhost").absoluteString).text == "closed")
+                #expect(other.requests.allSatisfy { $0.header("Authorization") == nil })
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            ([], true), (["--realm", "cave"], true), (["--method", "basic"], true),
+            (["--realm", "cave", "--method", "basic"], true), (["--realm", "house"], false), (["--method", "digest"], false),
+            (["--realm", "cave", "--method", "ntlm"], false),
+        ] as [([String], Bool)])
+    func `a realm and a method narrow what a password is for`(_ options: [String], _ isMeant: Bool) async throws {
+        try await withScriptedServer(reply: Self.guarded(Self.basic("ali", "sesame"))) { server in
+            let input = try folder.write(Array("sesame\n".utf8), to: "password.txt")
+            let kept = try await Tool.run(
+                ["credentials", "set", "--password-stdin", server.url("/").absoluteString, "ali"] + options, in: folder,
+                home: folder, input: input, environment: Self.environment
+            )
+            #expect(kept.code == 0, "\(kept.errors)")
+            #expect(try await run("get", server.url("/a").absoluteString).text == (isMeant ? "gold" : "closed"))
+        }
+    }
+
+    @Test func `--user goes before what is stored, and leaves it as it is`() async throws {
+        try await withScriptedServer(reply: Self.guarded(Self.basic("other", "word"))) { server in
+            try await keep(server.url("/").absoluteString, "ali")
+            #expect(try await run("get", "-u", "other:word", server.url("/a").absoluteString).text == "gold")
+            let listed = try await run("credentials", "list")
+            #expect(listed.text.contains("ali") && !listed.text.contains("other"))
+        }
+    }
+
+    // MARK: Deleting
+
+    @Test(
+        arguments: [
+            (["https://example.com/"], 3), (["https://example.com/", "ali"], 2), (["https://example.com/", "--realm", "r"], 1),
+            (["https://example.com/", "ali", "--method", "digest"], 1), (["https://example.com/", "nobody"], 0),
+            (["http://example.com/"], 0), (["https://other.example/x"], 1), (["--all"], 4),
+        ] as [([String], Int)])
+    func `what is named is deleted`(_ arguments: [String], _ count: Int) async throws {
+        try await keep("https://example.com/", "ali", "--realm", "r")
+        try await keep("https://example.com/", "ali", "--method", "digest")
+        try await keep("https://example.com/", "baba")
+        try await keep("https://other.example/", "ali")
+        let result = try await Tool.run(
+            ["credentials", "delete"] + arguments, in: folder, home: folder, environment: Self.environment
+        )
+        #expect(result.code == 0, "\(result.errors)")
+        #expect(result.errors == "deleted \(count) credential\(count == 1 ? "" : "s")\n")
+        #expect(try await run("credentials", "list").text.split(separator: "\n").count == 4 - count)
+    }
+
+    @Test(arguments: ["credentials", "cookies"])
+    func `what cannot be deleted for good is not said to be`(_ store: String) async throws {
+        let line = "example.com\tFALSE\t/\tFALSE\t4102444800\tid\tabc\n"
+        try folder.write(Array(line.utf8), to: "cookies.txt")
+        #expect(try await run("cookies", "import", "cookies.txt").code == 0)
+        try await keep("https://example.com/", "ali")
+        // No file may grow.
+        let result = try await Tool.run(
+            [store, "delete", "--all"], in: folder, home: folder, environment: Self.environment,
+            preparation: "trap '' XFSZ; ulimit -f 0"
+        )
+        #expect(result.code == 23, "\(result.errors)")
+        #expect(!result.errors.contains("deleted 1"), "\(result.errors)")
+        #expect(try await run(store, "list").text.contains("example.com"))
+    }
+}

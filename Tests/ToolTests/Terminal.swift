@@ -1,0 +1,87 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+
+/// A terminal at which one run of the tool asks for passwords: the test sees what it shows, and types.
+final class Terminal: Sendable {
+    struct Failure: Error {
+        let reason: String
+    }
+
+    private struct Progress: Sendable {
+        var shown = ""
+        var isOver = false
+    }
+
+    private let path: String
+    /// Where the shell writes the terminal's settings after the tool's end.
+    private let folder: TemporaryDirectory
+    private let master: FileHandle
+    private let progress = Watched(Progress())
+
+    init() throws {
+        // As posix_openpt(3) and unlockpt(3), which Swift cannot see: TIOCSPTLCK, TIOCGPTN.
+        let descriptor = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        var (lock, number): (CInt, CInt) = (0, 0)
+        guard descriptor >= 0, ioctl(descriptor, 0x4004_5431, &lock) == 0, ioctl(descriptor, 0x8004_5430, &number) == 0 else {
+            throw Failure(reason: "there are no pseudo-terminals")
+        }
+        path = "/dev/pts/\(number)"
+        folder = try TemporaryDirectory()
+        master = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        let (master, progress) = (master, progress)
+        Thread.detachNewThread {
+            var bytes = [UInt8](repeating: 0, count: 4096)
+            while true {
+                let count = read(master.fileDescriptor, &bytes, bytes.count)
+                guard count > 0 else { return progress.change { $0.isOver = true } }
+                let text = String(decoding: bytes[0..<count], as: UTF8.self)
+                progress.change { $0.shown += text }
+            }
+        }
+    }
+
+    /// Shell commands that make it the terminal of a session in which the tool runs.
+    var preparation: String {
+        #"""
+        exec setsid --wait sh -c \
+        'exec 3<>"$TERMINAL"; trap : INT; "$0" "$@"; code=$?; stty -a <&3 >"$SETTINGS"; exit $code' "$0" "$@"
+        """#
+    }
+
+    func environment(_ others: [String: String]) -> [String: String] {
+        others.merging(["TERMINAL": path, "SETTINGS": folder.file("settings").path]) { $1 }
+    }
+
+    func type(_ text: String) throws { try master.write(contentsOf: Data(text.utf8)) }
+
+    /// All that was shown, what was typed with echo among it.
+    var shown: String { progress.read(\.shown) }
+
+    /// Waits until this was shown, or nothing more will be.
+    func shown(_ text: String) async throws {
+        try await progress.value { $0.shown.contains(text) || $0.isOver ? () : nil }
+    }
+
+    /// Whether it shows what is typed now.
+    var echoes: Bool {
+        var settings = termios()
+        return tcgetattr(master.fileDescriptor, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
+    }
+
+    /// Whether it showed what is typed when the tool had ended.
+    var echoedAtTheEnd: Bool {
+        get throws {
+            let settings = try String(contentsOf: folder.file("settings"), encoding: .utf8)
+            return settings.split(whereSeparator: \.isWhitespace).contains("echo")
+        }
+    }
+}

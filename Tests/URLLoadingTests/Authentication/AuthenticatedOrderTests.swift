@@ -1,0 +1,169 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// The order of a delegate's calls with challenges among them, and the metrics of such tasks.
+@Suite(.timeLimit(.minutes(1)))
+struct AuthenticatedOrderTests {
+    /// Writes a letter for each call.
+    private final class Listener: NSObject, URLSessionDataDelegate, Sendable {
+        let letters = Watched("")
+        let statuses = Watched<[Int]>([])
+        let metrics = Delivered<URLSessionTaskMetrics>()
+        let end = Delivered<URLError.Code?>()
+        let credential: URLCredential?
+
+        init(_ credential: URLCredential?) { self.credential = credential }
+
+        private func note(_ letter: Character) { letters.change { $0.append(letter) } }
+
+        func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) { note("c") }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            note("A")
+            completionHandler(.useCredential, credential)
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+            newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+        ) {
+            note("r")
+            completionHandler(request)
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask,
+            needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+        ) {
+            note("n")
+            completionHandler(InputStream(data: Data("streamed".utf8)))
+        }
+
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+            completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+        ) {
+            note("R")
+            statuses.change { $0.append((response as? HTTPURLResponse)?.statusCode ?? 0) }
+            completionHandler(.allow)
+        }
+
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { note("D") }
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+            note("M")
+            self.metrics(metrics)
+        }
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            note("E")
+            end((error as? URLError)?.code)
+        }
+    }
+
+    @Test func `a 401 that is answered is no response, one that is not is`() async throws {
+        for (credential, letters, status) in [(.ada(), "cARDME", 200), (nil, "cARDME", 401)] as [(URLCredential?, String, Int)] {
+            let listener = Listener(credential)
+            try await withScenario(delegate: listener, reply: BasicScript()()) { (server, session) async throws in
+                let task = session.dataTask(with: server.url())
+                task.resume()
+                #expect(try await listener.end.value == nil)
+                #expect(listener.letters.read { $0 } == letters)
+                #expect(listener.statuses.read { $0 } == [status])
+                #expect((task.response as? HTTPURLResponse)?.statusCode == status)
+                #expect(task.originalRequest?.value(forHTTPHeaderField: "Authorization") == nil)
+                #expect(task.countOfBytesReceived == (credential == nil ? 12 : 2))
+            }
+        }
+    }
+
+    @Test func `a redirect, a challenge and a stream come in their order`() async throws {
+        let listener = Listener(.ada())
+        let script = BasicScript()()
+        try await withScenario(
+            delegate: listener, reply: { $0.path == "/1" ? .redirect(307, to: "/2") : script($0) }
+        ) { (server, session) async throws in
+            session.uploadTask(withStreamedRequest: URLRequest(server.url("/1"), method: "POST")).resume()
+            #expect(try await listener.end.value == nil)
+            #expect(listener.letters.read { $0 } == "cnrnAnRDME")
+            #expect(server.requests.map(\.bodyText) == ["streamed", "streamed", "streamed"])
+        }
+    }
+
+    @Test func `a cancelled challenge ends with metrics and completion only`() async throws {
+        let listener = Listener(nil)
+        try await withScenario(
+            delegate: TaskCanceller(listener), reply: BasicScript()()
+        ) { (server, session) async throws in
+            session.dataTask(with: server.url()).resume()
+            #expect(try await listener.end.value == .cancelled)
+            #expect(listener.letters.read { $0 } == "ME")
+        }
+    }
+
+    /// Cancels challenges; the rest is the listener's.
+    private final class TaskCanceller: NSObject, URLSessionDataDelegate, Sendable {
+        private let listener: Listener
+
+        init(_ listener: Listener) { self.listener = listener }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            completionHandler(.cancelAuthenticationChallenge, nil)
+        }
+
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+            listener.urlSession(session, dataTask: dataTask, didReceive: data)
+        }
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+            listener.urlSession(session, task: task, didFinishCollecting: metrics)
+        }
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            listener.urlSession(session, task: task, didCompleteWithError: error)
+        }
+    }
+
+    @Test func `each attempt is a transaction, and none of them shows the password`() async throws {
+        let listener = Listener(.ada())
+        try await withScenario(delegate: listener, reply: BasicScript()()) { (server, session) async throws in
+            session.dataTask(with: server.url("/x")).resume()
+            let metrics = try await listener.metrics.value
+            let transactions = metrics.transactionMetrics
+            #expect(transactions.map { ($0.response as? HTTPURLResponse)?.statusCode } == [401, 200])
+            #expect(transactions.map(\.isReusedConnection) == [false, true])
+            #expect(transactions.allSatisfy { !$0.isProxyConnection && $0.resourceFetchType == .networkLoad })
+            #expect(metrics.redirectCount == 0)
+            let starts = transactions.map { $0.requestStartDate ?? .distantPast }
+            #expect(starts == starts.sorted())
+            let text = transactions.map(\.debugDescription).joined() + metrics.debugDescription
+            #expect(!text.contains("lovelace") && !text.contains(Data("ada:lovelace".utf8).base64EncodedString()))
+        }
+    }
+
+    @Test func `NTLM has a transaction for each leg`() async throws {
+        let listener = Listener(.ada())
+        try await withScenario(delegate: listener, reply: NTLMScript().script()) { (server, session) async throws in
+            session.dataTask(with: server.url("/x")).resume()
+            let transactions = try await listener.metrics.value.transactionMetrics
+            #expect(transactions.map { ($0.response as? HTTPURLResponse)?.statusCode } == [401, 401, 200])
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Which of a server's challenges is answered, and which comes next (RFC 9110, section 11; rows of C14).
+@Suite(.timeLimit(.minutes(1)))
+struct ChallengeOfferTests {
+    struct Row: Sendable, CustomTestStringConvertible {
+        var lines: [String]
+        /// In the order in which they come when all are rejected.
+        var asked: [String]
+        var realms: [String?]
+        var testDescription: String { lines.joined(separator: " | ") }
+    }
+
+    private static let digest = "Digest realm=\"d\", nonce=\"n,=\", qop=\"auth,auth-int\""
+
+    @Test(arguments: [
+        Row(lines: ["Basic realm=\"b\"", digest], asked: ["HTTPDigest", "HTTPBasic"], realms: ["d", "b"]),
+        Row(lines: ["Basic realm=\"b\", " + digest], asked: ["HTTPDigest", "HTTPBasic"], realms: ["d", "b"]),
+        Row(lines: [digest + ", Basic realm=\"b\""], asked: ["HTTPDigest", "HTTPBasic"], realms: ["d", "b"]),
+        Row(lines: ["Basic realm=\"b\", NTLM, " + digest], asked: ["NTLM", "HTTPDigest", "HTTPBasic"], realms: [nil, "d", "b"]),
+        Row(lines: ["NTLM", "Basic realm=\"b\""], asked: ["NTLM", "HTTPBasic"], realms: [nil, "b"]),
+        Row(lines: ["Bearer realm=\"x\", error=\"y\", Basic realm=\"b\""], asked: ["HTTPBasic"], realms: ["b"]),
+        Row(lines: ["Newauth realm=\"apps\", type=1, title=\"Login to \\\"apps\\\"\", Basic realm=\"simple\""], asked: ["HTTPBasic"], realms: ["simple"]),
+        Row(lines: ["BASIC REALM=plain"], asked: ["HTTPBasic"], realms: ["plain"]),
+        Row(lines: ["basic   realm = \"b\" , charset=\"UTF-8\""], asked: ["HTTPBasic"], realms: ["b"]),
+        Row(lines: [",, ,Basic realm=\"b\",,"], asked: ["HTTPBasic"], realms: ["b"]),
+        Row(lines: ["Basic realm=\"Digest realm=\\\"x\\\", nonce=n\""], asked: ["HTTPBasic"], realms: ["Digest realm=\"x\", nonce=n"]),
+        Row(lines: ["Digest realm=\"d\", nonce=\"n\", algorithm=WHIRLPOOL", "Basic realm=\"b\""], asked: ["HTTPBasic"], realms: ["b"]),
+        Row(lines: ["Digest realm=\"d\", nonce=\"n\", qop=\"auth-conf\"", "Basic realm=\"b\""], asked: ["HTTPBasic"], realms: ["b"]),
+        Row(lines: ["Basic realm=\"b\"", "Basic realm=\"b\""], asked: ["HTTPBasic"], realms: ["b"]),
+    ])
+    func `the strongest comes first, and the next when it is rejected`(row: Row) async throws {
+        let interview = Interview(.rejectProtectionSpace)
+        try await withScenario(delegate: Interviewer(interview), reply: { _ in .unauthorized(lines: row.lines) }) {
+            (server, session) async throws in
+            let (text, response) = try await session.text(URLRequest(server.url()))
+            #expect(text == "who are you?" && response.statusCode == 401)
+            #expect(interview.methods == row.asked)
+            #expect(interview.questions.map(\.realm) == row.realms)
+            #expect(interview.failures.allSatisfy { $0 == 0 })
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `the scheme that was not rejected is used`() async throws {
+        let interview = Interview { challenge, _ in
+            challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPBasic
+                ? (.useCredential, .ada()) : (.rejectProtectionSpace, nil)
+        }
+        let script = BasicScript()()
+        try await withScenario(
+            delegate: Interviewer(interview),
+            reply: { $0.authorization == nil ? .unauthorized("NTLM", Self.digest, "Basic realm=\"tower\"") : script($0) }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "in")
+            #expect(interview.methods == ["NTLM", "HTTPDigest", "HTTPBasic"])
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test(arguments: ["MD5, SHA-256", "SHA-256, MD5", "MD5-sess, SHA-512-256, SHA-256", "MD5, TIGER"])
+    func `of several Digests the strongest known algorithm is used`(algorithms: String) async throws {
+        let names = algorithms.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+        let strongest = names.contains("SHA-512-256") ? "SHA-512-256" : names.contains("SHA-256") ? "SHA-256" : "MD5"
+        let interview = Interview(.ada())
+        try await withScenario(
+            delegate: TaskInterviewer(interview),
+            reply: { request in
+                guard request.authorization == nil else { return .ok("in") }
+                return .unauthorized(lines: names.map { "Digest realm=\"d\", nonce=\"n\($0)\", qop=\"auth\", algorithm=\($0)" })
+            }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "in")
+            let sent = try #require(server.requests.last?.authorization)
+            #expect(DigestGate.fields(sent)["algorithm"] == strongest)
+            #expect(DigestGate.fields(sent)["nonce"] == "n\(strongest)")
+        }
+    }
+
+    @Test func `C14 Basic does not follow a Digest that was refused, over http`() async throws {
+        let interview = Interview(.wrong())
+        try await withScenario(
+            delegate: TaskInterviewer(interview), reply: { _ in .unauthorized(Self.digest, "Basic realm=\"b\"") }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "who are you?")
+            #expect(Set(interview.methods) == ["HTTPDigest"])
+            #expect(server.requests.allSatisfy { $0.authorization?.hasPrefix("Basic") != true })
+        }
+    }
+
+    @Test func `C14 a server that offers Digest first and Basic later does not get the password in clear`() async throws {
+        let interview = Interview(.ada())
+        let storage = URLCredentialStorage()
+        for delegate in [TaskInterviewer(interview), nil] {
+            try await withScenario(
+                delegate: delegate, configure: { $0.urlCredentialStorage = storage },
+                reply: { .unauthorized($0.authorization == nil ? Self.digest : "Basic realm=\"d\"") }
+            ) { (server, session) async throws in
+                storage.set(.ada(), for: .of(server, realm: "d"))
+                storage.set(.ada(), for: .of(server, realm: "d", method: NSURLAuthenticationMethodHTTPDigest))
+                #expect(try await session.text(server.url(user: delegate == nil ? "ada:lovelace" : nil)) == "who are you?")
+                #expect(server.requests.count >= 2)
+                #expect(server.requests.allSatisfy { $0.authorization?.hasPrefix("Basic") != true })
+            }
+        }
+        #expect(Set(interview.methods) == ["HTTPDigest"])
+    }
+
+    @Test func `C14 a later request to a space of Digest does not take Basic without the app`() async throws {
+        let gate = DigestGate()
+        let isTurned = Watched(false)
+        try await withScenario(
+            reply: { request in
+                if isTurned.read({ $0 }) { return .unauthorized("Basic realm=\"digest realm\"") }
+                return gate.script()(request)
+            }
+        ) { (server, session) async throws in
+            let url = server.url("/", user: "Mufasa:Circle%20of%20Life")
+            #expect(try await session.text(url) == "in")
+            isTurned.change { $0 = true }
+            // The space is known to be Digest's: the answer to its proof is Basic, over http.
+            #expect(try await session.text(url) == "who are you?")
+            #expect(server.requests.suffix(from: 2).allSatisfy { $0.authorization?.hasPrefix("Basic") != true })
+        }
+    }
+
+    @Test func `a user and a password that are not ASCII go in UTF-8`() async throws {
+        let interview = Interview(user: "J\u{FC}rgen", password: "\u{20AC} \u{1F511}")
+        try await withScenario(
+            delegate: TaskInterviewer(interview), reply: BasicScript(user: "J\u{FC}rgen", password: "\u{20AC} \u{1F511}")()
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "in")
+        }
+    }
+
+    @Test func `an empty password, or one with colons, goes as it is`() async throws {
+        for password in ["", ":", "a:b:"] {
+            let interview = Interview(user: "ada", password: password)
+            try await withScenario(
+                delegate: TaskInterviewer(interview), reply: BasicScript(password: password)()
+            ) { (server, session) async throws in
+                #expect(try await session.text(server.url()) == "in", "'\(password)'")
+            }
+        }
+    }
+}

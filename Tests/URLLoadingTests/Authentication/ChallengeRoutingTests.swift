@@ -1,0 +1,135 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Which method of which delegate is asked.
+@Suite(.timeLimit(.minutes(1)))
+struct ChallengeRoutingTests {
+    struct Row: Sendable, CustomTestStringConvertible {
+        var challenge: String
+        var method: String
+        /// Who is asked, with a delegate that has both methods, the session's only, the task's only.
+        var both: String
+        var session: String?
+        var task: String?
+        var testDescription: String { method }
+    }
+
+    static let rows = [
+        Row(challenge: "Basic realm=\"r\"", method: "HTTPBasic", both: "task", session: nil, task: "task"),
+        Row(challenge: "Digest realm=\"r\", nonce=\"n\", qop=\"auth\"", method: "HTTPDigest", both: "task", session: nil, task: "task"),
+        Row(challenge: "NTLM", method: "NTLM", both: "session", session: "session", task: "task"),
+    ]
+
+    private func asked(
+        _ delegate: (Interview) -> any URLSessionDelegate, by challenge: String, own: ((Interview) -> any URLSessionTaskDelegate)? = nil
+    ) async throws -> [Interview.Question] {
+        let interview = Interview(.useCredential)
+        try await withScenario(
+            delegate: delegate(interview), reply: { _ in .unauthorized(challenge) }
+        ) { (server, session) async throws in
+            let (data, response) = try await session.data(from: server.url(), delegate: own?(interview))
+            #expect((response as? HTTPURLResponse)?.statusCode == 401)
+            #expect(String(decoding: data, as: UTF8.self) == "who are you?")
+            #expect(server.requests.count == 1)
+        }
+        return interview.questions
+    }
+
+    @Test(arguments: rows)
+    func `the method of the challenge decides who is asked`(row: Row) async throws {
+        for (delegate, expected) in [
+            ({ Interviewer($0) as any URLSessionDelegate }, row.both), ({ SessionInterviewer($0) }, row.session),
+            ({ TaskInterviewer($0) }, row.task),
+        ] as [((Interview) -> any URLSessionDelegate, String?)] {
+            let asked = try await asked(delegate, by: row.challenge)
+            #expect(asked.map(\.by) == (expected.map { [$0] } ?? []))
+            #expect(asked.allSatisfy { $0.method == row.method })
+        }
+    }
+
+    @Test(arguments: rows)
+    func `the task's own delegate comes before the session's method of the same kind`(row: Row) async throws {
+        let own: (Interview) -> any URLSessionTaskDelegate = { TaskInterviewer($0, name: "own") }
+        let besideTask = try await asked({ TaskInterviewer($0) }, by: row.challenge, own: own)
+        #expect(besideTask.map(\.by) == ["own"])
+        let besideBoth = try await asked({ Interviewer($0) }, by: row.challenge, own: own)
+        #expect(besideBoth.map(\.by) == [row.both == "session" ? "session" : "own"])
+    }
+
+    @Test func `what the task's own delegate lacks is asked of the session's`() async throws {
+        let asked = try await asked({ TaskInterviewer($0) }, by: "Basic realm=\"r\"", own: { _ in SilentDelegate() })
+        #expect(asked.map(\.by) == ["task"])
+    }
+
+    @Test func `a challenge says who asks, and what for`() async throws {
+        let interview = Interview(.useCredential)
+        let isComplete = Delivered<Bool>()
+        let look = Interview { challenge, _ in
+            let response = challenge.failureResponse as? HTTPURLResponse
+            isComplete(
+                response?.value(forHTTPHeaderField: "X-Why") == "because" && challenge.error == nil
+                    && challenge.protectionSpace.proxyType == nil && challenge.protectionSpace.serverTrust == nil
+                    && !challenge.protectionSpace.receivesCredentialSecurely
+            )
+            return (.useCredential, nil)
+        }
+        for interview in [interview, look] {
+            try await withScenario(
+                delegate: TaskInterviewer(interview),
+                reply: { _ in .status(401, [("WWW-Authenticate", "Basic realm=\"the \\\"big\\\" one, r\u{E9}al\""), ("X-Why", "because")]) }
+            ) { (server, session) async throws in
+                _ = try await session.data(from: server.url("/x", host: "localhost"))
+                #expect(
+                    interview.questions == [
+                        Interview.Question(
+                            by: "task", method: "HTTPBasic", realm: "the \"big\" one, r\u{E9}al", host: "localhost", port: server.port,
+                            kind: "http", isProxy: false, failures: 0, proposed: nil, status: 401
+                        )
+                    ])
+            }
+        }
+        #expect(try await isComplete.value)
+    }
+
+    @Test func `over TLS the space says so`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let interview = Interview(.ada())
+        try await withScenario(
+            identity: certificates.valid, delegate: Interviewer(interview), configure: { $0.tlsTrustRoots = [certificates.root] },
+            reply: BasicScript()()
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "in")
+            #expect(interview.questions.map(\.kind) == ["https"])
+            #expect(interview.questions.map(\.by) == ["task"])
+        }
+    }
+
+    @Test func `the async form of the method is asked`() async throws {
+        let interview = Interview(.ada())
+        try await withScenario(delegate: AsyncInterviewer(interview), reply: BasicScript()()) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "in")
+            #expect(interview.questions.count == 1)
+        }
+    }
+
+    @Test func `a task with a completion handler asks too`() async throws {
+        let interview = Interview(.ada())
+        try await withScenario(delegate: TaskInterviewer(interview), reply: BasicScript()()) { (server, session) async throws in
+            let bodies = Delivered<String>()
+            session.dataTask(with: server.url("/1")) { data, _, _ in bodies(String(decoding: data ?? Data(), as: UTF8.self)) }.resume()
+            #expect(try await bodies.value == "in")
+            #expect(interview.questions.count == 1)
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Credentials do not follow a redirect to another origin (rows C1, C4, C5 and C11).
+@Suite(.timeLimit(.minutes(1)))
+struct CredentialRedirectTests {
+    private static let ada = basic("ada", "lovelace")
+
+    /// A second server beside the scenario's.
+    private func withTwo(
+        delegate: (any URLSessionDelegate)? = nil, first: @escaping @Sendable (RecordedRequest, Int) -> ScriptedReply,
+        second: @escaping @Sendable (RecordedRequest) -> ScriptedReply,
+        test: (_ first: ScriptedServer, _ second: ScriptedServer, URLSession) async throws -> Void
+    ) async throws {
+        let other = try await ScriptedServer.start(reply: second)
+        try await withScenario(delegate: delegate, reply: { first($0, other.port) }) { (server, session) async throws in
+            try await test(server, other, session)
+        }
+        try await other.close()
+    }
+
+    @Test func `an accepted credential does not go to where the server then sends us`() async throws {
+        let interview = Interview(.ada())
+        try await withTwo(
+            delegate: TaskInterviewer(interview),
+            first: { request, port in BasicScript()({ _ in .redirect(302, to: "http://127.0.0.1:\(port)/b") })(request) },
+            second: { _ in .ok("elsewhere") }
+        ) { (first, second, session) async throws in
+            #expect(try await session.text(first.url("/a")) == "elsewhere")
+            #expect(first.requests.map(\.authorization) == [nil, Self.ada])
+            #expect(second.requests.map(\.authorization) == [nil])
+            #expect(second.requests[0].values(of: "Referer").allSatisfy { !$0.contains("ada") })
+        }
+    }
+
+    @Test func `the other origin asks for its own, without a proposal of the first one's`() async throws {
+        let interview = Interview { challenge, _ in
+            challenge.previousFailureCount == 0 && challenge.proposedCredential == nil
+                ? (.useCredential, .ada()) : (.cancelAuthenticationChallenge, nil)
+        }
+        try await withTwo(
+            delegate: TaskInterviewer(interview),
+            first: { request, port in BasicScript()({ _ in .redirect(307, to: "http://127.0.0.1:\(port)/b") })(request) },
+            second: BasicScript()({ _ in .ok("both") })
+        ) { (first, second, session) async throws in
+            #expect(try await session.text(first.url("/a")) == "both")
+            #expect(interview.questions.map(\.port) == [first.port, second.port])
+            #expect(second.requests.map(\.authorization) == [nil, Self.ada])
+        }
+    }
+
+    @Test func `C4 user info of the first URL answers nobody else`() async throws {
+        try await withTwo(
+            first: { _, port in .redirect(302, to: "http://127.0.0.1:\(port)/b") }, second: BasicScript()()
+        ) { (first, second, session) async throws in
+            #expect(try await session.text(first.url("/a", user: "ada:lovelace")) == "who are you?")
+            #expect(second.requests.map(\.authorization) == [nil])
+            #expect(second.requests.allSatisfy { !$0.headText.contains("lovelace") })
+        }
+    }
+
+    @Test func `C5 at A's second visit the header set by hand does not come back`() async throws {
+        let ports = Watched<[Int]>([])
+        try await withTwo(
+            first: { request, port in request.path == "/1" ? .redirect(302, to: "http://127.0.0.1:\(port)/2") : .ok("back") },
+            second: { _ in .redirect(302, to: "http://127.0.0.1:\(ports.read { $0[0] })/3") }
+        ) { (first, second, session) async throws in
+            ports.change { $0 = [first.port] }
+            let request = URLRequest(first.url("/1"), headers: ["Authorization": "Bearer mine"])
+            #expect(try await session.text(request).text == "back")
+            #expect(first.requests.map(\.authorization) == ["Bearer mine", nil])
+            #expect(second.requests.map(\.authorization) == [nil])
+        }
+    }
+
+    @Test func `at A's second visit A may ask again, and gets its own credential`() async throws {
+        let ports = Watched<[Int]>([])
+        let interview = Interview(.ada(.none))
+        try await withTwo(
+            delegate: TaskInterviewer(interview),
+            first: { request, port in
+                BasicScript()({ $0.path == "/1" ? .redirect(302, to: "http://127.0.0.1:\(port)/2") : .ok("back") })(request)
+            },
+            second: { _ in .redirect(302, to: "http://127.0.0.1:\(ports.read { $0[0] })/3") }
+        ) { (first, second, session) async throws in
+            ports.change { $0 = [first.port] }
+            #expect(try await session.text(first.url("/1")) == "back")
+            #expect(first.requests.map(\.authorization) == [nil, Self.ada, nil, Self.ada])
+            #expect(second.requests.map(\.authorization) == [nil])
+            #expect(interview.failures == [0, 0])
+        }
+    }
+
+    @Test func `a redirect within the space keeps the credential`() async throws {
+        let interview = Interview(.ada())
+        try await withScenario(
+            delegate: TaskInterviewer(interview), reply: BasicScript()({ $0.path == "/a/1" ? .redirect(302, to: "2") : .ok("in") })
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url("/a/1")) == "in")
+            #expect(server.requests.map(\.authorization) == [nil, Self.ada, Self.ada])
+            #expect(interview.questions.count == 1)
+        }
+    }
+
+    @Test func `a redirect to a place that asks leads there`() async throws {
+        let interview = Interview(.ada())
+        let script = BasicScript()()
+        try await withScenario(
+            delegate: TaskInterviewer(interview), reply: { $0.path == "/open" ? .redirect(302, to: "/a/in") : script($0) }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url("/open")) == "in")
+            #expect(server.requests.map(\.authorization) == [nil, nil, Self.ada])
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// What answers a challenge when no delegate does: the URL's user info, then the credential storage, else nobody.
+@Suite(.timeLimit(.minutes(1)))
+struct DefaultAuthenticationTests {
+    static let delegates: [(String, @Sendable () -> (any URLSessionDelegate)?)] = [
+        ("no delegate", { nil }), ("a delegate without the methods", { SilentDelegate() }),
+        ("a delegate that leaves it to the default", { TaskInterviewer(Interview(.performDefaultHandling)) }),
+    ]
+
+    @Test func `where nobody answers the 401 and its body are delivered`() async throws {
+        for (name, delegate) in Self.delegates {
+            try await withScenario(delegate: delegate(), reply: BasicScript()()) { (server, session) async throws in
+                let (text, response) = try await session.text(URLRequest(server.url()))
+                #expect(text == "who are you?", "\(name)")
+                #expect(response.statusCode == 401)
+                #expect(response.value(forHTTPHeaderField: "WWW-Authenticate") == "Basic realm=\"tower\"")
+                #expect(server.requests.map(\.authorization) == [nil])
+            }
+        }
+    }
+
+    @Test func `the user info of the URL answers, decoded, and stays off the request line`() async throws {
+        for (name, delegate) in Self.delegates {
+            try await withScenario(
+                delegate: delegate(), reply: BasicScript(user: "a@b", password: "p:\u{E9} w")()
+            ) { (server, session) async throws in
+                #expect(try await session.text(server.url("/x", user: "a%40b:p%3A%C3%A9%20w")) == "in", "\(name)")
+                #expect(server.requests.map(\.target) == ["/x", "/x"])
+                for request in server.requests {
+                    #expect(request.header("Host") == "127.0.0.1:\(server.port)")
+                    #expect(request.header("Referer") == nil)
+                }
+            }
+        }
+    }
+
+    @Test func `user info that is refused is not tried for ever`() async throws {
+        try await withScenario(reply: BasicScript()()) { (server, session) async throws in
+            let (_, response) = try await session.text(URLRequest(server.url(user: "ada:wrong")))
+            #expect(response.statusCode == 401)
+            #expect(server.requests.map(\.authorization) == [nil, basic("ada", "wrong")])
+        }
+    }
+
+    @Test func `user info answers Digest too`() async throws {
+        let gate = DigestGate()
+        try await withScenario(reply: gate.script()) { (server, session) async throws in
+            #expect(try await session.text(server.url("/d?x=1", user: "Mufasa:Circle%20of%20Life")) == "in")
+            #expect(gate.problems == [])
+        }
+    }
+
+    @Test func `the storage's default credential answers, or its only one`() async throws {
+        for isDefault in [true, false] {
+            for (name, delegate) in Self.delegates {
+                let storage = URLCredentialStorage()
+                try await withScenario(
+                    delegate: delegate(), configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()
+                ) { (server, session) async throws in
+                    if isDefault {
+                        storage.set(URLCredential(user: "b", password: "x", persistence: .forSession), for: .of(server))
+                        storage.setDefaultCredential(.ada(), for: .of(server))
+                    } else {
+                        storage.set(.ada(), for: .of(server))
+                    }
+                    #expect(try await session.text(server.url()) == "in", "\(name)")
+                    #expect(server.requests.map(\.authorization) == [nil, basic("ada", "lovelace")])
+                }
+            }
+        }
+    }
+
+    @Test func `of several credentials without a default none is tried`() async throws {
+        let storage = URLCredentialStorage()
+        try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) { (server, session) async throws in
+            storage.set(.ada(), for: .of(server))
+            storage.set(URLCredential(user: "b", password: "x", persistence: .forSession), for: .of(server))
+            #expect(try await session.text(server.url()) == "who are you?")
+        }
+    }
+
+    @Test func `C11 a credential of another space is never offered`() async throws {
+        let storage = URLCredentialStorage()
+        try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) { (server, session) async throws in
+            storage.set(.ada(), for: .of(server, realm: "Tower"))
+            storage.set(.ada(), for: .of(server, realm: nil))
+            storage.set(.ada(), for: .of(server, port: server.port + 1))
+            storage.set(.ada(), for: .of(server, host: "localhost"))
+            storage.set(.ada(), for: .of(server, method: NSURLAuthenticationMethodHTTPDigest))
+            storage.set(
+                .ada(),
+                for: URLProtectionSpace(
+                    proxyHost: "127.0.0.1", port: server.port, type: "http", realm: "tower",
+                    authenticationMethod: NSURLAuthenticationMethodHTTPBasic))
+            storage.set(
+                .ada(),
+                for: URLProtectionSpace(
+                    host: "127.0.0.1", port: server.port, protocol: "https", realm: "tower",
+                    authenticationMethod: NSURLAuthenticationMethodHTTPBasic))
+            #expect(try await session.text(server.url()) == "who are you?")
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `without a storage nothing is looked up`() async throws {
+        try await withScenario(configure: { $0.urlCredentialStorage = nil }, reply: BasicScript()()) { (server, session) async throws in
+            #expect(session.configuration.urlCredentialStorage == nil)
+            #expect(try await session.text(server.url()) == "who are you?")
+        }
+    }
+
+    @Test func `a stored credential that is refused is not tried again`() async throws {
+        let storage = URLCredentialStorage()
+        try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) { (server, session) async throws in
+            storage.set(.wrong(), for: .of(server))
+            #expect(try await session.text(server.url()) == "who are you?")
+            #expect(server.requests.map(\.authorization) == [nil, basic("ada", "byron")])
+        }
+    }
+
+    @Test func `a 401 without a challenge, or with one that nobody knows, is delivered`() async throws {
+        let interview = Interview(.ada())
+        for lines in [[], [""], [","], ["Bearer realm=\"x\""], ["Hoba key=1", "Mutual realm=\"x\""], ["Digest realm=\"no nonce\""]] {
+            try await withScenario(
+                delegate: Interviewer(interview), reply: { _ in .unauthorized(lines: lines) }
+            ) { (server, session) async throws in
+                let (text, response) = try await session.text(URLRequest(server.url(user: "ada:lovelace")))
+                #expect(text == "who are you?" && response.statusCode == 401, "\(lines)")
+                #expect(server.requests.count == 1, "\(lines)")
+            }
+        }
+        #expect(interview.questions == [])
+    }
+}

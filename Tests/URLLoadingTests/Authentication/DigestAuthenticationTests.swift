@@ -1,0 +1,241 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Digest (RFC 7616) against a server that checks every proof (C14).
+@Suite(.timeLimit(.minutes(1)))
+struct DigestAuthenticationTests {
+    private let interview = Interview(user: "Mufasa", password: "Circle of Life")
+
+    private func withGate(
+        _ rules: DigestGate.Rules, _ interview: Interview? = nil,
+        reply: @escaping @Sendable (RecordedRequest) -> ScriptedReply = { _ in .ok("in") },
+        test: (ScriptedServer, URLSession, DigestGate) async throws -> Void
+    ) async throws {
+        let gate = DigestGate(rules)
+        try await withScenario(
+            delegate: TaskInterviewer(interview ?? self.interview), reply: gate.script(reply)
+        ) { (server, session) async throws in
+            try await test(server, session, gate)
+            #expect(gate.problems == [])
+        }
+    }
+
+    private func rules(_ change: (inout DigestGate.Rules) -> Void) -> DigestGate.Rules {
+        var rules = DigestGate.Rules()
+        change(&rules)
+        return rules
+    }
+
+    @Test(arguments: [nil, "MD5", "MD5-sess", "SHA-256", "SHA-256-sess"] as [String?], [nil, "auth", "auth,auth-int", "auth-int"] as [String?])
+    func `each algorithm and protection is proved right, for methods, queries and bodies`(algorithm: String?, qop: String?) async throws {
+        guard algorithm?.hasSuffix("-sess") != true || qop != nil else { return }
+        let rules = rules {
+            $0.algorithm = algorithm
+            $0.qop = qop
+        }
+        try await withGate(rules, reply: { .ok($0.body) }) { (server, session, gate) async throws in
+            let body = Data(ScriptedFile.pattern(5_000))
+            let post = URLRequest(server.url("/a/b%20c?d=%22e%22&f"), method: "POST", body: body)
+            #expect(try await session.data(for: post).0 == body)
+            #expect(try await session.text(URLRequest(server.url("/g"), method: "DELETE")).response.statusCode == 200)
+            #expect(try await session.data(for: post).0 == body)
+            #expect(server.requests.count == 4)
+            #expect(gate.proofs.count == 3)
+            #expect(gate.proofs.allSatisfy { $0["qop"] == (qop == "auth-int" ? "auth-int" : qop == nil ? nil : "auth") })
+            if qop != nil { #expect(gate.proofs.map { $0["nc"] } == ["00000001", "00000002", "00000003"]) }
+            #expect(interview.questions.map(\.realm) == ["digest realm"])
+        }
+    }
+
+    @Test func `auth-int covers the body of a file`() async throws {
+        let directory = try TemporaryDirectory()
+        let content = ScriptedFile.pattern(3_000_000)
+        let file = try directory.write(content, to: "body")
+        try await withGate(rules { $0.qop = "auth-int" }, reply: { .ok("\($0.bodyLength)") }) { (server, session, gate) async throws in
+            for _ in 0..<2 {
+                let (data, _) = try await session.upload(for: URLRequest(server.url(), method: "PUT"), fromFile: file)
+                #expect(String(decoding: data, as: UTF8.self) == "\(content.count)")
+            }
+            #expect(interview.questions.count == 1)
+        }
+    }
+
+    @Test func `a hashed user`() async throws {
+        for algorithm in [nil, "SHA-256"] as [String?] {
+            let rules = rules {
+                $0.hashesUser = true
+                $0.algorithm = algorithm
+            }
+            try await withGate(rules) { (server, session, gate) async throws in
+                #expect(try await session.text(server.url()) == "in")
+                #expect(server.requests.allSatisfy { !$0.headText.contains("Mufasa") })
+            }
+        }
+    }
+
+    @Test func `a realm, a user and a path with quotes and commas`() async throws {
+        let rules = rules {
+            $0.user = "a\"b\\c, d=e"
+            $0.opaque = nil
+        }
+        let interview = Interview(user: rules.user, password: rules.password)
+        try await withGate(rules, interview) { (server, session, gate) async throws in
+            #expect(try await session.text(server.url("/x,y=%22z%22;q?a=b,c=d")) == "in")
+        }
+    }
+
+    @Test func `a stale nonce is replaced without asking`() async throws {
+        try await withGate(rules { $0.usesPerNonce = 2 }) { (server, session, gate) async throws in
+            for number in 0..<7 { #expect(try await session.text(server.url("/\(number)")) == "in") }
+            #expect(gate.staleAnswers == 3)
+            #expect(interview.questions.count == 1)
+            #expect(server.requests.count == 1 + 7 + 3)
+            #expect(gate.proofs.map { $0["nc"] } == ["00000001", "00000002", "00000001", "00000002", "00000001", "00000002", "00000001"])
+        }
+    }
+
+    @Test func `a stale nonce of a request with a body sends the body again`() async throws {
+        try await withGate(
+            rules {
+                $0.usesPerNonce = 1
+                $0.qop = "auth-int"
+            }, reply: { .ok($0.body) }
+        ) { (server, session, gate) async throws in
+            for text in ["one", "two"] {
+                let request = URLRequest(server.url(), method: "POST", body: Data(text.utf8))
+                #expect(try await session.text(request).text == text)
+            }
+            #expect(gate.staleAnswers == 1 && interview.questions.count == 1)
+        }
+    }
+
+    @Test func `nextnonce is used next, from its first count`() async throws {
+        try await withGate(rules { $0.namesNext = true }) { (server, session, gate) async throws in
+            for number in 0..<3 { #expect(try await session.text(server.url("/\(number)")) == "in") }
+            #expect(gate.proofs.map { $0["nonce"] } == ["nonce1/==", "nonce2/==", "nonce3/=="])
+            #expect(gate.proofs.map { $0["nc"] } == ["00000001", "00000001", "00000001"])
+            #expect(server.requests.count == 4)
+        }
+    }
+
+    @Test func `a server that proves itself is believed, one with a wrong proof is not`() async throws {
+        try await withGate(rules { $0.proof = .right }) { (server, session, gate) async throws in
+            for _ in 0..<3 { #expect(try await session.text(server.url()) == "in") }
+        }
+        try await withGate(rules { $0.proof = .wrong }) { (server, session, gate) async throws in
+            await expectFailure(.badServerResponse) { try await session.data(from: server.url()) }
+        }
+    }
+
+    @Test func `a wrong password is asked for again`() async throws {
+        let interview = Interview { _, number in
+            (.useCredential, URLCredential(user: "Mufasa", password: number < 2 ? "wrong" : "Circle of Life", persistence: .forSession))
+        }
+        try await withGate(rules { _ in }, interview) { (server, session, gate) async throws in
+            #expect(try await session.text(server.url()) == "in")
+            #expect(interview.failures == [0, 1, 2])
+            #expect(interview.questions.map(\.proposed) == [nil, "Mufasa:wrong", "Mufasa:wrong"])
+        }
+    }
+
+    @Test func `the space is the whole server, or what domain says`() async throws {
+        for (domain, expected) in [(nil, true), ("/a /b", false), ("http://other.example/", false)] as [(String?, Bool)] {
+            let gate = DigestGate(rules { $0.domain = domain })
+            try await withScenario(
+                delegate: TaskInterviewer(interview), reply: { $0.path.hasPrefix("/open") ? .ok("open") : gate.script()($0) }
+            ) { (server, session) async throws in
+                #expect(try await session.text(server.url("/a/1")) == "in")
+                #expect(try await session.text(server.url("/open/1")) == "open")
+                #expect((server.requests.last?.authorization != nil) == expected, "\(domain ?? "none")")
+                #expect(server.requests.allSatisfy { $0.values(of: "Authorization").count <= 1 })
+                #expect(gate.problems == [])
+            }
+        }
+    }
+
+    @Test func `what a stored response proved is not held against later requests`() async throws {
+        try await withGate(
+            rules {
+                $0.proof = .right
+                $0.namesNext = true
+            },
+            reply: { request in
+                guard request.header("If-None-Match") == nil else { return .raw(ScriptedReply.head(304, [("ETag", "\"e\"")], reason: "Same")) }
+                let fields = request.path == "/fresh" ? ("Cache-Control", "max-age=1000") : ("Cache-Control", "no-cache")
+                return .ok("in", [fields, ("ETag", "\"e\"")])
+            }
+        ) { (server, session, gate) async throws in
+            for path in ["/fresh", "/fresh", "/checked", "/checked", "/checked"] {
+                #expect(try await session.text(server.url(path)) == "in")
+            }
+            #expect(server.requests.map(\.path) == ["/fresh", "/fresh", "/checked", "/checked", "/checked"])
+            #expect(interview.questions.count == 1)
+        }
+    }
+
+    @Test func `an answer that is confirmed by a 304 is remembered`() async throws {
+        let ask = Interview(.ada())
+        try await withScenario(
+            delegate: TaskInterviewer(ask),
+            reply: { request in
+                if request.path == "/a/1", request.authorization == nil, request.order > 0 { return .unauthorized("Basic realm=\"tower\"") }
+                if request.header("If-None-Match") != nil { return .raw(ScriptedReply.head(304, [("ETag", "\"e\"")])) }
+                return .ok("in", [("Cache-Control", "no-cache"), ("ETag", "\"e\"")])
+            }
+        ) { (server, session) async throws in
+            for _ in 0..<3 { #expect(try await session.text(server.url("/a/1")) == "in") }
+            #expect(server.requests.map { $0.authorization != nil } == [false, false, true, true])
+            #expect(ask.questions.count == 1)
+        }
+    }
+
+    @Test func `a redirect gets a proof of its own`() async throws {
+        try await withGate(rules { _ in }, reply: { $0.path == "/1" ? .redirect(302, to: "/2?x") : .ok("in") }) {
+            (server, session, gate) async throws in
+            #expect(try await session.text(server.url("/1")) == "in")
+            #expect(gate.proofs.map { $0["uri"] } == ["/1", "/2?x"])
+            #expect(gate.proofs.map { $0["nc"] } == ["00000001", "00000002"])
+        }
+    }
+
+    @Test func `over a broken connection the proof is made again`() async throws {
+        let isBroken = Watched(false)
+        try await withGate(
+            rules { _ in },
+            reply: { request in
+                guard request.path == "/2", !isBroken.read({ $0 }) else { return .ok("in") }
+                isBroken.change { $0 = true }
+                return [.close]
+            }
+        ) { (server, session, gate) async throws in
+            #expect(try await session.text(server.url("/1")) == "in")
+            #expect(try await session.text(server.url("/2")) == "in")
+            #expect(gate.proofs.map { $0["nc"] } == ["00000001", "00000002", "00000003"])
+        }
+    }
+
+    @Test func `hostile challenges end with the 401`() async throws {
+        let rows = [
+            "Digest", "Digest realm", "Digest nonce=\"\"", "Digest realm=\"r\", nonce=\"n\", qop=\"\u{0}\"",
+            "Digest realm=\"r, nonce=\"n\"", "Digest realm=\"r\", nonce=\"\\", "Digest " + String(repeating: "a=b, ", count: 2_000),
+            "Digest realm=\"\(String(repeating: "x", count: 20_000))\", nonce=\"\(String(repeating: "n", count: 20_000))\", qop=auth",
+        ]
+        for row in rows where !row.contains("\u{0}") {
+            let interview = Interview { _, number in (.useCredential, number < 3 ? .ada() : nil) }
+            try await withScenario(delegate: TaskInterviewer(interview), reply: { _ in .unauthorized(row) }) { (server, session) async throws in
+                #expect(try await session.text(server.url()) == "who are you?", "\(row.prefix(60))")
+            }
+        }
+    }
+}

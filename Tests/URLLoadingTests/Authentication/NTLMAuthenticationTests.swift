@@ -1,0 +1,161 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// NTLM binds a connection to who it was authenticated as (C12).
+@Suite(.timeLimit(.minutes(1)))
+struct NTLMAuthenticationTests {
+    private let interview = Interview(user: "ada", password: "lovelace")
+
+    @Test func `the legs go over one connection, and later requests over the same`() async throws {
+        let script = NTLMScript()
+        try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
+            for number in 0..<3 { #expect(try await session.text(server.url("/in/\(number)")) == "in as ada") }
+            #expect(interview.questions.map(\.by) == ["session"])
+            #expect(interview.questions.map(\.realm) == [nil])
+            let messages = script.legs.filter { $0.message > 0 }
+            #expect(messages.map(\.message) == [1, 3])
+            #expect(Set(messages.map(\.connection)).count == 1)
+            #expect(Set(script.legs.suffix(3).map(\.connection)) == Set(messages.map(\.connection)))
+        }
+    }
+
+    @Test func `a domain before the user, and a principal name, arrive as they should`() async throws {
+        for (user, name) in [("TOWER\\ada", "ada"), ("ada@tower.example", "ada@tower.example")] {
+            let script = NTLMScript(users: [name])
+            try await withScenario(delegate: Interviewer(Interview(user: user, password: "x")), reply: script.script()) {
+                (server, session) async throws in
+                #expect(try await session.text(server.url()) == "in as \(name)")
+            }
+        }
+    }
+
+    @Test func `the body of a POST arrives, whole`() async throws {
+        let body = Data(ScriptedFile.pattern(100_000))
+        let script = NTLMScript()
+        try await withScenario(delegate: Interviewer(interview), reply: script.script { request, _ in .ok(request.body) }) {
+            (server, session) async throws in
+            #expect(try await session.data(for: URLRequest(server.url(), method: "POST", body: body)).0 == body)
+            #expect(try await session.data(for: URLRequest(server.url(), method: "POST", body: body)).0 == body)
+            #expect(interview.questions.count == 1)
+        }
+    }
+
+    @Test func `C12 a request without the credential does not go over an authenticated connection`() async throws {
+        let script = NTLMScript()
+        try await withScenario(
+            delegate: Interviewer(interview), reply: { $0.path.hasPrefix("/open") ? .ok("open") : script.script()($0) }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url("/in/1")) == "in as ada")
+            #expect(try await session.text(server.url("/open")) == "open")
+            let owned = Set(script.owners.keys)
+            let connection = try #require(server.requests.last?.connection)
+            #expect(!owned.contains(connection))
+        }
+    }
+
+    @Test func `C12 another user of the same server gets connections of his own`() async throws {
+        let script = NTLMScript(users: ["ada", "bob"])
+        let ask = Interview { challenge, number in
+            (.useCredential, URLCredential(user: number == 0 ? "ada" : "bob", password: "x", persistence: .none))
+        }
+        try await withScenario(delegate: Interviewer(ask), reply: script.script()) { (server, session) async throws in
+            #expect(try await session.text(server.url("/in/1")) == "in as ada")
+            #expect(try await session.text(server.url("/in/2")) == "in as bob")
+            #expect(Set(script.owners.values) == ["ada", "bob"])
+        }
+    }
+
+    @Test func `C12 another session gets connections of its own`() async throws {
+        let script = NTLMScript(users: ["ada", "bob"])
+        try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "in as ada")
+            try await withSession(delegate: Interviewer(Interview(user: "bob", password: "x"))) { (session) async throws in
+                #expect(try await session.text(server.url()) == "in as bob")
+            }
+        }
+    }
+
+    @Test func `many at once each authenticate the connection they use, and all succeed`() async throws {
+        let script = NTLMScript()
+        try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
+            let texts = try await withThrowingTaskGroup(of: String.self) { group in
+                for number in 0..<40 { group.addTask { try await session.text(server.url("/in/\(number)")) } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(texts == Array(repeating: "in as ada", count: 40))
+            #expect(interview.questions.count <= 6)
+            // On no connection the legs of two are mixed.
+            for (_, legs) in Dictionary(grouping: script.legs.filter { $0.message > 0 }, by: \.connection) {
+                #expect(legs.map(\.message) == [1, 3])
+            }
+        }
+    }
+
+    @Test func `a wrong user is asked for again, on whatever connection`() async throws {
+        let script = NTLMScript()
+        let ask = Interview { _, number in
+            (.useCredential, URLCredential(user: number < 2 ? "eve" : "ada", password: "x", persistence: .forSession))
+        }
+        try await withScenario(delegate: Interviewer(ask), reply: script.script()) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "in as ada")
+            #expect(ask.failures == [0, 1, 2])
+            #expect(ask.questions.map(\.proposed) == [nil, "eve:x", "eve:x"])
+        }
+    }
+
+    @Test func `a server that closes between the legs ends the task, and no leg strays`() async throws {
+        let script = NTLMScript(breaksBetweenLegs: true)
+        let ask = Interview { _, number in (.useCredential, number < 5 ? .ada() : nil) }
+        try await withScenario(delegate: Interviewer(ask), reply: script.script()) { (server, session) async throws in
+            do {
+                let (_, response) = try await session.text(URLRequest(server.url()))
+                #expect(response.statusCode == 401)
+            } catch let error as URLError {
+                #expect(error.code == .networkConnectionLost)
+            }
+            #expect(server.requests.count <= 30)
+            #expect(script.owners.isEmpty)
+        }
+    }
+
+    @Test func `when an authenticated connection is gone the next one is authenticated without asking`() async throws {
+        let script = NTLMScript()
+        try await withScenario(
+            delegate: Interviewer(interview), reply: script.script { _, user in ScriptedReply.ok("in as \(user)").then(.close) }
+        ) { (server, session) async throws in
+            for number in 0..<3 {
+                #expect(try await session.text(server.url("/in/\(number)")) == "in as ada")
+                let last = try #require(server.requests.last)
+                try await server.waitForClose(last.connection)
+            }
+            #expect(interview.questions.count == 1)
+        }
+    }
+
+    @Test func `hostile messages of the server end with the 401`() async throws {
+        let rows = [
+            "NTLM", "NTLM =", "NTLM AAAA", "NTLM TlRMTVNTUAACAAAA", "NTLM " + Data("NTLMSSP\0\u{2}\0\0\0".utf8).base64EncodedString(),
+            "NTLM " + Data(Array("NTLMSSP\0".utf8) + [2, 0, 0, 0] + Array(repeating: 0xFF, count: 44)).base64EncodedString(),
+        ]
+        for row in rows {
+            let ask = Interview { _, number in (.useCredential, number < 3 ? .ada() : nil) }
+            try await withScenario(
+                delegate: Interviewer(ask), reply: { .unauthorized($0.authorization == nil ? "NTLM" : row) }
+            ) { (server, session) async throws in
+                #expect(try await session.text(server.url()) == "who are you?", "\(row)")
+                #expect(server.requests.count < 20)
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Glibc
+import LoadingTestKit
+
+/// A proxy that makes tunnels (CONNECT), with a thread for each connection, so that it shares nothing with what it tests.
+final class TunnelProxy: Sendable {
+    /// One CONNECT, or whatever else came in its place.
+    struct Demand: Sendable {
+        var connection: Int
+        /// Of this connection, from 0.
+        var number: Int
+        var head: String
+
+        var target: String { String(head.split(separator: " ").dropFirst().first ?? "") }
+        var method: String { String(head.prefix { $0 != " " }) }
+
+        func values(of name: String) -> [String] {
+            head.components(separatedBy: "\r\n").dropFirst().compactMap { line in
+                guard let colon = line.firstIndex(of: ":"), line[..<colon].lowercased() == name.lowercased() else { return nil }
+                return line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+            }
+        }
+
+        var authorization: String? { values(of: "Proxy-Authorization").first }
+    }
+
+    enum Answer: Sendable {
+        /// 200, `extra` behind it, and then a port of 127.0.0.1.
+        case tunnel(to: Int, extra: String = "", fields: String = "")
+        case say(String, closes: Bool = false)
+    }
+
+    private struct State: Sendable {
+        var demands: [Demand] = []
+        var connections = 0
+        var descriptors: Set<Int32> = []
+        var isStopped = false
+    }
+
+    let port: Int
+    private let listener: Int32
+    private let state = Watched(State())
+    private let answer: @Sendable (Demand) -> Answer
+
+    init(_ answer: @escaping @Sendable (Demand) -> Answer) throws {
+        self.answer = answer
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = Self.loopback(port: 0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let listener = listener
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                bind(listener, pointer, length) == 0 && Glibc.listen(listener, 64) == 0 && getsockname(listener, pointer, &length) == 0
+            }
+        }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        guard isBound else { throw POSIXError(.EADDRINUSE) }
+        Thread.detachNewThread { [self] in listen() }
+    }
+
+    var demands: [Demand] { state.read(\.demands) }
+    var connectionCount: Int { state.read(\.connections) }
+
+    func stop() {
+        let open = state.change { state in
+            state.isStopped = true
+            return state.descriptors
+        }
+        shutdown(listener, Int32(SHUT_RDWR))
+        for descriptor in open { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    }
+
+    private func listen() {
+        while true {
+            let descriptor = Glibc.accept(listener, nil, nil)
+            guard descriptor >= 0 else { break }
+            let number = state.change { state in
+                state.connections += 1
+                state.descriptors.insert(descriptor)
+                return state.connections - 1
+            }
+            Thread.detachNewThread { [self] in
+                serve(descriptor, number)
+                state.change { _ = $0.descriptors.remove(descriptor) }
+                close(descriptor)
+            }
+        }
+        close(listener)
+    }
+
+    private func serve(_ client: Int32, _ connection: Int) {
+        var number = 0
+        while let head = Self.head(client) {
+            let demand = Demand(connection: connection, number: number, head: head)
+            number += 1
+            state.change { $0.demands.append(demand) }
+            switch answer(demand) {
+            case .say(let text, let closes):
+                guard Self.send(Array(text.utf8), client), !closes else { return }
+            case .tunnel(let port, let extra, let fields):
+                let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+                defer { close(server) }
+                var address = Self.loopback(port: port)
+                let isOpen = withUnsafePointer(to: &address) { pointer in
+                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                        connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                    }
+                }
+                guard isOpen, Self.send(Array("HTTP/1.1 200 Connection established\r\n\(fields)\r\n\(extra)".utf8), client) else { return }
+                return Self.pump(client, server)
+            }
+        }
+    }
+
+    private static func loopback(port: Int) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        address.sin_port = UInt16(port).bigEndian
+        return address
+    }
+
+    /// Byte by byte, so that nothing behind the head is taken.
+    private static func head(_ descriptor: Int32) -> String? {
+        var bytes: [UInt8] = []
+        var byte: UInt8 = 0
+        while !bytes.suffix(4).elementsEqual([13, 10, 13, 10]) {
+            guard recv(descriptor, &byte, 1, 0) == 1 else { return nil }
+            bytes.append(byte)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func send(_ bytes: [UInt8], _ descriptor: Int32) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+
+    private static func pump(_ one: Int32, _ other: Int32) {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            var events = [pollfd(fd: one, events: Int16(POLLIN), revents: 0), pollfd(fd: other, events: Int16(POLLIN), revents: 0)]
+            guard poll(&events, 2, -1) > 0 else { return }
+            for (event, to) in zip(events, [other, one]) where event.revents != 0 {
+                let count = recv(event.fd, &buffer, buffer.count, 0)
+                guard count > 0, send(Array(buffer[..<count]), to) else { return }
+            }
+        }
+    }
+}
+
+/// Runs a test with such a proxy.
+func withTunnelProxy(
+    _ answer: @escaping @Sendable (TunnelProxy.Demand) -> TunnelProxy.Answer, test: (TunnelProxy) async throws -> Void
+) async throws {
+    let proxy = try TunnelProxy(answer)
+    defer { proxy.stop() }
+    try await test(proxy)
+}
+
+/// `connectionProxyDictionary` of a proxy for http, https or both.
+func proxyDictionary(http: Int? = nil, https: Int? = nil, _ more: [String: Any] = [:]) -> [AnyHashable: Any] {
+    var dictionary: [AnyHashable: Any] = [:]
+    for (kind, port) in [("HTTP", http), ("HTTPS", https)] {
+        guard let port else { continue }
+        dictionary[kind + "Enable"] = 1
+        dictionary[kind + "Proxy"] = "127.0.0.1"
+        dictionary[kind + "Port"] = port
+    }
+    for (key, value) in more { dictionary[key] = value }
+    return dictionary
+}

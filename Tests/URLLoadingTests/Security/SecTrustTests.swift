@@ -1,0 +1,169 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Dispatch
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+@Suite(.timeLimit(.minutes(1)))
+struct SecTrustTests {
+    private let certificates: TestCertificates
+
+    init() throws { certificates = try TestCertificates.shared.get() }
+
+    private func trust(_ identity: TestCertificates.Identity, host: String? = "localhost") throws -> SecTrust {
+        try certificates.trust(identity, host: host)
+    }
+
+    @Test func `each bad certificate has its status, with a message`() throws {
+        let rows: [(String, TestCertificates.Identity, OSStatus)] = [
+            ("expired", certificates.expired, errSecCertificateExpired),
+            ("not yet valid", certificates.notYetValid, errSecCertificateNotValidYet),
+            ("wrong host", certificates.wrongHost, errSecHostNameMismatch),
+            ("self-signed", certificates.selfSigned, errSecNotTrusted),
+            ("unknown authority", certificates.unknownAuthority, errSecNotTrusted),
+            ("missing intermediate", certificates.missingIntermediate, errSecCreateChainFailed),
+            ("broken name constraint", certificates.nameConstraintBroken, errSecNotTrusted),
+            ("for clients only", certificates.clientOnly, errSecInvalidExtendedKeyUsage),
+        ]
+        for (name, identity, status) in rows {
+            let trust = try trust(identity)
+            var result = SecTrustResultType.otherError
+            #expect(SecTrustGetTrustResult(trust, &result) == errSecSuccess)
+            #expect(result == .invalid)
+            var error: CFError?
+            #expect(!SecTrustEvaluateWithError(trust, &error), "\(name)")
+            let failure = try #require(error)
+            #expect(failure.domain == NSOSStatusErrorDomain)
+            #expect(CFErrorGetCode(failure) == Int(status), "\(name): \(failure)")
+            #expect(!failure.localizedDescription.isEmpty)
+            #expect(SecTrustGetTrustResult(trust, &result) == errSecSuccess)
+            #expect(result == .recoverableTrustFailure, "\(name)")
+        }
+    }
+
+    @Test func `a good chain is trusted, and ends in its root`() throws {
+        let trust = try trust(certificates.valid)
+        #expect(SecTrustEvaluateWithError(trust, nil))
+        var result = SecTrustResultType.invalid
+        #expect(SecTrustGetTrustResult(trust, &result) == errSecSuccess && result == .unspecified)
+        #expect(SecTrustGetCertificateCount(trust) == 3)
+        let chain = try #require(SecTrustCopyCertificateChain(trust) as? [SecCertificate])
+        let summaries = chain.map { SecCertificateCopySubjectSummary($0) as String? }
+        #expect(summaries == ["Test Server", "Test Intermediate", "Test Root"])
+        #expect(chain.last.map { SecCertificateCopyData($0) as Data } == certificates.root)
+        #expect(SecTrustGetCertificateAtIndex(trust, 3) == nil)
+        #expect(SecTrustGetCertificateAtIndex(trust, -1) == nil)
+    }
+
+    @Test func `a change of the settings takes the verdict back`() throws {
+        let trust = try trust(certificates.valid)
+        #expect(SecTrustEvaluateWithError(trust, nil))
+        #expect(SecTrustSetPolicies(trust, SecPolicyCreateSSL(true, "other.example" as CFString)) == errSecSuccess)
+        var result = SecTrustResultType.unspecified
+        #expect(SecTrustGetTrustResult(trust, &result) == errSecSuccess && result == .invalid)
+        #expect(!SecTrustEvaluateWithError(trust, nil))
+        let both = [SecPolicyCreateSSL(true, nil), SecPolicyCreateSSL(true, "localhost" as CFString)]
+        #expect(SecTrustSetPolicies(trust, both as CFArray) == errSecSuccess)
+        #expect(SecTrustEvaluateWithError(trust, nil))
+        #expect(SecTrustSetPolicies(trust, "no policy" as CFString) == errSecParam)
+        #expect(SecTrustSetVerifyDate(trust, Date(timeIntervalSinceNow: 86_400 * 800) as CFDate) == errSecSuccess)
+        #expect(!SecTrustEvaluateWithError(trust, nil))
+    }
+
+    @Test func `anchors replace the roots, unless they are to stand beside them`() throws {
+        let trust = try trust(certificates.unknownAuthority)
+        #expect(!SecTrustEvaluateWithError(trust, nil))
+        let stranger = try certificates.certificate(certificates.unknownAuthority, 1)
+        #expect(SecTrustSetAnchorCertificates(trust, [stranger] as CFArray) == errSecSuccess)
+        #expect(SecTrustSetAnchorCertificatesOnly(trust, false) == errSecSuccess)
+        #expect(SecTrustEvaluateWithError(trust, nil))
+        #expect(SecTrustSetAnchorCertificates(trust, nil) == errSecSuccess)
+        #expect(!SecTrustEvaluateWithError(trust, nil))
+        #expect(SecTrustSetAnchorCertificates(trust, ["no certificate"] as CFArray) == errSecParam)
+    }
+
+    @Test func `exceptions overlook the one fault of the one chain`() throws {
+        let expired = try trust(certificates.expired)
+        let exceptions = try #require(SecTrustCopyExceptions(expired))
+        #expect(SecTrustSetExceptions(expired, exceptions))
+        #expect(SecTrustEvaluateWithError(expired, nil))
+        var result = SecTrustResultType.invalid
+        #expect(SecTrustGetTrustResult(expired, &result) == errSecSuccess && result == .proceed)
+        #expect(SecTrustSetPolicies(expired, SecPolicyCreateSSL(true, "other" as CFString)) == errSecSuccess)
+        #expect(SecTrustSetExceptions(expired, nil))
+        #expect(!SecTrustEvaluateWithError(expired, nil))
+        #expect(!SecTrustSetExceptions(try trust(certificates.selfSigned), exceptions))
+    }
+
+    @Test func `a verdict is reached although every thread of the pool waits for one`() async throws {
+        let verdicts = try await withThrowingTaskGroup(of: Bool.self) { group in
+            for index in 0..<64 {
+                let trust = try trust(index % 2 == 0 ? certificates.valid : certificates.expired)
+                group.addTask { SecTrustEvaluateWithError(trust, nil) == (index % 2 == 0) }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(verdicts == Array(repeating: true, count: 64))
+    }
+
+    @Test @MainActor func `a verdict is reached on the main actor`() async throws {
+        #expect(SecTrustEvaluateWithError(try trust(certificates.valid), nil))
+        await Task.yield()
+        MainActor.assertIsolated()
+        #expect(!SecTrustEvaluateWithError(try trust(certificates.valid, host: "other"), nil))
+    }
+
+    @Test func `one trust is judged from many threads at once, and on a queue`() async throws {
+        let trust = try trust(certificates.valid)
+        await withTaskGroup(of: Void.self) { group in
+            for index in 0..<32 {
+                group.addTask {
+                    _ = SecTrustSetPolicies(trust, SecPolicyCreateSSL(true, index % 2 == 0 ? nil : "localhost" as CFString))
+                    #expect(SecTrustEvaluateWithError(trust, nil))
+                }
+            }
+        }
+        let (isTrusted, code) = await withCheckedContinuation { continuation in
+            let queue = DispatchQueue(label: "verdicts")
+            _ = SecTrustSetPolicies(trust, SecPolicyCreateSSL(true, "other" as CFString))
+            let status = SecTrustEvaluateAsyncWithError(trust, queue) { _, isTrusted, error in
+                dispatchPrecondition(condition: .onQueue(queue))
+                continuation.resume(returning: (isTrusted, error?.code))
+            }
+            #expect(status == errSecSuccess)
+        }
+        #expect(!isTrusted)
+        #expect(code == Int(errSecHostNameMismatch))
+    }
+
+    @Test func `certificates and keys tell what they are`() throws {
+        let certificate = try certificates.certificate(certificates.valid, 0)
+        #expect(certificate == (try certificates.certificate(certificates.valid, 0)))
+        #expect(Set([certificate, try certificates.certificate(certificates.valid, 0)]).count == 1)
+        #expect(SecCertificateCreateWithData(nil, Data([1, 2, 3]) as CFData) == nil)
+        var name: CFString?
+        #expect(SecCertificateCopyCommonName(certificate, &name) == errSecSuccess)
+        #expect(name as String? == "Test Server")
+        #expect(SecCertificateCopySerialNumberData(certificate, nil).map { $0.length > 0 } == true)
+        #expect(SecCertificateCopyNotValidAfterDate(certificate).map { $0 as Date > Date() } == true)
+        let issuer = SecCertificateCopyNormalizedIssuerSequence(certificate)
+        #expect(issuer != nil && issuer != SecCertificateCopyNormalizedSubjectSequence(certificate))
+        let key = try #require(SecCertificateCopyKey(certificate))
+        let bytes = try #require(SecKeyCopyExternalRepresentation(key, nil))
+        let attributes = [kSecAttrKeyType: kSecAttrKeyTypeECSECPrimeRandom, kSecAttrKeyClass: kSecAttrKeyClassPublic]
+        #expect(SecKeyCreateWithData(bytes, attributes as CFDictionary, nil) == key)
+        var error: Unmanaged<CFError>?
+        #expect(SecKeyCreateWithData(Data([4]) as CFData, attributes as CFDictionary, &error) == nil)
+        #expect(error?.takeRetainedValue().code == Int(errSecDecode))
+        #expect(SecCopyErrorMessageString(errSecHostNameMismatch, nil) != nil)
+    }
+}

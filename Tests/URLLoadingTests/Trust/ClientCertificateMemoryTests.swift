@@ -1,0 +1,204 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// For how long, and for whom, an identity that was shown once is shown again; row C15 of the hostile inputs.
+@Suite(.timeLimit(.minutes(1)))
+struct ClientCertificateMemoryTests {
+    private let certificates: TestCertificates
+
+    init() throws { certificates = try TestCertificates.shared.get() }
+
+    private static let required = ["-Verify", "3", "-verify_return_error"]
+
+    private func identity(_ identity: TestCertificates.Identity) throws -> SecIdentity {
+        try SecIdentity(pem: Data((identity.chainPEM + identity.keyPEM).utf8))
+    }
+
+    private func withAskingServer(
+        _ delegate: (any URLSessionDelegate)?, configure: (URLSessionConfiguration) -> Void = { _ in },
+        test: (PeerProcess, URLSession) async throws -> Void
+    ) async throws {
+        try await withOpenSSL(certificates.valid, root: certificates.rootPEM, Self.required) { (server) async throws in
+            try await withSession(delegate: delegate) {
+                $0.tlsTrustRoots = [certificates.root]
+                configure($0)
+            } test: { session in
+                try await test(server, session)
+            }
+        }
+    }
+
+    private func count(_ kind: String, of judge: Judge) -> Int { judge.kinds.filter { $0 == kind }.count }
+
+    @Test func `an answer holds for the session, and later connections use it without asking`() async throws {
+        for persistence in [URLCredential.Persistence.forSession, .permanent] {
+            let judge = Judge.showing(try identity(certificates.client), persistence)
+            try await withAskingServer(SessionJudge(judge)) { (server, session) async throws in
+                for _ in 0..<3 { #expect(try await session.text(server.url()).contains("Test Client")) }
+                #expect(count(NSURLAuthenticationMethodServerTrust, of: judge) == 3, "each was a connection of its own")
+                #expect(count(NSURLAuthenticationMethodClientCertificate, of: judge) == 1)
+            }
+        }
+    }
+
+    @Test func `an answer without persistence holds for one connection`() async throws {
+        let judge = Judge.showing(try identity(certificates.client), .none)
+        try await withAskingServer(SessionJudge(judge)) { (server, session) async throws in
+            for _ in 0..<3 { #expect(try await session.text(server.url()).contains("Test Client")) }
+            #expect(count(NSURLAuthenticationMethodClientCertificate, of: judge) == 3)
+        }
+    }
+
+    @Test func `an answer holds for its session and its server alone`() async throws {
+        let judge = Judge.showing(try identity(certificates.client))
+        try await withAskingServer(SessionJudge(judge)) { (server, session) async throws in
+            #expect(try await session.text(server.url()).contains("Test Client"))
+            try await withSession {
+                $0.tlsTrustRoots = [certificates.root]
+            } test: { (other) async throws in
+                await expectFailure(.clientCertificateRequired) { try await other.data(from: server.url()) }
+            }
+            // The same host at another port is another server; so is the same port by another name.
+            try await withOpenSSL(certificates.valid, root: certificates.rootPEM, Self.required) { (other) async throws in
+                _ = try await session.data(from: other.url())
+                #expect(count(NSURLAuthenticationMethodClientCertificate, of: judge) == 2)
+                _ = try await session.data(from: server.url("/", host: "localhost"))
+                #expect(count(NSURLAuthenticationMethodClientCertificate, of: judge) == 3)
+                #expect(judge.all.last?.space.host == "localhost")
+            }
+        }
+    }
+
+    @Test func `an identity that was rejected is not shown for ever`() async throws {
+        let (strange, known) = (try identity(certificates.strangeClient), try identity(certificates.client))
+        let asked = Watched(0)
+        let judge = Judge { question in
+            guard question.kind == NSURLAuthenticationMethodClientCertificate else {
+                return question.answer(.performDefaultHandling, nil)
+            }
+            let number = asked.change { asked in
+                asked += 1
+                return asked
+            }
+            let identity = number == 1 ? strange : known
+            question.answer(.useCredential, URLCredential(identity: identity, certificates: nil, persistence: .forSession))
+        }
+        try await withAskingServer(SessionJudge(judge)) { (server, session) async throws in
+            await expectFailure(.clientCertificateRejected) { try await session.data(from: server.url()) }
+            // So far the session goes on with the one that was rejected.
+            await withKnownIssue { () async throws -> Void in
+                #expect(try await session.text(server.url()).contains("Test Client"))
+            }
+        }
+    }
+
+    @Test func `a storage's identity is shown without a delegate`() async throws {
+        for isDefault in [true, false] {
+            let storage = URLCredentialStorage()
+            try await withAskingServer(nil, configure: { $0.urlCredentialStorage = storage }) { (server, session) async throws in
+                await expectFailure(.clientCertificateRequired) { try await session.data(from: server.url()) }
+                let credential = URLCredential(
+                    identity: try identity(certificates.client), certificates: nil, persistence: .forSession
+                )
+                let space = URLProtectionSpace(
+                    host: "127.0.0.1", port: server.port, protocol: NSURLProtectionSpaceHTTPS, realm: nil,
+                    authenticationMethod: NSURLAuthenticationMethodClientCertificate
+                )
+                if isDefault { storage.setDefaultCredential(credential, for: space) } else { storage.set(credential, for: space) }
+                #expect(try await session.text(server.url()).contains("Test Client"), "default: \(isDefault)")
+                // Of another name it knows nothing.
+                await expectFailure(.clientCertificateRequired) {
+                    try await session.data(from: server.url("/", host: "localhost"))
+                }
+            }
+        }
+    }
+
+    @Test func `a storage's identity is proposed to a delegate, which decides`() async throws {
+        let storage = URLCredentialStorage()
+        let judge = Judge { question in
+            let answer: URLSession.AuthChallengeDisposition =
+                question.kind == NSURLAuthenticationMethodServerTrust ? .performDefaultHandling : .rejectProtectionSpace
+            question.answer(answer, nil)
+        }
+        try await withAskingServer(SessionJudge(judge), configure: { $0.urlCredentialStorage = storage }) {
+            (server, session) async throws in
+            let identity = try identity(certificates.client)
+            let space = URLProtectionSpace(
+                host: "127.0.0.1", port: server.port, protocol: NSURLProtectionSpaceHTTPS, realm: nil,
+                authenticationMethod: NSURLAuthenticationMethodClientCertificate
+            )
+            storage.setDefaultCredential(
+                URLCredential(identity: identity, certificates: nil, persistence: .forSession), for: space
+            )
+            await expectFailure(.clientCertificateRequired) { try await session.data(from: server.url()) }
+            let proposed = try await judge.question(1).challenge.proposedCredential
+            #expect(proposed?.identity == identity)
+        }
+    }
+
+    @Test func `a delegate that leaves it to the system has the storage's identity shown`() async throws {
+        let storage = URLCredentialStorage()
+        let judge = Judge.saying(.performDefaultHandling)
+        try await withAskingServer(SessionJudge(judge), configure: { $0.urlCredentialStorage = storage }) {
+            (server, session) async throws in
+            let space = URLProtectionSpace(
+                host: "127.0.0.1", port: server.port, protocol: NSURLProtectionSpaceHTTPS, realm: nil,
+                authenticationMethod: NSURLAuthenticationMethodClientCertificate
+            )
+            storage.setDefaultCredential(
+                URLCredential(identity: try identity(certificates.client), certificates: nil, persistence: .forSession),
+                for: space
+            )
+            #expect(try await session.text(server.url()).contains("Test Client"))
+        }
+    }
+
+    @Test func `C15 a connection with one identity is not used for another, nor for none`() async throws {
+        let server = try await PeerProcess.nginx(certificates.valid)
+        defer { server.stop() }
+        try await withSession {
+            $0.tlsTrustRoots = [certificates.root]
+            $0.httpMaximumConnectionsPerHost = 1
+        } test: { (session) async throws in
+            let delegates: [(TaskJudge?, String)] = [
+                (TaskJudge(.showing(try identity(certificates.client), .none)), "CN=Test Client"),
+                (TaskJudge(.showing(try identity(certificates.strangeClient), .none)), "CN=Strange Client"),
+                (nil, ""),
+            ]
+            var connections: [String] = []
+            for (delegate, name) in delegates {
+                let (data, _) = try await session.data(from: server.url(), delegate: delegate)
+                let words = String(decoding: data, as: UTF8.self).split(separator: " ", maxSplits: 1)
+                connections.append(String(try #require(words.first)))
+                #expect(words.count > 1 ? words[1] == name : name.isEmpty)
+            }
+            #expect(Set(connections).count == 3)
+        }
+    }
+
+    @Test func `a server that keeps its connection asks once`() async throws {
+        let server = try await PeerProcess.nginx(certificates.valid)
+        defer { server.stop() }
+        let judge = Judge.showing(try identity(certificates.client), .none)
+        try await withSession(delegate: SessionJudge(judge)) {
+            $0.tlsTrustRoots = [certificates.root]
+        } test: { (session) async throws in
+            let first = try await session.text(server.url())
+            #expect(first.hasSuffix("CN=Test Client"))
+            #expect(try await session.text(server.url()) == first)
+            #expect(judge.kinds == [NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate])
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+
+/// Another vendor's TLS server on a loopback port of the system's choice: `openssl s_server`, or nginx with a configuration of the
+/// test's.
+final class PeerProcess: Sendable {
+    struct DidNotStart: Error {
+        let output: String
+    }
+
+    let port: Int
+    private let process: Process
+    /// What ends it. A child has the signals blocked that the thread has which starts it: only nginx sees to SIGTERM in spite of
+    /// that.
+    private let signal: Int32
+    /// The server's files.
+    private let folder: TemporaryDirectory
+
+    private init(port: Int, process: Process, signal: Int32, folder: TemporaryDirectory) {
+        self.port = port
+        self.signal = signal
+        self.process = process
+        self.folder = folder
+    }
+
+    func url(_ path: String = "/", host: String = "127.0.0.1") throws -> URL {
+        guard let url = URL(string: "https://\(host):\(port)\(path)") else { throw DidNotStart(output: "no URL") }
+        return url
+    }
+
+    /// Answers every GET with a page about the handshake, on a connection that it closes then.
+    static func openSSL(chain: String, key: String, root: String, _ options: [String] = []) async throws -> PeerProcess {
+        let folder = try TemporaryDirectory()
+        let root = try folder.write(root.utf8, to: "root.pem").path
+        let chain = try folder.write(chain.utf8, to: "chain.pem").path
+        let key = try folder.write(key.utf8, to: "key.pem").path
+        let arguments = [
+            "s_server", "-accept", "127.0.0.1:0", "-www", "-cert", chain, "-cert_chain", chain, "-key", key, "-CAfile", root,
+        ]
+        let program = try ServerProcess.program("openssl", package: "openssl")
+        let (process, output) = try await run(program, arguments + options) {
+            $0.contains("ACCEPT 127.0.0.1:") && $0.hasSuffix("\n")
+        }
+        guard let port = output.firstMatch(of: /ACCEPT 127\.0\.0\.1:(\d+)/).flatMap({ Int($0.1) }) else {
+            throw DidNotStart(output: output)
+        }
+        return PeerProcess(port: port, process: process, signal: SIGKILL, folder: folder)
+    }
+
+    /// Keeps connections; asks for a client's certificate, takes any, and says in each answer whose it was.
+    static func nginx(_ identity: TestCertificates.Identity, verify: String = "optional_no_ca") async throws -> PeerProcess {
+        var output = ""
+        for _ in 0..<5 {
+            let folder = try TemporaryDirectory()
+            // Free while it is held; should another process be quicker, nginx ends, and another port is tried.
+            let port = try RefusingPort().number
+            try folder.write(identity.chainPEM.utf8, to: "chain.pem")
+            try folder.write(identity.keyPEM.utf8, to: "key.pem")
+            let file = try folder.write(configuration(folder.path, port, verify).utf8, to: "nginx.conf")
+            do {
+                let (process, _) = try await run(
+                    ServerProcess.program("nginx", package: "nginx-light"),
+                    ["-p", folder.path, "-c", file.path, "-e", "stderr"]
+                ) { $0.contains("start worker process ") }
+                return PeerProcess(port: port, process: process, signal: SIGTERM, folder: folder)
+            } catch let failure as DidNotStart {
+                output = failure.output
+            }
+        }
+        throw DidNotStart(output: output)
+    }
+
+    private static func configuration(_ root: String, _ port: Int, _ verify: String) -> String {
+        let places = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map { "\($0)_temp_path \(root)/\($0);" }
+        return """
+            daemon off;
+            \(geteuid() == 0 ? "user root;" : "")
+            worker_processes 1;
+            pid \(root)/nginx.pid;
+            error_log stderr notice;
+            events { worker_connections 64; }
+            http {
+                access_log off;
+                \(places.joined(separator: "\n    "))
+                server {
+                    listen 127.0.0.1:\(port) ssl;
+                    ssl_certificate \(root)/chain.pem;
+                    ssl_certificate_key \(root)/key.pem;
+                    ssl_protocols TLSv1.2 TLSv1.3;
+                    ssl_verify_client \(verify);
+                    location / {
+                        default_type text/plain;
+                        return 200 "$connection $ssl_client_s_dn";
+                    }
+                }
+            }
+            """
+    }
+
+    private static func run(
+        _ program: String, _ arguments: [String], until isReady: @escaping @Sendable (String) -> Bool
+    ) async throws -> (Process, String) {
+        let output = Watched((text: "", hasEnded: false))
+        let pipe = Pipe()
+        pipe.fileHandleForReading.readabilityHandler = { handle in
+            let data = handle.availableData
+            if data.isEmpty { handle.readabilityHandler = nil }
+            output.change { output in
+                output.text += String(decoding: data, as: UTF8.self)
+                output.hasEnded = data.isEmpty
+            }
+        }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = pipe
+        process.standardError = pipe
+        try process.run()
+        let (text, isRunning) = try await output.value { output -> (String, Bool)? in
+            if isReady(output.text) { return (output.text, true) }
+            return output.hasEnded ? (output.text, false) : nil
+        }
+        guard isRunning else { throw DidNotStart(output: text) }
+        return (process, text)
+    }
+
+    func stop() {
+        if process.isRunning { kill(process.processIdentifier, signal) }
+    }
+
+    deinit { stop() }
+}
+
+/// Runs a test with `openssl s_server`.
+func withOpenSSL(
+    _ identity: TestCertificates.Identity, root: String, _ options: [String] = [],
+    test: (PeerProcess) async throws -> Void
+) async throws {
+    let server = try await PeerProcess.openSSL(chain: identity.chainPEM, key: identity.keyPEM, root: root, options)
+    defer { server.stop() }
+    try await test(server)
+}

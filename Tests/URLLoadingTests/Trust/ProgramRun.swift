@@ -1,0 +1,66 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// A process for ``ProgramSecurityProbe``.
+enum ProgramRun {
+    static let environment = ProcessInfo.processInfo.environment
+    static let (urlsKey, proxyKey, reportKey) = ("PROBED_URLS", "PROBED_PROXY", "PROBED_REPORT")
+    static let strict = "PROBED_STRICTLY"
+    /// Where to write what came of it, in a process that was made for that.
+    static var report: String? { environment[reportKey] }
+
+    /// Runs the suite in a process whose executable lies beside an Info.plist of the test's, if there is to be one.
+    static func run(
+        _ urls: [String], proxy: Int, infoPropertyList: String?, environment: [String: String]
+    ) async throws -> [String] {
+        let folder = try TemporaryDirectory()
+        var executable = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+        if let infoPropertyList {
+            let copy = folder.file("program/" + executable.lastPathComponent)
+            try folder.write(infoPropertyList.utf8, to: "program/Info.plist")
+            do {
+                try FileManager.default.linkItem(at: executable, to: copy)
+            } catch {
+                try FileManager.default.copyItem(at: executable, to: copy)
+            }
+            executable = copy
+        }
+        let process = Process()
+        process.executableURL = executable
+        process.arguments = ["--testing-library", "swift-testing", "--no-parallel", "--filter", "ProgramSecurityProbe"]
+        var variables = environment.merging([
+            urlsKey: urls.joined(separator: " "), proxyKey: "\(proxy)", reportKey: folder.file("report").path,
+            "HOME": folder.path,
+            "XDG_DATA_HOME": folder.path, "XDG_CACHE_HOME": folder.path, "XDG_STATE_HOME": folder.path,
+        ]) { $1 }
+        for key in ["NSAllowsArbitraryLoads", "SSL_CERT_FILE", strict] { variables[key] = environment[key] }
+        process.environment = variables
+        process.standardInput = FileHandle.nullDevice
+        let log = try FileHandle(forWritingTo: try folder.write([], to: "log"))
+        process.standardOutput = log
+        process.standardError = log
+        let code = Watched<Int32?>(nil)
+        process.terminationHandler = { process in code.change { $0 = process.terminationStatus } }
+        try process.run()
+        let status: Int32
+        do {
+            status = try await code.value { $0 }
+        } catch {
+            process.terminate()
+            throw error
+        }
+        let text = try String(contentsOf: folder.file("log"), encoding: .utf8)
+        #expect(status == 0, "\(text.suffix(2000))")
+        return try String(contentsOf: folder.file("report"), encoding: .utf8).split(separator: "\n").map(String.init)
+    }
+}

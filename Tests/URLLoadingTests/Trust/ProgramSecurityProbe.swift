@@ -1,0 +1,36 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Testing
+import URLLoading
+
+/// Loads in a process of its own what the environment says, and writes down what came of it.
+@Suite(.enabled(if: ProgramRun.report != nil))
+struct ProgramSecurityProbe {
+    @Test func `loads what it was told to`() async throws {
+        let report = try #require(ProgramRun.report)
+        let configuration = URLSessionConfiguration.ephemeral
+        if ProgramRun.environment[ProgramRun.strict] != nil { configuration.appTransportSecurity = [:] }
+        configuration.connectionProxyDictionary = [
+            "HTTPEnable": 1, "HTTPProxy": "127.0.0.1", "HTTPPort": Int(ProgramRun.environment[ProgramRun.proxyKey] ?? "") ?? 0,
+        ]
+        let session = URLSession(configuration: configuration)
+        defer { session.invalidateAndCancel() }
+        var outcomes: [String] = []
+        for text in (ProgramRun.environment[ProgramRun.urlsKey] ?? "").split(separator: " ") {
+            do {
+                outcomes.append(try await session.text(try #require(URL(string: String(text)))))
+            } catch let error as URLError {
+                outcomes.append("\(error.errorCode)")
+            }
+        }
+        try Data(outcomes.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: report))
+    }
+}

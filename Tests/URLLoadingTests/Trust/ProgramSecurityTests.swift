@@ -1,0 +1,94 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// What a program's Info.plist and its environment say about App Transport Security and about roots: each in a process of its own.
+@Suite(.timeLimit(.minutes(2)))
+struct ProgramSecurityTests {
+    private static let exception = """
+        <?xml version="1.0" encoding="UTF-8"?>
+        <plist version="1.0"><dict>
+            <key>CFBundleName</key><string>Tests</string>
+            <key>NSAppTransportSecurity</key><dict>
+                <key>NSExceptionDomains</key><dict>
+                    <key>listed.example</key><dict><key>NSExceptionAllowsInsecureHTTPLoads</key><true/></dict>
+                </dict>
+            </dict>
+        </dict></plist>
+        """
+
+    /// Runs ``ProgramSecurityProbe`` and says what came of its loads, by URL: a body, or a code.
+    private func outcome(
+        of urls: [String], infoPropertyList: String? = nil, environment: [String: String] = [:],
+        reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply = { _ in .ok("clear") }
+    ) async throws -> [String] {
+        try await withScriptedServer(reply: reply) { (server) async throws -> [String] in
+            try await ProgramRun.run(
+                urls, proxy: server.port, infoPropertyList: infoPropertyList, environment: environment
+            )
+        }
+    }
+
+    private func withScriptedServer(
+        reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply,
+        test: (ScriptedServer) async throws -> [String]
+    ) async throws -> [String] {
+        let server = try await ScriptedServer.start(reply: reply)
+        let result = try await test(server)
+        try await server.close()
+        return result
+    }
+
+    private let urls = ["http://listed.example/", "http://other.example/", "http://127.0.0.1/"]
+
+    @Test func `a program without an Info plist has all defaults`() async throws {
+        #expect(try await outcome(of: urls) == ["-1022", "-1022", "clear"])
+    }
+
+    @Test func `the Info plist beside the executable counts`() async throws {
+        #expect(try await outcome(of: urls, infoPropertyList: Self.exception) == ["clear", "-1022", "clear"])
+    }
+
+    @Test func `an Info plist that cannot be read allows nothing`() async throws {
+        let outcomes = try await outcome(of: Array(urls.prefix(2)), infoPropertyList: "<plist><dict><key>NSAppTransportSecurity")
+        #expect(outcomes == ["-1022", "-1022"])
+    }
+
+    @Test func `the environment allows arbitrary loads to the whole process, if it says yes`() async throws {
+        for value in ["YES", "yes", "TRUE", "1"] {
+            let environment = ["NSAllowsArbitraryLoads": value]
+            #expect(try await outcome(of: urls, environment: environment) == ["clear", "clear", "clear"], "\(value)")
+        }
+        for value in ["NO", "0", ""] {
+            let environment = ["NSAllowsArbitraryLoads": value]
+            #expect(try await outcome(of: urls, environment: environment) == ["-1022", "-1022", "clear"], "\(value)")
+        }
+    }
+
+    @Test func `the configuration's dictionary counts before the environment`() async throws {
+        let environment = ["NSAllowsArbitraryLoads": "YES", ProgramRun.strict: "1"]
+        #expect(try await outcome(of: urls, environment: environment) == ["-1022", "-1022", "clear"])
+    }
+
+    @Test func `the environment names the file of the system's roots`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let folder = try TemporaryDirectory()
+        let bundle = try folder.write(certificates.rootPEM.utf8, to: "roots.pem")
+        let server = try await ScriptedServer.start(identity: certificates.valid, reply: { _ in .ok("secure") })
+        let urls = [server.url().absoluteString]
+        #expect(try await outcome(of: urls, environment: ["SSL_CERT_FILE": bundle.path]) == ["secure"])
+        let without = try await outcome(of: urls)
+        #expect(["-1202", "-1203"].contains(without.first))
+        try await server.close()
+    }
+}

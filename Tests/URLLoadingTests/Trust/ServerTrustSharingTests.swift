@@ -1,0 +1,101 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Row C15 of the hostile inputs: a connection that one delegate trusts is not used for who would not.
+@Suite(.timeLimit(.minutes(1)))
+struct ServerTrustSharingTests {
+    private let certificates: TestCertificates
+
+    init() throws { certificates = try TestCertificates.shared.get() }
+
+    private func withServer(
+        delegate: (any URLSessionDelegate)? = nil, test: (ScriptedServer, URLSession) async throws -> Void
+    ) async throws {
+        try await withScenario(
+            identity: certificates.selfSigned, delegate: delegate, configure: { $0.httpMaximumConnectionsPerHost = 1 },
+            reply: { .ok("secret", [("Etag", "\"\($0.order)\"")]) }, test: test
+        )
+    }
+
+    @Test func `tasks whose own delegates judge differently do not share a connection`() async throws {
+        let (trusting, cautious) = (Judge.trusting, Judge.saying(.performDefaultHandling))
+        try await withServer { (server, session) async throws in
+            let own = TaskJudge(trusting)
+            _ = try await session.data(from: server.url("/1"), delegate: own)
+            await expectFailure(.serverCertificateUntrusted) {
+                try await session.data(from: server.url("/2"), delegate: TaskJudge(cautious))
+            }
+            // Nobody asked: the system decides.
+            await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url("/3")) }
+            _ = try await session.data(from: server.url("/4"), delegate: TaskJudge(trusting))
+            #expect(server.requests.map(\.path) == ["/1", "/4"])
+            #expect(server.requests.map(\.connection).count == 2)
+            #expect(Set(server.requests.map(\.connection)).count == 2)
+            #expect(cautious.all.count == 1)
+            #expect(trusting.all.count == 2)
+        }
+    }
+
+    @Test func `they do not share one while they are loading either`() async throws {
+        let (trusting, cautious) = (Judge.silent, Judge.silent)
+        try await withServer { (server, session) async throws in
+            let outcome = Delivered<Int?>()
+            for (path, judge) in [("/trusting", trusting), ("/cautious", cautious)] {
+                let task = session.dataTask(with: server.url(path)) { outcome(($2 as? URLError)?.code.rawValue) }
+                task.delegate = TaskJudge(judge)
+                task.resume()
+            }
+            let questions = [try await trusting.question(0), try await cautious.question(0)]
+            questions[0].trust()
+            questions[1].answer(.cancelAuthenticationChallenge, nil)
+            try await outcome.count(reaches: 2)
+            #expect(outcome.all.contains(nil) && outcome.all.contains(URLError.cancelled.rawValue))
+            #expect(server.requests.map(\.path) == ["/trusting"])
+        }
+    }
+
+    @Test func `a task without a delegate does not use what a task's own delegate trusted`() async throws {
+        let judge = Judge.trusting
+        let shared = Judge.saying(.performDefaultHandling)
+        try await withServer(delegate: TaskJudge(shared)) { (server, session) async throws in
+            _ = try await session.data(from: server.url("/own"), delegate: TaskJudge(judge))
+            await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url("/shared")) }
+            #expect(shared.all.count == 1)
+            #expect(server.requests.map(\.path) == ["/own"])
+        }
+    }
+
+    @Test func `what the session's method trusted is everybody's`() async throws {
+        let judge = Judge.trusting
+        try await withServer(delegate: SessionJudge(judge)) { (server, session) async throws in
+            let delegates: [(any URLSessionTaskDelegate)?] = [nil, TaskJudge(.silent), EventRecorder()]
+            for delegate in delegates {
+                _ = try await session.data(from: server.url(), delegate: delegate)
+            }
+            #expect(server.connectionCount == 1)
+            #expect(judge.all.count == 1)
+        }
+    }
+
+    @Test func `one session's trust is not another's`() async throws {
+        let judge = Judge.trusting
+        try await withServer(delegate: SessionJudge(judge)) { (server, session) async throws in
+            #expect(try await session.text(server.url("/mine")) == "secret")
+            try await withSession { (other) async throws in
+                await expectFailure(.serverCertificateUntrusted) { try await other.data(from: server.url("/theirs")) }
+            }
+            #expect(server.requests.map(\.path) == ["/mine"])
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Answers to server-trust challenges that come late, twice, from elsewhere, or not at all.
+@Suite(.timeLimit(.minutes(1)))
+struct ServerTrustTimingTests {
+    private let certificates: TestCertificates
+
+    init() throws { certificates = try TestCertificates.shared.get() }
+
+    private func withJudge(
+        _ judge: Judge, configure: (URLSessionConfiguration) -> Void = { _ in }, delegate: (any URLSessionDelegate)? = nil,
+        test: (ScriptedServer, URLSession) async throws -> Void
+    ) async throws {
+        try await withScenario(
+            identity: certificates.selfSigned, delegate: delegate ?? SessionJudge(judge), configure: configure,
+            reply: { _ in .ok("secret") }, test: test
+        )
+    }
+
+    @Test func `an answer may come late, while other loads go on`() async throws {
+        let judge = Judge.silent
+        try await withJudge(judge) { (server, session) async throws in
+            try await withScriptedServer(reply: { _ in .ok("other") }) { (other) async throws in
+                async let text = session.text(server.url())
+                let question = try await judge.question(0)
+                for _ in 0..<3 { #expect(try await session.text(other.url()) == "other") }
+                question.trust()
+                #expect(try await text == "secret")
+                #expect(judge.all.count == 1)
+            }
+        }
+    }
+
+    @Test func `without an answer the request's timeout ends the task`() async throws {
+        try await withGrowingTimes { (scale) async throws in
+            let judge = Judge.silent
+            try await withJudge(judge, configure: { $0.timeoutIntervalForRequest = 0.3 * scale }) { (server, session) async throws in
+                await expectFailure(.timedOut) { try await session.data(from: server.url()) }
+                try await server.waitForAllClosed()
+                // Too late.
+                judge.all.first?.trust()
+                #expect(server.requests.isEmpty)
+            }
+            return judge.all.count == 1
+        }
+    }
+
+    @Test func `without an answer the resource's timeout ends the task as well`() async throws {
+        let judge = Judge.silent
+        try await withJudge(judge, configure: { $0.timeoutIntervalForResource = 0.3 }) { (server, session) async throws in
+            await expectFailure(.timedOut) { try await session.data(from: server.url()) }
+            try await server.waitForAllClosed()
+        }
+    }
+
+    @Test func `of two answers the first counts`() async throws {
+        let judge = Judge { question in
+            question.trust()
+            question.answer(.cancelAuthenticationChallenge, nil)
+        }
+        try await withJudge(judge) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "secret")
+        }
+        let other = Judge { question in
+            question.answer(.cancelAuthenticationChallenge, nil)
+            question.trust()
+        }
+        try await withJudge(other) { (server, session) async throws in
+            await expectFailure(.cancelled) { try await session.data(from: server.url()) }
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    @Test func `an answer after the task's end is not heeded`() async throws {
+        let judge = Judge.trusting
+        try await withJudge(judge) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "secret")
+            judge.all[0].answer(.cancelAuthenticationChallenge, nil)
+            #expect(try await session.text(server.url()) == "secret")
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `an answer may come from any thread`() async throws {
+        let judge = Judge { question in Thread.detachNewThread { question.trust() } }
+        try await withJudge(judge) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "secret")
+        }
+        let queue = Judge { question in DispatchQueue.global().async { question.trust() } }
+        try await withJudge(queue) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "secret")
+        }
+    }
+
+    @Test func `a handler that is let go of counts as no answer`() async throws {
+        // The judge keeps its questions; this delegate keeps nothing.
+        final class Forgetful: NSObject, URLSessionDelegate {
+            func urlSession(
+                _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
+                completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+            ) {}
+        }
+        try await withJudge(.silent, configure: { $0.timeoutIntervalForRequest = 0.3 }, delegate: Forgetful()) {
+            (server, session) async throws in
+            await expectFailure(.timedOut) { try await session.data(from: server.url()) }
+            try await server.waitForAllClosed()
+        }
+    }
+
+    @Test func `a task that is cancelled while the delegate thinks ends at once`() async throws {
+        let judge = Judge.silent
+        try await withJudge(judge) { (server, session) async throws in
+            let outcome = Delivered<URLError?>()
+            let task = session.dataTask(with: server.url()) { outcome($2 as? URLError) }
+            task.resume()
+            let question = try await judge.question(0)
+            task.cancel()
+            #expect(try await outcome.value?.code == .cancelled)
+            question.trust()
+            try await server.waitForAllClosed()
+            #expect(server.requests.isEmpty)
+            #expect(outcome.all.count == 1)
+            #expect(judge.all.count == 1)
+        }
+    }
+
+    @Test func `another task that waits for the same connection is asked then, and succeeds`() async throws {
+        for usesTaskMethod in [false, true] {
+            let judge = Judge.silent
+            let delegate: any URLSessionDelegate = usesTaskMethod ? TaskJudge(judge) : SessionJudge(judge)
+            try await withJudge(judge, configure: { $0.httpMaximumConnectionsPerHost = 1 }, delegate: delegate) {
+                (server, session) async throws in
+                let (first, second) = (Delivered<URLError?>(), Delivered<String>())
+                let tasks = [
+                    session.dataTask(with: server.url("/first")) { first($2 as? URLError) },
+                    session.dataTask(with: server.url("/second")) { data, _, error in
+                        second(data.map { String(decoding: $0, as: UTF8.self) } ?? "\(String(describing: error))")
+                    },
+                ]
+                tasks[0].resume()
+                let question = try await judge.question(0)
+                tasks[1].resume()
+                tasks[0].cancel()
+                #expect(try await first.value?.code == .cancelled)
+                let again = try await judge.question(1)
+                // The first one's answer is not the second one's.
+                question.answer(.cancelAuthenticationChallenge, nil)
+                again.trust()
+                #expect(try await second.value == "secret")
+                #expect(server.requests.map(\.path) == ["/second"])
+                if usesTaskMethod {
+                    #expect(question.task == tasks[0].taskIdentifier)
+                    #expect(again.task == tasks[1].taskIdentifier)
+                }
+            }
+        }
+    }
+
+    @Test func `a session that is cancelled while its delegate thinks ends`() async throws {
+        let judge = Judge.silent
+        let delegate = BothJudge(judge)
+        try await withJudge(judge, delegate: delegate) { (server, session) async throws in
+            let outcome = Delivered<URLError?>()
+            session.dataTask(with: server.url()) { outcome($2 as? URLError) }.resume()
+            let question = try await judge.question(0)
+            session.invalidateAndCancel()
+            #expect(try await outcome.value?.code == .cancelled)
+            #expect(try await delegate.invalidated.value)
+            question.trust()
+            try await server.waitForAllClosed()
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    @Test func `a session that is finished while its delegate thinks waits for the answer`() async throws {
+        let judge = Judge.silent
+        let delegate = BothJudge(judge)
+        try await withJudge(judge, delegate: delegate) { (server, session) async throws in
+            let outcome = Delivered<Data?>()
+            session.dataTask(with: server.url()) { data, _, _ in outcome(data) }.resume()
+            let question = try await judge.question(0)
+            session.finishTasksAndInvalidate()
+            question.trust()
+            #expect(try await outcome.value == Data("secret".utf8))
+            #expect(try await delegate.invalidated.value)
+        }
+    }
+
+    @Test func `a server that leaves while the delegate thinks ends the task, and the answer is not heeded`() async throws {
+        let judge = Judge.silent
+        try await withJudge(judge) { (server, session) async throws in
+            let outcome = Delivered<URLError?>()
+            session.dataTask(with: server.url()) { outcome($2 as? URLError) }.resume()
+            let question = try await judge.question(0)
+            try await server.close()
+            let code = try await outcome.value?.code
+            #expect(code == .secureConnectionFailed || code == .networkConnectionLost)
+            question.trust()
+            #expect(judge.all.count == 1)
+        }
+    }
+}
