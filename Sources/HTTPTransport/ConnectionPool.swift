@@ -128,9 +128,9 @@ package final class ConnectionPool {
         for entry in entries.values where entry.origin == lease.origin { entry.dial?.left(adviser) }
     }
 
-    /// Whom a connection that is being made may ask: the load that waits longest.
+    /// Whom a connection that is being made may ask: the load that it is for as things stand, which its failure is told, too.
     private func adviser(for origin: OriginID) -> (any HandshakeAdviser)? {
-        leases.values.filter { $0.origin == origin && $0.adviser != nil }.min { $0.id.number < $1.id.number }?.adviser
+        machine.firstInLine(origin).flatMap { leases[$0]?.adviser }
     }
 
     /// Makes the connections of one route those of another from now on: of a holder that several loads share.

@@ -103,6 +103,9 @@ package struct PoolMachine: Sendable {
     /// Whether a connection to the origin is being made. Who waits while none is waits for others to be done.
     package func isDialling(_ origin: OriginID) -> Bool { !(origins[origin]?.dials.isEmpty ?? true) }
 
+    /// Whom the next connection to the origin is for.
+    package func firstInLine(_ origin: OriginID) -> LeaseID? { origins[origin]?.line.first(of: waiters) }
+
     package func hasIdle(_ origin: OriginID) -> Bool { !(origins[origin]?.idle.isEmpty ?? true) }
 
     /// How many connections of the origin dial, are leased or idle.

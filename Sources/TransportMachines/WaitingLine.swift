@@ -68,6 +68,14 @@ struct WaitingLine {
         return nil
     }
 
+    /// The first in line, which stays there.
+    func first(of waiters: [LeaseID: Waiter]) -> LeaseID? {
+        for band in bands.reversed() {
+            for entry in band.entries[band.head...] where waiters[entry.lease]?.ticket == entry.ticket { return entry.lease }
+        }
+        return nil
+    }
+
     /// To be called after a lease of this line was struck out of `waiters`, or given another ticket.
     mutating func didStrikeOut(waiters: [LeaseID: Waiter]) {
         count -= 1

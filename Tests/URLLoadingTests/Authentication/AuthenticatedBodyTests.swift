@@ -120,7 +120,8 @@ struct AuthenticatedBodyTests {
                 delegate: TaskInterviewer(Interview(.ada())),
                 reply: { isFirst && $0.path == "/in/1" ? .redirect(307, to: "/in/2") : script($0) }
             ) { (server, session) async throws in
-                let (text, _) = try await session.text(URLRequest(server.url("/in/1"), method: "POST", body: Data("payload".utf8)))
+                let (text, _) = try await session.text(
+                    URLRequest(server.url("/in/1"), method: "POST", body: Data("payload".utf8)))
                 #expect(text == "payload")
                 #expect(server.requests.map(\.method) == ["POST", "POST", "POST"])
                 #expect(server.requests.map(\.bodyText) == ["payload", "payload", "payload"])
@@ -159,7 +160,8 @@ struct AuthenticatedBodyTests {
     @Test func `a download holds the answer, not the challenge; unanswered it holds the 401`() async throws {
         for isAnswered in [true, false] {
             let interview = Interview { _, _ in (.useCredential, isAnswered ? .ada() : nil) }
-            try await withScenario(delegate: TaskInterviewer(interview), reply: BasicScript()()) { (server, session) async throws in
+            try await withScenario(delegate: TaskInterviewer(interview), reply: BasicScript()()) {
+                (server, session) async throws in
                 let (location, response) = try await session.download(from: server.url())
                 defer { try? FileManager.default.removeItem(at: location) }
                 #expect(try String(contentsOf: location, encoding: .utf8) == (isAnswered ? "in" : "who are you?"))
@@ -183,7 +185,10 @@ struct AuthenticatedBodyTests {
         try await withScenario(
             delegate: TaskInterviewer(Interview(.ada())),
             reply: { request in
-                .raw(ScriptedReply.head(request.authorization == nil ? 401 : 200, [("WWW-Authenticate", "Basic realm=\"r\""), ("Content-Length", "5")]))
+                .raw(
+                    ScriptedReply.head(
+                        request.authorization == nil ? 401 : 200,
+                        [("WWW-Authenticate", "Basic realm=\"r\""), ("Content-Length", "5")]))
             }
         ) { (server, session) async throws in
             #expect(try await session.text(URLRequest(server.url(), method: "HEAD")).response.statusCode == 200)

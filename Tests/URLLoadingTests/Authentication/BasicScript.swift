@@ -41,7 +41,8 @@ struct BasicScript: Sendable {
         _ reply: @escaping @Sendable (RecordedRequest) -> ScriptedReply = { _ in .ok("in") }
     ) -> @Sendable (RecordedRequest) -> ScriptedReply {
         { request in
-            request.values(of: "Authorization") == [basic(user, password)] ? reply(request) : .unauthorized("Basic realm=\"\(realm)\"")
+            request.values(of: "Authorization") == [basic(user, password)]
+                ? reply(request) : .unauthorized("Basic realm=\"\(realm)\"")
         }
     }
 }

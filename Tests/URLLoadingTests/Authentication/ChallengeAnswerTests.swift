@@ -126,7 +126,8 @@ struct ChallengeAnswerTests {
             async let text = session.text(server.url())
             let reply = try await pending.value
             // Others are not held up.
-            let (other, _) = try await session.text(URLRequest(server.url(), headers: ["Authorization": basic("ada", "lovelace")]))
+            let (other, _) = try await session.text(
+                URLRequest(server.url(), headers: ["Authorization": basic("ada", "lovelace")]))
             #expect(other == "in")
             Thread.detachNewThread { reply(.useCredential, .ada()) }
             #expect(try await text == "in")
@@ -232,7 +233,8 @@ struct ChallengeAnswerTests {
                 form = [.write(head), .repeat(Array(repeating: 0x20, count: 65_536), count: 64)]
             }
             let reply = form
-            try await withInterview(interview, reply: { $0.authorization == nil ? reply : .ok("in") }) { (server, session) async throws in
+            try await withInterview(interview, reply: { $0.authorization == nil ? reply : .ok("in") }) {
+                (server, session) async throws in
                 #expect(try await session.text(server.url()) == "in", "form \(index)")
                 #expect(interview.questions.count == 1)
             }

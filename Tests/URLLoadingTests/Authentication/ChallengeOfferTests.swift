@@ -32,13 +32,21 @@ struct ChallengeOfferTests {
         Row(lines: ["Basic realm=\"b\", NTLM, " + digest], asked: ["NTLM", "HTTPDigest", "HTTPBasic"], realms: [nil, "d", "b"]),
         Row(lines: ["NTLM", "Basic realm=\"b\""], asked: ["NTLM", "HTTPBasic"], realms: [nil, "b"]),
         Row(lines: ["Bearer realm=\"x\", error=\"y\", Basic realm=\"b\""], asked: ["HTTPBasic"], realms: ["b"]),
-        Row(lines: ["Newauth realm=\"apps\", type=1, title=\"Login to \\\"apps\\\"\", Basic realm=\"simple\""], asked: ["HTTPBasic"], realms: ["simple"]),
+        Row(
+            lines: ["Newauth realm=\"apps\", type=1, title=\"Login to \\\"apps\\\"\", Basic realm=\"simple\""],
+            asked: ["HTTPBasic"], realms: ["simple"]),
         Row(lines: ["BASIC REALM=plain"], asked: ["HTTPBasic"], realms: ["plain"]),
         Row(lines: ["basic   realm = \"b\" , charset=\"UTF-8\""], asked: ["HTTPBasic"], realms: ["b"]),
         Row(lines: [",, ,Basic realm=\"b\",,"], asked: ["HTTPBasic"], realms: ["b"]),
-        Row(lines: ["Basic realm=\"Digest realm=\\\"x\\\", nonce=n\""], asked: ["HTTPBasic"], realms: ["Digest realm=\"x\", nonce=n"]),
-        Row(lines: ["Digest realm=\"d\", nonce=\"n\", algorithm=WHIRLPOOL", "Basic realm=\"b\""], asked: ["HTTPBasic"], realms: ["b"]),
-        Row(lines: ["Digest realm=\"d\", nonce=\"n\", qop=\"auth-conf\"", "Basic realm=\"b\""], asked: ["HTTPBasic"], realms: ["b"]),
+        Row(
+            lines: ["Basic realm=\"Digest realm=\\\"x\\\", nonce=n\""], asked: ["HTTPBasic"],
+            realms: ["Digest realm=\"x\", nonce=n"]),
+        Row(
+            lines: ["Digest realm=\"d\", nonce=\"n\", algorithm=WHIRLPOOL", "Basic realm=\"b\""], asked: ["HTTPBasic"],
+            realms: ["b"]),
+        Row(
+            lines: ["Digest realm=\"d\", nonce=\"n\", qop=\"auth-conf\"", "Basic realm=\"b\""], asked: ["HTTPBasic"],
+            realms: ["b"]),
         Row(lines: ["Basic realm=\"b\"", "Basic realm=\"b\""], asked: ["HTTPBasic"], realms: ["b"]),
     ])
     func `the strongest comes first, and the next when it is rejected`(row: Row) async throws {

@@ -27,12 +27,15 @@ struct ChallengeRoutingTests {
 
     static let rows = [
         Row(challenge: "Basic realm=\"r\"", method: "HTTPBasic", both: "task", session: nil, task: "task"),
-        Row(challenge: "Digest realm=\"r\", nonce=\"n\", qop=\"auth\"", method: "HTTPDigest", both: "task", session: nil, task: "task"),
+        Row(
+            challenge: "Digest realm=\"r\", nonce=\"n\", qop=\"auth\"", method: "HTTPDigest", both: "task", session: nil,
+            task: "task"),
         Row(challenge: "NTLM", method: "NTLM", both: "session", session: "session", task: "task"),
     ]
 
     private func asked(
-        _ delegate: (Interview) -> any URLSessionDelegate, by challenge: String, own: ((Interview) -> any URLSessionTaskDelegate)? = nil
+        _ delegate: (Interview) -> any URLSessionDelegate, by challenge: String,
+        own: ((Interview) -> any URLSessionTaskDelegate)? = nil
     ) async throws -> [Interview.Question] {
         let interview = Interview(.useCredential)
         try await withScenario(
@@ -87,13 +90,16 @@ struct ChallengeRoutingTests {
         for interview in [interview, look] {
             try await withScenario(
                 delegate: TaskInterviewer(interview),
-                reply: { _ in .status(401, [("WWW-Authenticate", "Basic realm=\"the \\\"big\\\" one, r\u{E9}al\""), ("X-Why", "because")]) }
+                reply: { _ in
+                    .status(401, [("WWW-Authenticate", "Basic realm=\"the \\\"big\\\" one, r\u{E9}al\""), ("X-Why", "because")])
+                }
             ) { (server, session) async throws in
                 _ = try await session.data(from: server.url("/x", host: "localhost"))
                 #expect(
                     interview.questions == [
                         Interview.Question(
-                            by: "task", method: "HTTPBasic", realm: "the \"big\" one, r\u{E9}al", host: "localhost", port: server.port,
+                            by: "task", method: "HTTPBasic", realm: "the \"big\" one, r\u{E9}al", host: "localhost",
+                            port: server.port,
                             kind: "http", isProxy: false, failures: 0, proposed: nil, status: 401
                         )
                     ])
@@ -127,7 +133,8 @@ struct ChallengeRoutingTests {
         let interview = Interview(.ada())
         try await withScenario(delegate: TaskInterviewer(interview), reply: BasicScript()()) { (server, session) async throws in
             let bodies = Delivered<String>()
-            session.dataTask(with: server.url("/1")) { data, _, _ in bodies(String(decoding: data ?? Data(), as: UTF8.self)) }.resume()
+            session.dataTask(with: server.url("/1")) { data, _, _ in bodies(String(decoding: data ?? Data(), as: UTF8.self)) }
+                .resume()
             #expect(try await bodies.value == "in")
             #expect(interview.questions.count == 1)
         }

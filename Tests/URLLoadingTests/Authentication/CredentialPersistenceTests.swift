@@ -54,7 +54,9 @@ struct CredentialPersistenceTests {
     }
 
     @Test func `a permanent credential is stored when it was accepted, any other is not`() async throws {
-        for (persistence, count) in [(URLCredential.Persistence.none, 0), (.forSession, 0), (.permanent, 1), (.synchronizable, 1)] {
+        for (persistence, count) in [
+            (URLCredential.Persistence.none, 0), (.forSession, 0), (.permanent, 1), (.synchronizable, 1),
+        ] {
             let storage = URLCredentialStorage()
             let interview = Interview(.ada(persistence))
             try await withScenario(
@@ -66,7 +68,9 @@ struct CredentialPersistenceTests {
                 let kept = try #require(storage.credentials(for: .of(server))?["ada"])
                 #expect(kept.password == "lovelace" && kept.persistence == persistence)
                 // Another session of the same storage asks nobody.
-                try await withSession { $0.urlCredentialStorage = storage } test: { (session) async throws in
+                try await withSession {
+                    $0.urlCredentialStorage = storage
+                } test: { (session) async throws in
                     #expect(try await session.text(server.url()) == "in")
                 }
             }
@@ -110,7 +114,8 @@ struct CredentialPersistenceTests {
 
     @Test func `user info of a URL is not stored`() async throws {
         let storage = URLCredentialStorage()
-        try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) { (server, session) async throws in
+        try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
+            (server, session) async throws in
             #expect(try await session.text(server.url(user: "ada:lovelace")) == "in")
             #expect(storage.allCredentials.isEmpty)
         }
@@ -140,7 +145,9 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `a storage of the app's own without a credential leaves it to the delegate, and is told what was accepted`() async throws {
+    @Test func `a storage of the app's own without a credential leaves it to the delegate, and is told what was accepted`()
+        async throws
+    {
         let ledger = Ledger()
         let interview = Interview(.ada(.permanent))
         try await withScenario(

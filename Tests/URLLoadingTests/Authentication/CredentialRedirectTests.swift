@@ -105,7 +105,8 @@ struct CredentialRedirectTests {
     @Test func `a redirect within the space keeps the credential`() async throws {
         let interview = Interview(.ada())
         try await withScenario(
-            delegate: TaskInterviewer(interview), reply: BasicScript()({ $0.path == "/a/1" ? .redirect(302, to: "2") : .ok("in") })
+            delegate: TaskInterviewer(interview),
+            reply: BasicScript()({ $0.path == "/a/1" ? .redirect(302, to: "2") : .ok("in") })
         ) { (server, session) async throws in
             #expect(try await session.text(server.url("/a/1")) == "in")
             #expect(server.requests.map(\.authorization) == [nil, Self.ada, Self.ada])

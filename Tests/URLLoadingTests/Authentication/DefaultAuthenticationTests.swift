@@ -85,7 +85,8 @@ struct DefaultAuthenticationTests {
 
     @Test func `of several credentials without a default none is tried`() async throws {
         let storage = URLCredentialStorage()
-        try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) { (server, session) async throws in
+        try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
+            (server, session) async throws in
             storage.set(.ada(), for: .of(server))
             storage.set(URLCredential(user: "b", password: "x", persistence: .forSession), for: .of(server))
             #expect(try await session.text(server.url()) == "who are you?")
@@ -94,7 +95,8 @@ struct DefaultAuthenticationTests {
 
     @Test func `C11 a credential of another space is never offered`() async throws {
         let storage = URLCredentialStorage()
-        try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) { (server, session) async throws in
+        try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
+            (server, session) async throws in
             storage.set(.ada(), for: .of(server, realm: "Tower"))
             storage.set(.ada(), for: .of(server, realm: nil))
             storage.set(.ada(), for: .of(server, port: server.port + 1))
@@ -116,7 +118,8 @@ struct DefaultAuthenticationTests {
     }
 
     @Test func `without a storage nothing is looked up`() async throws {
-        try await withScenario(configure: { $0.urlCredentialStorage = nil }, reply: BasicScript()()) { (server, session) async throws in
+        try await withScenario(configure: { $0.urlCredentialStorage = nil }, reply: BasicScript()()) {
+            (server, session) async throws in
             #expect(session.configuration.urlCredentialStorage == nil)
             #expect(try await session.text(server.url()) == "who are you?")
         }
@@ -124,7 +127,8 @@ struct DefaultAuthenticationTests {
 
     @Test func `a stored credential that is refused is not tried again`() async throws {
         let storage = URLCredentialStorage()
-        try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) { (server, session) async throws in
+        try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
+            (server, session) async throws in
             storage.set(.wrong(), for: .of(server))
             #expect(try await session.text(server.url()) == "who are you?")
             #expect(server.requests.map(\.authorization) == [nil, basic("ada", "byron")])
@@ -133,7 +137,9 @@ struct DefaultAuthenticationTests {
 
     @Test func `a 401 without a challenge, or with one that nobody knows, is delivered`() async throws {
         let interview = Interview(.ada())
-        for lines in [[], [""], [","], ["Bearer realm=\"x\""], ["Hoba key=1", "Mutual realm=\"x\""], ["Digest realm=\"no nonce\""]] {
+        for lines in [
+            [], [""], [","], ["Bearer realm=\"x\""], ["Hoba key=1", "Mutual realm=\"x\""], ["Digest realm=\"no nonce\""],
+        ] {
             try await withScenario(
                 delegate: Interviewer(interview), reply: { _ in .unauthorized(lines: lines) }
             ) { (server, session) async throws in

@@ -37,8 +37,12 @@ struct DigestAuthenticationTests {
         return rules
     }
 
-    @Test(arguments: [nil, "MD5", "MD5-sess", "SHA-256", "SHA-256-sess"] as [String?], [nil, "auth", "auth,auth-int", "auth-int"] as [String?])
-    func `each algorithm and protection is proved right, for methods, queries and bodies`(algorithm: String?, qop: String?) async throws {
+    @Test(
+        arguments: [nil, "MD5", "MD5-sess", "SHA-256", "SHA-256-sess"] as [String?],
+        [nil, "auth", "auth,auth-int", "auth-int"] as [String?])
+    func `each algorithm and protection is proved right, for methods, queries and bodies`(
+        algorithm: String?, qop: String?
+    ) async throws {
         guard algorithm?.hasSuffix("-sess") != true || qop != nil else { return }
         let rules = rules {
             $0.algorithm = algorithm
@@ -62,7 +66,8 @@ struct DigestAuthenticationTests {
         let directory = try TemporaryDirectory()
         let content = ScriptedFile.pattern(3_000_000)
         let file = try directory.write(content, to: "body")
-        try await withGate(rules { $0.qop = "auth-int" }, reply: { .ok("\($0.bodyLength)") }) { (server, session, gate) async throws in
+        try await withGate(rules { $0.qop = "auth-int" }, reply: { .ok("\($0.bodyLength)") }) {
+            (server, session, gate) async throws in
             for _ in 0..<2 {
                 let (data, _) = try await session.upload(for: URLRequest(server.url(), method: "PUT"), fromFile: file)
                 #expect(String(decoding: data, as: UTF8.self) == "\(content.count)")
@@ -101,7 +106,10 @@ struct DigestAuthenticationTests {
             #expect(gate.staleAnswers == 3)
             #expect(interview.questions.count == 1)
             #expect(server.requests.count == 1 + 7 + 3)
-            #expect(gate.proofs.map { $0["nc"] } == ["00000001", "00000002", "00000001", "00000002", "00000001", "00000002", "00000001"])
+            #expect(
+                gate.proofs.map { $0["nc"] } == [
+                    "00000001", "00000002", "00000001", "00000002", "00000001", "00000002", "00000001",
+                ])
         }
     }
 
@@ -140,7 +148,10 @@ struct DigestAuthenticationTests {
 
     @Test func `a wrong password is asked for again`() async throws {
         let interview = Interview { _, number in
-            (.useCredential, URLCredential(user: "Mufasa", password: number < 2 ? "wrong" : "Circle of Life", persistence: .forSession))
+            (
+                .useCredential,
+                URLCredential(user: "Mufasa", password: number < 2 ? "wrong" : "Circle of Life", persistence: .forSession)
+            )
         }
         try await withGate(rules { _ in }, interview) { (server, session, gate) async throws in
             #expect(try await session.text(server.url()) == "in")
@@ -171,7 +182,9 @@ struct DigestAuthenticationTests {
                 $0.namesNext = true
             },
             reply: { request in
-                guard request.header("If-None-Match") == nil else { return .raw(ScriptedReply.head(304, [("ETag", "\"e\"")], reason: "Same")) }
+                guard request.header("If-None-Match") == nil else {
+                    return .raw(ScriptedReply.head(304, [("ETag", "\"e\"")], reason: "Same"))
+                }
                 let fields = request.path == "/fresh" ? ("Cache-Control", "max-age=1000") : ("Cache-Control", "no-cache")
                 return .ok("in", [fields, ("ETag", "\"e\"")])
             }
@@ -189,7 +202,9 @@ struct DigestAuthenticationTests {
         try await withScenario(
             delegate: TaskInterviewer(ask),
             reply: { request in
-                if request.path == "/a/1", request.authorization == nil, request.order > 0 { return .unauthorized("Basic realm=\"tower\"") }
+                if request.path == "/a/1", request.authorization == nil, request.order > 0 {
+                    return .unauthorized("Basic realm=\"tower\"")
+                }
                 if request.header("If-None-Match") != nil { return .raw(ScriptedReply.head(304, [("ETag", "\"e\"")])) }
                 return .ok("in", [("Cache-Control", "no-cache"), ("ETag", "\"e\"")])
             }
@@ -228,12 +243,14 @@ struct DigestAuthenticationTests {
     @Test func `hostile challenges end with the 401`() async throws {
         let rows = [
             "Digest", "Digest realm", "Digest nonce=\"\"", "Digest realm=\"r\", nonce=\"n\", qop=\"\u{0}\"",
-            "Digest realm=\"r, nonce=\"n\"", "Digest realm=\"r\", nonce=\"\\", "Digest " + String(repeating: "a=b, ", count: 2_000),
+            "Digest realm=\"r, nonce=\"n\"", "Digest realm=\"r\", nonce=\"\\",
+            "Digest " + String(repeating: "a=b, ", count: 2_000),
             "Digest realm=\"\(String(repeating: "x", count: 20_000))\", nonce=\"\(String(repeating: "n", count: 20_000))\", qop=auth",
         ]
         for row in rows where !row.contains("\u{0}") {
             let interview = Interview { _, number in (.useCredential, number < 3 ? .ada() : nil) }
-            try await withScenario(delegate: TaskInterviewer(interview), reply: { _ in .unauthorized(row) }) { (server, session) async throws in
+            try await withScenario(delegate: TaskInterviewer(interview), reply: { _ in .unauthorized(row) }) {
+                (server, session) async throws in
                 #expect(try await session.text(server.url()) == "who are you?", "\(row.prefix(60))")
             }
         }

@@ -58,7 +58,8 @@ final class DigestGate: Sendable {
         _ reply: @escaping @Sendable (RecordedRequest) -> ScriptedReply = { _ in .ok("in") }
     ) -> @Sendable (RecordedRequest) -> ScriptedReply {
         { [self] request in
-            guard let sent = request.header(rules.isProxy ? "Proxy-Authorization" : "Authorization"), sent.hasPrefix("Digest ") else {
+            guard let sent = request.header(rules.isProxy ? "Proxy-Authorization" : "Authorization"), sent.hasPrefix("Digest ")
+            else {
                 return refuse(isStale: false)
             }
             let fields = Self.fields(sent)

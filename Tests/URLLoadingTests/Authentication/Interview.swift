@@ -68,7 +68,9 @@ final class Interview: Sendable {
     func ask(_ challenge: URLAuthenticationChallenge, by: String, reply: @escaping Reply) {
         let space = challenge.protectionSpace
         // Every TLS handshake asks for trust; that is the subject of other tests.
-        guard space.authenticationMethod != NSURLAuthenticationMethodServerTrust else { return reply(.performDefaultHandling, nil) }
+        guard space.authenticationMethod != NSURLAuthenticationMethodServerTrust else {
+            return reply(.performDefaultHandling, nil)
+        }
         let proposed = challenge.proposedCredential.map { "\($0.user ?? "nil"):\($0.password ?? "nil")" }
         let question = Question(
             by: by, method: String(space.authenticationMethod.dropFirst("NSURLAuthenticationMethod".count)), realm: space.realm,

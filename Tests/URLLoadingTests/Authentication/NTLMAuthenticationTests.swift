@@ -145,7 +145,8 @@ struct NTLMAuthenticationTests {
 
     @Test func `hostile messages of the server end with the 401`() async throws {
         let rows = [
-            "NTLM", "NTLM =", "NTLM AAAA", "NTLM TlRMTVNTUAACAAAA", "NTLM " + Data("NTLMSSP\0\u{2}\0\0\0".utf8).base64EncodedString(),
+            "NTLM", "NTLM =", "NTLM AAAA", "NTLM TlRMTVNTUAACAAAA",
+            "NTLM " + Data("NTLMSSP\0\u{2}\0\0\0".utf8).base64EncodedString(),
             "NTLM " + Data(Array("NTLMSSP\0".utf8) + [2, 0, 0, 0] + Array(repeating: 0xFF, count: 44)).base64EncodedString(),
         ]
         for row in rows {

@@ -50,7 +50,9 @@ final class NTLMScript: Sendable {
     ) -> @Sendable (RecordedRequest) -> ScriptedReply {
         { [self] request in
             let sent = request.header(isProxy ? "Proxy-Authorization" : "Authorization")
-            let message = sent.flatMap { $0.hasPrefix("NTLM ") ? Data(base64Encoded: String($0.dropFirst(5))).map { Array($0) } : nil } ?? []
+            let message =
+                sent.flatMap { $0.hasPrefix("NTLM ") ? Data(base64Encoded: String($0.dropFirst(5))).map { Array($0) } : nil }
+                ?? []
             let kind = message.count > 12 && message.starts(with: Array("NTLMSSP\0".utf8)) ? Int(message[8]) : 0
             record.change { $0.append(Leg(connection: request.connection, message: kind)) }
             let stage = stages.read { $0[request.connection] ?? .fresh }
@@ -87,7 +89,9 @@ final class NTLMScript: Sendable {
         let length = Int(message[36]) | Int(message[37]) << 8
         let offset = Int(message[40]) | Int(message[41]) << 8
         guard offset + length <= message.count else { return "" }
-        let units = stride(from: offset, to: offset + length - 1, by: 2).map { UInt16(message[$0]) | UInt16(message[$0 + 1]) << 8 }
+        let units = stride(from: offset, to: offset + length - 1, by: 2).map {
+            UInt16(message[$0]) | UInt16(message[$0 + 1]) << 8
+        }
         return String(decoding: units, as: UTF16.self)
     }
 
@@ -95,7 +99,8 @@ final class NTLMScript: Sendable {
     private static let challenge: [UInt8] = {
         func pair(_ id: UInt8, _ value: [UInt8]) -> [UInt8] { [id, 0, UInt8(value.count), 0] + value }
         func utf16(_ text: String) -> [UInt8] { text.utf8.flatMap { [$0, 0] } }
-        let information = pair(2, utf16("TOWER")) + pair(1, utf16("SERVER")) + pair(7, [0, 0x80, 0x3E, 0xD5, 0xDE, 0xB1, 0x9D, 1]) + pair(0, [])
+        let information =
+            pair(2, utf16("TOWER")) + pair(1, utf16("SERVER")) + pair(7, [0, 0x80, 0x3E, 0xD5, 0xDE, 0xB1, 0x9D, 1]) + pair(0, [])
         let count = UInt8(information.count)
         var bytes = Array("NTLMSSP\0".utf8)
         bytes += [2, 0, 0, 0]

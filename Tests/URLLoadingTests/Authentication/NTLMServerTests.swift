@@ -51,7 +51,11 @@ struct NTLMServerTests {
 
     @Test func `a wrong password is asked for again, and the 401 is delivered where there is no other`() async throws {
         let interview = Interview { _, number in
-            (.useCredential, number == 0 ? .wrong() : URLCredential(user: "\(NTLMServer.domain)\\ada", password: "lovelace", persistence: .none))
+            (
+                .useCredential,
+                number == 0
+                    ? .wrong() : URLCredential(user: "\(NTLMServer.domain)\\ada", password: "lovelace", persistence: .none)
+            )
         }
         try await withServer(interview) { (server, session) async throws in
             #expect(try await session.text(URLRequest(server.url("/ntlm"))).response.statusCode == 200)

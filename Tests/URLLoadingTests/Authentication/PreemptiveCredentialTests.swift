@@ -59,7 +59,9 @@ struct PreemptiveCredentialTests {
         try await withScenario(
             delegate: TaskInterviewer(interview), reply: { $0.path.hasPrefix("/t/c/") ? cellar($0) : tower($0) }
         ) { (server, session) async throws in
-            for path in ["/t/1", "/t/c/1", "/t/c/2", "/t/2"] { #expect(try await session.text(server.url(path)) == "in", "\(path)") }
+            for path in ["/t/1", "/t/c/1", "/t/c/2", "/t/2"] {
+                #expect(try await session.text(server.url(path)) == "in", "\(path)")
+            }
             #expect(interview.questions.map(\.realm) == ["tower", "cellar"])
             #expect(interview.failures == [0, 0])
             #expect(interview.questions.map(\.proposed) == [nil, nil])
@@ -99,7 +101,8 @@ struct PreemptiveCredentialTests {
     }
 
     @Test func `another session knows nothing of it`() async throws {
-        try await withScenario(delegate: TaskInterviewer(Interview(.ada())), reply: BasicScript()()) { (server, session) async throws in
+        try await withScenario(delegate: TaskInterviewer(Interview(.ada())), reply: BasicScript()()) {
+            (server, session) async throws in
             #expect(try await session.text(server.url()) == "in")
             try await withSession { (session) async throws in
                 #expect(try await session.text(server.url()) == "who are you?")

@@ -63,7 +63,8 @@ struct ProxyForwardingTests {
     }
 
     @Test func `exceptions are reached directly`() async throws {
-        try await withProxy(["ExceptionsList": ["localhost", "127.*"]], reply: { _ in .ok("by proxy") }) { (proxy, session) async throws in
+        try await withProxy(["ExceptionsList": ["localhost", "127.*"]], reply: { _ in .ok("by proxy") }) {
+            (proxy, session) async throws in
             try await withScriptedServer(reply: { _ in .ok("direct") }) { (server) async throws in
                 #expect(try await session.text(server.url()) == "direct")
                 #expect(try await session.text(server.url(host: "localhost")) == "direct")
@@ -92,7 +93,8 @@ struct ProxyForwardingTests {
 
     @Test func `a 407 that nobody answers is delivered`() async throws {
         for delegate in [nil, TaskInterviewer(Interview(.performDefaultHandling)), TaskInterviewer(Interview(.useCredential))] {
-            try await withProxy(delegate: delegate, reply: { _ in .proxyUnauthorized("Basic realm=\"gate\"") }) { (proxy, session) async throws in
+            try await withProxy(delegate: delegate, reply: { _ in .proxyUnauthorized("Basic realm=\"gate\"") }) {
+                (proxy, session) async throws in
                 let (text, response) = try await session.text(URLRequest(try url("http://origin.invalid/")))
                 #expect(text == "who passes?" && response.statusCode == 407)
                 #expect(proxy.requests.count == 1)
@@ -112,7 +114,8 @@ struct ProxyForwardingTests {
             #expect(
                 interview.questions == [
                     Interview.Question(
-                        by: "task", method: "HTTPBasic", realm: "gate", host: "127.0.0.1", port: proxy.port, kind: "http", isProxy: true,
+                        by: "task", method: "HTTPBasic", realm: "gate", host: "127.0.0.1", port: proxy.port, kind: "http",
+                        isProxy: true,
                         failures: 0, proposed: nil, status: 407
                     )
                 ])
@@ -161,7 +164,8 @@ struct ProxyForwardingTests {
 
     @Test func `proxy and origin each ask for their own`() async throws {
         let interview = Interview { challenge, _ in
-            challenge.protectionSpace.isProxy() ? (.useCredential, .ada()) : (.useCredential, URLCredential(user: "bob", password: "x", persistence: .forSession))
+            challenge.protectionSpace.isProxy()
+                ? (.useCredential, .ada()) : (.useCredential, URLCredential(user: "bob", password: "x", persistence: .forSession))
         }
         try await withProxy(
             delegate: TaskInterviewer(interview),
@@ -183,7 +187,8 @@ struct ProxyForwardingTests {
         rules.proof = .right
         let gate = DigestGate(rules)
         let interview = Interview(user: rules.user, password: rules.password)
-        try await withProxy(delegate: TaskInterviewer(interview), reply: gate.script({ .ok($0.body) })) { (proxy, session) async throws in
+        try await withProxy(delegate: TaskInterviewer(interview), reply: gate.script({ .ok($0.body) })) {
+            (proxy, session) async throws in
             for text in ["one", "two"] {
                 let request = URLRequest(try url("http://origin.invalid/a?b"), method: "POST", body: Data(text.utf8))
                 #expect(try await session.text(request).text == text)
@@ -220,7 +225,9 @@ struct ProxyForwardingTests {
             let target = server.url("/direct").absoluteString
             try await withProxy(
                 delegate: TaskInterviewer(Interview(.ada())), ["ExceptionsList": ["127.0.0.1"]],
-                reply: { $0.proxyAuthorization == Self.ada ? .redirect(302, to: target) : .proxyUnauthorized("Basic realm=\"gate\"") }
+                reply: {
+                    $0.proxyAuthorization == Self.ada ? .redirect(302, to: target) : .proxyUnauthorized("Basic realm=\"gate\"")
+                }
             ) { (proxy, session) async throws in
                 #expect(try await session.text(url("http://origin.invalid/")) == "direct")
                 #expect(server.requests.map(\.proxyAuthorization) == [nil])

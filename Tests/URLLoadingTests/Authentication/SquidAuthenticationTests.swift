@@ -54,7 +54,8 @@ struct SquidAuthenticationTests {
                 let post = URLRequest(urls[0], method: "POST", body: Data("body".utf8))
                 #expect(try await session.text(post).text == "clear body")
             }
-            #expect(interview.questions.allSatisfy { $0.isProxy && $0.port == squid.port && $0.status == 407 && $0.failures == 0 })
+            #expect(
+                interview.questions.allSatisfy { $0.isProxy && $0.port == squid.port && $0.status == 407 && $0.failures == 0 })
             #expect(interview.questions.allSatisfy { $0.by == (scheme == .ntlm ? "session" : "task") })
             // A space for http and one for https.
             #expect(interview.questions.count <= 2)

@@ -59,7 +59,8 @@ final class TunnelProxy: Sendable {
         let listener = listener
         let isBound = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(listener, pointer, length) == 0 && Glibc.listen(listener, 64) == 0 && getsockname(listener, pointer, &length) == 0
+                bind(listener, pointer, length) == 0 && Glibc.listen(listener, 64) == 0
+                    && getsockname(listener, pointer, &length) == 0
             }
         }
         port = Int(UInt16(bigEndian: address.sin_port))
@@ -115,7 +116,9 @@ final class TunnelProxy: Sendable {
                         connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
                     }
                 }
-                guard isOpen, Self.send(Array("HTTP/1.1 200 Connection established\r\n\(fields)\r\n\(extra)".utf8), client) else { return }
+                guard isOpen, Self.send(Array("HTTP/1.1 200 Connection established\r\n\(fields)\r\n\(extra)".utf8), client) else {
+                    return
+                }
                 return Self.pump(client, server)
             }
         }
@@ -153,7 +156,9 @@ final class TunnelProxy: Sendable {
     private static func pump(_ one: Int32, _ other: Int32) {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {
-            var events = [pollfd(fd: one, events: Int16(POLLIN), revents: 0), pollfd(fd: other, events: Int16(POLLIN), revents: 0)]
+            var events = [
+                pollfd(fd: one, events: Int16(POLLIN), revents: 0), pollfd(fd: other, events: Int16(POLLIN), revents: 0),
+            ]
             guard poll(&events, 2, -1) > 0 else { return }
             for (event, to) in zip(events, [other, one]) where event.revents != 0 {
                 let count = recv(event.fd, &buffer, buffer.count, 0)

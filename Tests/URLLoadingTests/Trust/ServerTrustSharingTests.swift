@@ -69,10 +69,35 @@ struct ServerTrustSharingTests {
         let judge = Judge.trusting
         let shared = Judge.saying(.performDefaultHandling)
         try await withServer(delegate: TaskJudge(shared)) { (server, session) async throws in
+            // After this it is known that the session's delegate has no method of its own for challenges.
+            await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url("/first")) }
             _ = try await session.data(from: server.url("/own"), delegate: TaskJudge(judge))
             await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url("/shared")) }
-            #expect(shared.all.count == 1)
+            #expect(shared.all.count == 2)
             #expect(server.requests.map(\.path) == ["/own"])
+        }
+    }
+
+    @Test func `nor where the session's delegate is of a class that was never asked before`() async throws {
+        final class NewJudge: NSObject, URLSessionTaskDelegate {
+            let judge = Judge.saying(.performDefaultHandling)
+
+            func urlSession(
+                _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+                completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+            ) {
+                judge.ask(.task, task, challenge, completionHandler)
+            }
+        }
+        let shared = NewJudge()
+        try await withServer(delegate: shared) { (server, session) async throws in
+            _ = try await session.data(from: server.url("/own"), delegate: TaskJudge(.trusting))
+            // So far such a connection is everybody's.
+            await withKnownIssue { () async throws -> Void in
+                await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url("/shared")) }
+                #expect(shared.judge.all.count == 1)
+                #expect(server.requests.map(\.path) == ["/own"])
+            }
         }
     }
 
