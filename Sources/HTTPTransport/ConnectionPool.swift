@@ -108,7 +108,6 @@ package final class ConnectionPool {
     package func take(_ lease: Lease) throws(LoadError) -> HTTP1Connection {
         lease.control.line = nil
         lease.control.markProgress(.now())
-        leave(lease)
         if let failure = lease.control.failure {
             leases[lease.id] = nil
             if let connection = lease.connection {
@@ -116,8 +115,11 @@ package final class ConnectionPool {
             } else {
                 perform(machine.handle(.withdrawn(lease.id)))
             }
+            // Not before: whoever is asked in its place is the next in line.
+            leave(lease)
             throw failure
         }
+        leave(lease)
         if let connection = lease.connection { return connection }
         throw lease.failure ?? LoadError(.unknown, "no connection")
     }

@@ -24,6 +24,7 @@ extension SessionEngine {
         else { return nil }
         let now = WallClock.now()
         guard cache.mayHaveAny(now: now), let target = try? RequestTarget(url), !mustUpgrade(target.origin, now) else { return nil }
+        guard case .allowed = security.verdict(isSecure: target.origin.isSecure, host: target.origin.host) else { return nil }
         let found = cache.lookUp(key: CacheKey.text(of: target), requestHeaders: request.headers, now: now)
         guard case .hit(let hit) = found, case .bytes(let data) = hit.body, hit.response.status != 0,
             !hit.response.headers.contains("Vary"), policy.maximumCollectedBytes.map({ data.count <= $0 }) ?? true

@@ -23,6 +23,7 @@ package actor SessionEngine {
     nonisolated let mailbox = Mailbox()
     nonisolated let policy: SessionPolicy
     nonisolated let stores: SessionStores
+    nonisolated let security: AppTransportSecurity
     /// Whether fresh responses may be given to the thread that asks: the session's own fields say nothing of caches.
     nonisolated let answersAtOnce: Bool
     /// What was taken out of the mailbox; kept for its capacity.
@@ -49,6 +50,7 @@ package actor SessionEngine {
         self.executor = executor
         self.policy = policy
         self.stores = stores
+        self.security = security
         loop = executor.loop
         session = SessionFacts(policy: policy, stores: stores, security: security, loop: executor.loop)
         let headers = session.headers

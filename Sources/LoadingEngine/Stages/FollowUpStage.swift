@@ -44,6 +44,10 @@ struct FollowUpStage: LoadStage {
 
     /// Makes the hop ready for another attempt, or throws on where there is none to be made.
     private func retryOrThrow(_ error: LoadError, _ hop: inout Hop, in load: Load) throws(LoadError) {
+        if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
+            // Asked for once more: a wrong choice is not for ever.
+            load.session.credentials.identities[ServerName(host: origin.host, port: origin.port)] = nil
+        }
         guard error.kind == .connectionLost, load.control.failure == nil,
             RetryPolicy.mayRetry(
                 method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,

@@ -53,9 +53,11 @@ final class DelegateBridge: LoadClient {
 
     /// Whose the connections are that the task's own delegate trusted; nil where the session's delegate decides, or none.
     var connectionHolder: ConnectionHolder? {
-        guard let own = calls.own, own.mayImplement(.taskChallenge), calls.shared?.mayImplement(.sessionChallenge) != true else {
-            return nil
+        // A class that was never asked may lack the method: then the task's own delegate is asked.
+        let sessionDecides = calls.shared.map {
+            ![nil, .absent].contains(DelegateForms.form(of: .sessionChallenge, in: type(of: $0.object)))
         }
+        guard let own = calls.own, own.mayImplement(.taskChallenge), sessionDecides != true else { return nil }
         return DelegateHolders.holder(for: own.object)
     }
 

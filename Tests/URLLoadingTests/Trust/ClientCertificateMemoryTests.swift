@@ -96,10 +96,7 @@ struct ClientCertificateMemoryTests {
         }
         try await withAskingServer(SessionJudge(judge)) { (server, session) async throws in
             await expectFailure(.clientCertificateRejected) { try await session.data(from: server.url()) }
-            // So far the session goes on with the one that was rejected.
-            await withKnownIssue { () async throws -> Void in
-                #expect(try await session.text(server.url()).contains("Test Client"))
-            }
+            #expect(try await session.text(server.url()).contains("Test Client"))
         }
     }
 

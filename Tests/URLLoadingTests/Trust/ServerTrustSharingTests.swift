@@ -92,12 +92,9 @@ struct ServerTrustSharingTests {
         let shared = NewJudge()
         try await withServer(delegate: shared) { (server, session) async throws in
             _ = try await session.data(from: server.url("/own"), delegate: TaskJudge(.trusting))
-            // So far such a connection is everybody's.
-            await withKnownIssue { () async throws -> Void in
-                await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url("/shared")) }
-                #expect(shared.judge.all.count == 1)
-                #expect(server.requests.map(\.path) == ["/own"])
-            }
+            await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url("/shared")) }
+            #expect(shared.judge.all.count == 1)
+            #expect(server.requests.map(\.path) == ["/own"])
         }
     }
 
