@@ -134,7 +134,6 @@ private func check(updatesOf stored: StoredResponse, _ request: HeaderBlock, _ a
         }
         precondition(total == found.response.bodyLength, "pieces of \(total), not \(found.response.bodyLength)")
     }
-    _ = ClearSiteData.parse(answer)
 }
 
 /// Three sections of field lines, parted by empty lines.

@@ -112,7 +112,7 @@ package struct SystemResolver: Resolver {
         var next = list
         while let entry = next?.pointee, addresses.count < maximumAddressCount {
             next = entry.ai_next
-            guard var address = entry.ai_addr.flatMap(socketAddress) else { continue }
+            guard var address = entry.ai_addr.flatMap({ socketAddress($0, family: entry.ai_family) }) else { continue }
             address.port = port
             if !addresses.contains(address) { addresses.append(address) }
         }
@@ -120,9 +120,9 @@ package struct SystemResolver: Resolver {
         return .success(addresses)
     }
 
-    private static func socketAddress(_ pointer: UnsafeMutablePointer<sockaddr>) -> SocketAddress? {
+    private static func socketAddress(_ pointer: UnsafeMutablePointer<sockaddr>, family: CInt) -> SocketAddress? {
         let raw = UnsafeRawPointer(pointer)
-        return switch CInt(pointer.pointee.sa_family) {
+        return switch family {
         case AF_INET: SocketAddress(raw.loadUnaligned(as: sockaddr_in.self))
         case AF_INET6: SocketAddress(raw.loadUnaligned(as: sockaddr_in6.self))
         default: nil

@@ -12,8 +12,9 @@
 package enum RetryPolicy {
     /// How often one request is sent in all.
     ///
-    /// The second try belongs on a fresh connection: other idle ones went stale with the first.
-    package static let attempts = 2
+    /// Where one kept connection went stale others did too, and each try uses one of them up: a fresh one, whose failure is an
+    /// answer, comes before this.
+    package static let attempts = 8
 
     /// Decides on one failure.
     ///

@@ -217,10 +217,11 @@ struct CacheStage: LoadStage {
 
     /// Whether a failure says no more than that a kept connection had gone, so that the hop is sent again (``FollowUpStage``).
     private func isTriedAgain(_ error: LoadError, _ hop: Hop, in load: Load) -> Bool {
-        error.kind == .connectionLost && hop.failedAttempts < FollowUpStage.maximumAttempts
+        error.kind == .connectionLost
             && RetryPolicy.mayRetry(
                 method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,
-                receivedAnyBytes: load.lastAttempt.receivedAnyBytes, bodyIsReplayable: true, attempts: 1
+                receivedAnyBytes: load.lastAttempt.receivedAnyBytes, bodyIsReplayable: true,
+                attempts: hop.failedAttempts + 1
             )
     }
 

@@ -15,9 +15,6 @@ import NIOCore
 
 /// Follows up on what came back: redirects, challenges, and failures that may be tried again. Each follow-up is another hop.
 struct FollowUpStage: LoadStage {
-    /// Each attempt uses up one stale connection, so that a fresh one is reached before this.
-    static let maximumAttempts = 8
-
     let pool: ConnectionPool
 
     func passes(_ hop: Hop, in load: Load) -> Bool { false }
@@ -51,8 +48,9 @@ struct FollowUpStage: LoadStage {
         guard error.kind == .connectionLost, load.control.failure == nil,
             RetryPolicy.mayRetry(
                 method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,
-                receivedAnyBytes: load.lastAttempt.receivedAnyBytes, bodyIsReplayable: hop.request.body.isReplayable, attempts: 1
-            ), hop.failedAttempts < Self.maximumAttempts
+                receivedAnyBytes: load.lastAttempt.receivedAnyBytes, bodyIsReplayable: hop.request.body.isReplayable,
+                attempts: hop.failedAttempts + 1
+            )
         else {
             var error = error
             if error.url == nil { error.url = hop.request.url }

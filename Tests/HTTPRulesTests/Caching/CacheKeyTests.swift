@@ -84,19 +84,4 @@ import Testing
         #expect(CacheKey.select(stored, requestHeaders: CachingRow.headers("Foo: 2")) == 1)
         #expect(CacheKey.select(stored, requestHeaders: CachingRow.headers("Foo: 3")) == nil)
     }
-
-    @Test func `Clear-Site-Data names kinds as quoted strings`() {
-        let all = Set(ClearSiteData.Kind.allCases)
-        let rows: [(String, Set<ClearSiteData.Kind>)] = [
-            ("\"cache\"", [.cache]), ("\"cache\", \"cookies\"", [.cache, .cookies]),
-            ("\"storage\",\"executionContexts\"", [.storage]),
-            ("\"*\"", all), ("\"cache\" , \"*\"", all), ("cache", []), ("\"Cache\"", []), ("*", []), ("", []), ("\"", []),
-            ("\"\"", []),
-            ("\"cache\"\nClear-Site-Data: \"cookies\"", [.cache, .cookies]), ("\"cache", []), ("\"clientHints\"", []),
-        ]
-        for (text, kinds) in rows {
-            #expect(ClearSiteData.parse(CachingRow.headers("Clear-Site-Data: " + text)) == kinds, "\(text)")
-        }
-        #expect(ClearSiteData.parse(HeaderBlock()).isEmpty)
-    }
 }
