@@ -9,19 +9,60 @@
 
 import FoundationEssentials
 package import NIOCore
+import Synchronization
 
-/// Tells the time of day on a scale that never runs backwards: one reading of the wall clock when the process starts, and the
-/// monotonic clock from then on.
+/// Tells the time of day of the instants at which things happened. Between two corrections of the system's clock it runs as the
+/// monotonic one does, which costs no system call.
 package enum WallClock {
-    private static let anchor: (wall: Double, monotonic: NIODeadline) = (
-        Date().timeIntervalSinceReferenceDate, NIODeadline.now()
-    )
+    private static let clock = AdjustedClock(wall: { Date().timeIntervalSinceReferenceDate })
 
     /// Seconds since the reference date of `Date`.
     package static func now() -> Double { seconds(NIODeadline.now()) }
 
     package static func seconds(_ instant: NIODeadline) -> Double {
-        let anchor = anchor
-        return anchor.wall + Double((instant - anchor.monotonic).nanoseconds) / 1e9
+        clock.seconds(Int64(clamping: instant.uptimeNanoseconds))
+    }
+}
+
+/// A monotonic clock that is told now and then what time it is: a machine that slept, or whose clock was set, is noticed within a
+/// second of its time.
+package final class AdjustedClock: Sendable {
+    /// How long it goes on unasked, in nanoseconds, and how far off it may be meanwhile, in seconds.
+    private static let interval: Int64 = 1_000_000_000
+    private static let tolerance = 1.0
+
+    private let monotonic: @Sendable () -> Int64
+    private let wall: @Sendable () -> Double
+    /// What is to be added to the monotonic seconds: the bits of a `Double`.
+    private let offset: Atomic<UInt64>
+    private let checkedAt: Atomic<Int64>
+
+    /// - Parameters:
+    ///   - monotonic: Reads the monotonic clock, in nanoseconds.
+    ///   - wall: Reads the wall clock, in seconds.
+    package init(
+        monotonic: @escaping @Sendable () -> Int64 = { Int64(clamping: NIODeadline.now().uptimeNanoseconds) },
+        wall: @escaping @Sendable () -> Double
+    ) {
+        self.monotonic = monotonic
+        self.wall = wall
+        let now = monotonic()
+        offset = Atomic((wall() - Double(now) / 1e9).bitPattern)
+        checkedAt = Atomic(now)
+    }
+
+    /// The time of day of an instant, which is now or in the past.
+    package func seconds(_ instant: Int64) -> Double {
+        if instant - checkedAt.load(ordering: .relaxed) > Self.interval { check() }
+        return Double(instant) / 1e9 + Double(bitPattern: offset.load(ordering: .relaxed))
+    }
+
+    @inline(never)
+    private func check() {
+        let now = monotonic()
+        checkedAt.store(now, ordering: .relaxed)
+        let present = wall() - Double(now) / 1e9
+        guard abs(present - Double(bitPattern: offset.load(ordering: .relaxed))) > Self.tolerance else { return }
+        offset.store(present.bitPattern, ordering: .relaxed)
     }
 }

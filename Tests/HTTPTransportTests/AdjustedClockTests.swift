@@ -1,0 +1,57 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPTransport
+import Synchronization
+import Testing
+
+@Suite struct AdjustedClockTests {
+    /// Two clocks that stand still until they are moved.
+    private final class Hands: Sendable {
+        let monotonic = Atomic<Int64>(5_000_000_000)
+        let wall = Mutex(1000.0)
+
+        var clock: AdjustedClock { AdjustedClock(monotonic: { self.monotonic.load(ordering: .relaxed) }, wall: { self.wall.withLock { $0 } }) }
+
+        func pass(_ seconds: Double, slept: Double = 0) {
+            monotonic.add(Int64(seconds * 1e9), ordering: .relaxed)
+            wall.withLock { $0 += seconds + slept }
+        }
+
+        var now: Int64 { monotonic.load(ordering: .relaxed) }
+    }
+
+    @Test func `runs as the monotonic clock does`() {
+        let hands = Hands()
+        let clock = hands.clock
+        #expect(clock.seconds(hands.now) == 1000)
+        hands.pass(0.25)
+        #expect(clock.seconds(hands.now) == 1000.25)
+        #expect(clock.seconds(hands.now - 250_000_000) == 1000)
+        hands.pass(60, slept: 0.5)
+        // Half a second is what clocks are corrected by all the time.
+        #expect(clock.seconds(hands.now) == 1060.25)
+    }
+
+    @Test func `a machine that slept, or whose clock was set, is noticed`() {
+        let hands = Hands()
+        let clock = hands.clock
+        hands.pass(2, slept: 28_800)
+        #expect(clock.seconds(hands.now) == 29_802)
+        hands.pass(2, slept: -28_800)
+        #expect(clock.seconds(hands.now) == 1004)
+    }
+
+    @Test func `asking about the past changes nothing`() {
+        let hands = Hands()
+        let clock = hands.clock
+        hands.pass(100)
+        #expect(clock.seconds(hands.now - 60_000_000_000) == 1040)
+        #expect(clock.seconds(hands.now) == 1100)
+    }
+}
