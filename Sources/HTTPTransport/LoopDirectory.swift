@@ -17,6 +17,9 @@ package enum LoopDirectory {
 
     package static func next() -> LoopExecutor { executor(of: MultiThreadedEventLoopGroup.singleton.next()) }
 
+    /// Whether the calling thread runs an event loop, any of them, and must not be kept waiting.
+    package static var isOnLoop: Bool { MultiThreadedEventLoopGroup.currentEventLoop != nil }
+
     package static func executor(of loop: any EventLoop) -> LoopExecutor {
         executors.withLock { executors in
             if let known = executors[ObjectIdentifier(loop)] { return known }

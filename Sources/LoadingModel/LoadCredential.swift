@@ -43,7 +43,7 @@ package struct LoadCredential: Sendable, Hashable {
     }
 }
 
-extension LoadCredential: CustomStringConvertible, CustomDebugStringConvertible {
+extension LoadCredential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The kind and the persistence: nothing secret is ever printed.
     package var description: String {
         switch kind {
@@ -54,6 +54,8 @@ extension LoadCredential: CustomStringConvertible, CustomDebugStringConvertible 
     }
 
     package var debugDescription: String { description }
+
+    package var customMirror: Mirror { Mirror(self, children: ["persistence": persistence]) }
 }
 
 /// A certificate with its private key, by which a client shows who it is in the TLS handshake.
@@ -69,9 +71,11 @@ package struct ClientIdentity: Sendable, Hashable {
     }
 }
 
-extension ClientIdentity: CustomStringConvertible, CustomDebugStringConvertible {
+extension ClientIdentity: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Nothing of the key.
     package var description: String { "an identity of \(certificates.count) certificates" }
 
     package var debugDescription: String { description }
+
+    package var customMirror: Mirror { Mirror(self, children: ["certificates": certificates]) }
 }

@@ -55,9 +55,11 @@ package struct DigestProof: Sendable, Hashable {
     }
 }
 
-extension DigestProof: CustomStringConvertible, CustomDebugStringConvertible {
+extension DigestProof: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Nothing that a password could be guessed from.
     package var description: String { "the proof of a Digest answer" }
 
     package var debugDescription: String { description }
+
+    package var customMirror: Mirror { Mirror(self, children: ["algorithm": algorithm.rawValue]) }
 }

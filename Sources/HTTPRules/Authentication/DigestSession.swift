@@ -196,9 +196,11 @@ package struct DigestSession: Sendable, Hashable {
     }
 }
 
-extension DigestSession: CustomStringConvertible, CustomDebugStringConvertible {
+extension DigestSession: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Nothing that a password could be guessed from.
     package var description: String { "Digest (\(algorithm.rawValue)) for \(realm)" }
 
     package var debugDescription: String { description }
+
+    package var customMirror: Mirror { Mirror(self, children: ["realm": realm, "algorithm": algorithm.rawValue]) }
 }

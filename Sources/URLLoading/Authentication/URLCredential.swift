@@ -13,7 +13,7 @@ public import Foundation
 /// the trust in a server's certificate; and how long it is to be remembered.
 ///
 /// Sendable because it never changes once made.
-open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
+open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable, @unchecked Sendable {
     /// How long a credential is remembered. Raw values are Apple's.
     public enum Persistence: UInt, Sendable {
         /// For the one request.
@@ -120,6 +120,9 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, @unchecked Sendab
         case .trust(let trust): "<\(type(of: self))> { trust: \(trust) }"
         }
     }
+
+    /// No more than the ``description`` says, so that nothing secret is dumped.
+    open var customMirror: Mirror { Mirror(self, children: ["credential": description]) }
 
     /// The user name, or nil where the credential is none of a name and a password.
     open var user: String? {

@@ -174,7 +174,7 @@ extension URLCredentialStorage {
     private func observe() {
         store.onChange { [weak self] in
             guard let self else { return }
-            NotificationCenter.default.post(name: .NSURLCredentialStorageChanged, object: self)
+            ChangeNotices.post(.NSURLCredentialStorageChanged, self)
         }
     }
 }

@@ -198,7 +198,7 @@ extension HTTPCookieStorage {
     private func observe() {
         store.onChange { [weak self] in
             guard let self else { return }
-            NotificationCenter.default.post(name: .NSHTTPCookieManagerCookiesChanged, object: self)
+            ChangeNotices.post(.NSHTTPCookieManagerCookiesChanged, self)
         }
     }
 

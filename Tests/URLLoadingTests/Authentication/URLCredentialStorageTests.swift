@@ -126,6 +126,15 @@ import URLLoading
         }
     }
 
+    @Test func `nothing secret is dumped of a credential`() {
+        let secret = credential("Aladdin", "open sesame")
+        var text = "\(secret) \(String(reflecting: secret))"
+        dump(secret, to: &text)
+        dump([space: secret], to: &text)
+        #expect(text.contains("Aladdin"))
+        #expect(!text.contains("sesame"), "\(text)")
+    }
+
     // MARK: By task
 
     private func task() throws -> URLSessionTask {

@@ -1,0 +1,22 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import Dispatch
+import Foundation
+internal import LoadingEngine
+
+/// Posts that a store changed. Observers are the app's and may take their time, or look into the store: what an event loop changed,
+/// because a response came, is told of by a queue.
+enum ChangeNotices {
+    private static let queue = DispatchQueue(label: "urlloading.notices")
+
+    static func post(_ name: Notification.Name, _ object: some NSObject & Sendable) {
+        guard SessionEngine.isOnLoop else { return NotificationCenter.default.post(name: name, object: object) }
+        queue.async { NotificationCenter.default.post(name: name, object: object) }
+    }
+}
