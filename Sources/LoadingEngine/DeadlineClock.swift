@@ -23,11 +23,12 @@ final class DeadlineClock {
 
     init(loop: any EventLoop) { self.loop = loop }
 
-    func add(_ load: Load) {
+    /// Watches a load, whose time begins now.
+    func add(_ load: Load, now: NIODeadline) {
         let (slot, actions) = machine.add(
             load: load.id, idleTimeout: Self.nanoseconds(load.requestTimeout),
-            deadline: Self.nanoseconds(load.session.policy.resourceTimeout).map { Self.instant(load.started, after: $0) },
-            now: Int64(load.started.uptimeNanoseconds)
+            deadline: Self.nanoseconds(load.session.policy.resourceTimeout).map { Self.instant(now, after: $0) },
+            now: Int64(now.uptimeNanoseconds)
         )
         load.deadlineSlot = slot
         if slot == watched.count { watched.append(load) } else { watched[slot] = load }

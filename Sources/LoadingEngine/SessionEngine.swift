@@ -72,6 +72,9 @@ package actor SessionEngine {
         deadlines = DeadlineClock(loop: executor.loop)
     }
 
+    /// Whether the calling thread carries loads, and must not be kept waiting by what an app does.
+    package static var isOnLoop: Bool { LoopDirectory.isOnLoop }
+
     // MARK: Orders and commands
 
     func carryOut(_ command: TaskCommand, for id: TaskID) {
@@ -119,11 +122,33 @@ package actor SessionEngine {
     /// What waits is kept apart from what does not: every local of an async function that is alive across a wait takes room in the
     /// task's memory, for each of ten thousand loads that may wait at once.
     private func run(_ load: Load) async {
-        do {
-            if load.control.isSuspended || load.order.earliestBegin != nil { try await begin(load) }
-            end(load, .success(try await loadAndDeliver(load)))
+        if load.isDownload || load.control.isSuspended || load.order.earliestBegin != nil { return await runApart(load) }
+        do throws(LoadError) {
+            await deliver(try await plan.answer(load.firstHop(), in: load), of: load)
         } catch {
-            end(load, .failure(failure(error, of: load)))
+            fail(load, error)
+        }
+    }
+
+    /// What most loads have no need of.
+    @inline(never)
+    private func runApart(_ load: Load) async {
+        do throws(LoadError) {
+            if load.control.isSuspended || load.order.earliestBegin != nil { try await begin(load) }
+            if load.isDownload { return end(load, .success(try await download(load))) }
+            await deliver(try await plan.answer(load.firstHop(), in: load), of: load)
+        } catch {
+            fail(load, error)
+        }
+    }
+
+    @inline(never)
+    private func deliver(_ answer: Answer, of load: Load) async {
+        do throws(LoadError) {
+            let body = load.collects ? try await DataDelivery.collect(answer, of: load) : try await DataDelivery.stream(answer, of: load)
+            end(load, .success(body))
+        } catch {
+            fail(load, error)
         }
     }
 
@@ -140,7 +165,7 @@ package actor SessionEngine {
         }
         let load = Load(order, client: client, session: session, now: .now())
         loads[order.id] = load
-        deadlines.add(load)
+        deadlines.add(load, now: load.started)
         return load
     }
 
@@ -172,6 +197,8 @@ package actor SessionEngine {
         guard let begin = load.order.earliestBegin else { return }
         let delay = begin - WallClock.now()
         if delay > 0 {
+            // The time until then is the app's own: no timeout counts it.
+            deadlines.remove(load)
             let bound = NIOLoopBound(load, eventLoop: loop)
             let timer = loop.scheduleTask(in: .nanoseconds(Int64(min(delay, 1e9) * 1e9))) { bound.value.control.wake() }
             defer { timer.cancel() }
@@ -182,6 +209,7 @@ package actor SessionEngine {
             }
             load.isWaitingToBegin = false
             load.control.markProgress(.now())
+            deadlines.add(load, now: load.control.lastProgress)
         }
         guard load.wants(.delayedRequests), case .delayed(let answer) = try await load.ask(.delayedRequest(load.order.request))
         else { return }
@@ -190,14 +218,11 @@ package actor SessionEngine {
         case .cancel: throw .cancelled
         case .replace(let request):
             load.order.request = request
+            // Its timeout may be another.
+            deadlines.remove(load)
+            deadlines.add(load, now: load.control.lastProgress)
             load.tell(.requestChanged(request))
         }
-    }
-
-    private func loadAndDeliver(_ load: Load) async throws(LoadError) -> TaskOutcome.Body {
-        if load.isDownload { return try await download(load) }
-        let answer = try await plan.answer(load.firstHop(), in: load)
-        return load.collects ? try await DataDelivery.collect(answer, of: load) : try await DataDelivery.stream(answer, of: load)
     }
 
     @inline(never)
@@ -210,9 +235,10 @@ package actor SessionEngine {
         return try await DownloadDelivery.deliver(answer, continuing: start, of: load)
     }
 
-    private func failure(_ error: LoadError, of load: Load) -> LoadError {
+    @inline(never)
+    private func fail(_ load: Load, _ error: LoadError) {
         var error = error
         if error.url == nil { error.url = load.transaction?.request.url ?? load.order.request.url }
-        return error
+        end(load, .failure(error))
     }
 }

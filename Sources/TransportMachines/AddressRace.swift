@@ -68,9 +68,9 @@ package struct AddressRace<Address: Hashable & Sendable>: Sendable {
     }
 
     private var stage = Stage.idle
-    private var unresolved: Set<Family> = Set(Family.allCases)
-    /// What is still to try, the next one last.
-    private var candidates: [Family: [Address]] = [:]
+    /// What is still to try, the next one last; nil as long as the family is not looked up.
+    private var v4: [Address]?
+    private var v6: [Address]?
     private var nextFamily = Family.v6
     private var running: [Int] = []
     private var attemptCount = 0
@@ -108,9 +108,12 @@ package struct AddressRace<Address: Hashable & Sendable>: Sendable {
     }
 
     private mutating func add(_ addresses: [Address], of family: Family) -> [Action] {
-        guard unresolved.remove(family) != nil else { return [] }
-        candidates[family] = addresses.reversed()
-        let mayBegin = unresolved.isEmpty || candidates[.v6]?.isEmpty == false
+        switch family {
+        case .v4 where v4 == nil: v4 = addresses.reversed()
+        case .v6 where v6 == nil: v6 = addresses.reversed()
+        case .v4, .v6: return []
+        }
+        let mayBegin = isResolved || v6?.isEmpty == false
         switch stage {
         case .resolving where mayBegin, .lingering where mayBegin:
             let wasLingering = stage == .lingering
@@ -127,13 +130,13 @@ package struct AddressRace<Address: Hashable & Sendable>: Sendable {
     /// Begins the next attempt, or finds that there is none.
     private mutating func advance() -> [Action] {
         guard let address = nextAddress() else {
-            if !unresolved.isEmpty || !running.isEmpty { return [] }
+            if !isResolved || !running.isEmpty { return [] }
             return finish(keeping: nil) + [.lose]
         }
         let attempt = attemptCount
         attemptCount += 1
         running.append(attempt)
-        let mayFollow = !unresolved.isEmpty || candidates.values.contains { !$0.isEmpty }
+        let mayFollow = !isResolved || v4?.isEmpty == false || v6?.isEmpty == false
         var actions: [Action] = [.connect(attempt, address)]
         if mayFollow {
             actions.append(.startTimer(.attemptDelay))
@@ -144,13 +147,22 @@ package struct AddressRace<Address: Hashable & Sendable>: Sendable {
         return actions
     }
 
+    private var isResolved: Bool { v4 != nil && v6 != nil }
+
     private mutating func nextAddress() -> Address? {
-        let otherFamily: Family = nextFamily == .v6 ? .v4 : .v6
-        if let address = candidates[nextFamily]?.popLast() {
-            nextFamily = otherFamily
+        let other: Family = nextFamily == .v6 ? .v4 : .v6
+        if let address = takeAddress(nextFamily) {
+            nextFamily = other
             return address
         }
-        return candidates[otherFamily]?.popLast()
+        return takeAddress(other)
+    }
+
+    private mutating func takeAddress(_ family: Family) -> Address? {
+        switch family {
+        case .v4: v4?.popLast()
+        case .v6: v6?.popLast()
+        }
     }
 
     private mutating func finish(keeping winner: Int?) -> [Action] {
@@ -160,7 +172,8 @@ package struct AddressRace<Address: Hashable & Sendable>: Sendable {
         stage = .over
         isDelaying = false
         running = []
-        candidates = [:]
+        v4 = []
+        v6 = []
         return actions
     }
 }

@@ -198,6 +198,25 @@ struct DelegateOrderTests {
         }
     }
 
+    @Test func `the timeout of the request that a delayed task begins with counts`() async throws {
+        var answers = EventRecorder.Answers()
+        answers.delayed = { request in
+            var request = request
+            request.timeoutInterval = 0.2
+            return (.useNewRequest, request)
+        }
+        let recorder = EventRecorder(answers)
+        try await withScenario(
+            delegate: recorder, configure: { $0.timeoutIntervalForRequest = 3600 }, reply: { _ in [.stall] }
+        ) { (server, session) async throws in
+            let task = session.dataTask(with: server.url())
+            task.earliestBeginDate = Date().addingTimeInterval(0.05)
+            task.resume()
+            let ended = try await recorder.completion(of: task)
+            #expect((ended.error as? URLError)?.code == .timedOut)
+        }
+    }
+
     @Test func `a delayed task may be cancelled by the delegate`() async throws {
         var answers = EventRecorder.Answers()
         answers.delayed = { _ in (.cancel, nil) }

@@ -37,6 +37,28 @@ struct HostileRedirectTests {
         }
     }
 
+    @Test(arguments: [301, 302, 303, 307, 308])
+    func `C1 C2 C3 credentials of the configuration do not reach another port, nor come back from it`(status: Int) async throws {
+        let back = Delivered<String>()
+        try await withScriptedServer(reply: { _ in .redirect(status, to: back.all.first ?? "") }) { (other) async throws in
+            let target = other.url("/b").absoluteString
+            try await withScenario(
+                configure: { $0.httpAdditionalHeaders = Self.secrets },
+                reply: { ["/a", "/b"].contains($0.path) ? .redirect(status, to: $0.path == "/a" ? "/b" : target) : .ok("end") }
+            ) { (server, session) async throws in
+                back(server.url("/c").absoluteString)
+                #expect(try await session.text(URLRequest(server.url("/a"))).text == "end")
+                for index in 0...1 {
+                    #expect(server.requests[index].header("Authorization") == "Bearer secret")
+                    #expect(server.requests[index].header("Cookie") == "session=secret")
+                    #expect(server.requests[index].header("Proxy-Authorization") == nil)
+                }
+                expectNoSecrets(try await other.request(0))
+                expectNoSecrets(server.requests[2])
+            }
+        }
+    }
+
     @Test func `C1 C2 C3 credentials of the caller do not reach another host`() async throws {
         try await withScenario(
             reply: { request in

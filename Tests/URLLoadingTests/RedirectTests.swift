@@ -213,6 +213,16 @@ struct RedirectTests {
         }
     }
 
+    @Test func `a redirect whose body does not come is followed all the same`() async throws {
+        let stalls = ScriptedReply([
+            .write("HTTP/1.1 302 Found\r\nLocation: /end\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbe"), .stall,
+        ])
+        try await withScenario(reply: { $0.order == 0 ? stalls : .ok("end") }) { (server, session) async throws in
+            #expect(try await session.text(URLRequest(server.url())).text == "end")
+            #expect(server.connectionCount == 2)
+        }
+    }
+
     @Test func `headers of the first request go along within an origin`() async throws {
         try await withScenario(
             reply: { $0.order == 0 ? .redirect(302, to: "/b") : .ok() }

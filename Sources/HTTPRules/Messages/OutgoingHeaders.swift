@@ -17,6 +17,8 @@ package struct OutgoingHeaders: Sendable {
     /// The session's fields, as they are appended.
     private let defaults: HeaderBlock
     private let names: [String]
+    /// Whether among the session's fields are some that not everybody may see.
+    private let hasCredentials: Bool
 
     /// Takes `httpAdditionalHeaders`, then the standard fields of ``DefaultHeaders``; the first of a name counts.
     package init(additional: [(name: String, value: String)]) {
@@ -29,6 +31,7 @@ package struct OutgoingHeaders: Sendable {
         }
         self.defaults = defaults
         names = defaults.fields.map(\.name)
+        hasCredentials = names.contains { Self.isWithheld($0, leftOrigin: true, isForProxy: false) }
     }
 
     /// The session's own value of a field, which requests have that do not set one.
@@ -42,13 +45,17 @@ package struct OutgoingHeaders: Sendable {
     ///   - method: The method of the request.
     ///   - bodyLength: Nil without a body, -1 where its length is not known, so that it is sent in chunks.
     ///   - extra: The engine's fields for this one message, `Range`, `Cookie` or `Expect`. They win over all others.
+    ///   - leftOrigin: Whether a redirect led away from the origin that the load began with; the session's credentials stay there.
+    ///   - isForProxy: Whether a proxy reads the message.
     /// - Returns: The fields as they go on the wire.
     package func compose(
         request headers: HeaderBlock,
         target: RequestTarget,
         method: String,
         bodyLength: Int64?,
-        extra: [(String, String)]
+        extra: [(String, String)],
+        leftOrigin: Bool = false,
+        isForProxy: Bool = false
     ) -> HeaderBlock {
         var block = HeaderBlock()
         block.reserveCapacity(
@@ -59,11 +66,12 @@ package struct OutgoingHeaders: Sendable {
         block.append("Host", target.hostHeader)
         for (name, value) in extra { block.append(name, value) }
         append(headers, to: &block, hidden: extra, hasBody: bodyLength != nil)
-        if headers.isEmpty, extra.isEmpty {
+        if headers.isEmpty, extra.isEmpty, !hasCredentials {
             block.append(contentsOf: defaults)
         } else {
             defaults.bytes.withUnsafeBytes { bytes in
                 for (line, name) in zip(defaults.lines, names) where !block.contains(name) {
+                    if hasCredentials, Self.isWithheld(name, leftOrigin: leftOrigin, isForProxy: isForProxy) { continue }
                     block.append(
                         name: UnsafeRawBufferPointer(rebasing: bytes[line.name]),
                         value: UnsafeRawBufferPointer(rebasing: bytes[line.value])
@@ -103,6 +111,15 @@ package struct OutgoingHeaders: Sendable {
         // As Apple does for the app that sets none.
         if bodyLength != nil, method == "POST", !block.contains("Content-Type") {
             block.append("Content-Type", "application/x-www-form-urlencoded")
+        }
+    }
+
+    /// Whether a field of the session is kept from the receiver, as a request's own would be (``RedirectPolicy``).
+    private static func isWithheld(_ name: String, leftOrigin: Bool, isForProxy: Bool) -> Bool {
+        switch name.lowercased() {
+        case "proxy-authorization": !isForProxy
+        case "authorization", "cookie", "cookie2": leftOrigin
+        default: false
         }
     }
 

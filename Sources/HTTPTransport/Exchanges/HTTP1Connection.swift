@@ -256,7 +256,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
         case .body(let range):
             guard let piece = buffer.getSlice(at: buffer.readerIndex + range.lowerBound, length: range.count) else { return }
             exchange.responseBodyBytes += Int64(range.count)
-            exchange.received(isSecure ? Self.copy(of: piece) : piece)
+            exchange.received(isSecure || range.count * 4 <= buffer.storageCapacity ? Self.copy(of: piece) : piece)
         case .end(let trailers):
             exchange.trailers = trailers
             exchange.responseEnd = exchange.control.lastProgress
@@ -264,7 +264,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
     }
 
     /// NIOSSL decrypts into one buffer over and over; a slice that is kept would have it copy that buffer whole each time, however
-    /// little is in it.
+    /// little is in it. And a small slice keeps a large buffer, in whose place NIO then makes another.
     private static func copy(of piece: ByteBuffer) -> ByteBuffer {
         var copy = ByteBufferAllocator().buffer(capacity: piece.readableBytes)
         copy.writeImmutableBuffer(piece)

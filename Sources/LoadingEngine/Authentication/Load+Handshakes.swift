@@ -105,13 +105,23 @@ extension Load: HandshakeAdviser {
         return made
     }
 
-    struct TunnelQuestion {
-        var context: ChallengeDesk.Context
-        var authority: String
-        var reply: (Result<String?, LoadError>) -> Void
+    /// A class, so that the loads that are never asked, and the frames that look, have no room for it.
+    final class TunnelQuestion {
+        let context: ChallengeDesk.Context
+        let authority: String
+        let reply: (Result<String?, LoadError>) -> Void
+
+        init(context: ChallengeDesk.Context, authority: String, reply: @escaping (Result<String?, LoadError>) -> Void) {
+            self.context = context
+            self.authority = authority
+            self.reply = reply
+        }
     }
 
     /// Answers the proxy that makes the tunnel which this load waits for; called by the load, which may wait for the app.
+    ///
+    /// Out of line, because every load that waits would keep room for it.
+    @inline(never)
     func answerTunnel() async throws(LoadError) {
         guard let question = tunnelQuestion else { return }
         tunnelQuestion = nil

@@ -15,6 +15,7 @@ enum DataDelivery {
     /// The most that is reserved on the server's word alone.
     private static let largestReservation: Int64 = 16_777_216
 
+    @inline(never)
     static func collect(_ answer: Answer, of load: Load) async throws(LoadError) -> TaskOutcome.Body {
         do {
             try announce(answer, load)
@@ -60,6 +61,7 @@ enum DataDelivery {
         return whole
     }
 
+    @inline(never)
     static func stream(_ answer: Answer, of load: Load) async throws(LoadError) -> TaskOutcome.Body {
         load.response = answer.response
         do throws(LoadError) {

@@ -19,7 +19,7 @@ import NIOCore
 /// is still good. Storing is ``Keeping``'s.
 ///
 /// Downloads have nothing to do with the cache, as on Apple's platforms.
-struct CacheStage: LoadStage {
+final class CacheStage: LoadStage {
     func passes(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
         hop.cached = nil
         let policy = Self.policy(hop, in: load)
@@ -84,7 +84,7 @@ struct CacheStage: LoadStage {
         }
     }
 
-    func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+    func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         switch hop.cached {
         case .mayChange: return try await change(hop, in: load, then: next)
         case .decided, .nothing: break
@@ -113,14 +113,14 @@ struct CacheStage: LoadStage {
         }
     }
 
-    private func send(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+    private func send(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         let (stage, next) = try next.stage(for: hop, in: load)
         return try await stage.answer(hop, in: load, then: next)
     }
 
     /// Sends a request that may change what the app's cache has, and has that removed (RFC 9111, section 4.4).
     @inline(never)
-    private func change(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+    private func change(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         hop.cached = nil
         let answer = try await send(hop, in: load, then: next)
         guard let url = hop.request.url, let head = answer.response.head,
@@ -163,7 +163,7 @@ struct CacheStage: LoadStage {
 
     @inline(never)
     private func revalidate(
-        _ hit: ResponseCache.Hit, _ fields: [(String, String)], _ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>
+        _ hit: ResponseCache.Hit, _ fields: [(String, String)], _ hop: Hop, in load: Load, then next: LowerStages
     ) async throws(LoadError) -> Answer {
         let unconditional = hop.message
         let requestHeaders = unconditional?.head.headers ?? HeaderBlock()
@@ -245,7 +245,7 @@ struct CacheStage: LoadStage {
 
     @inline(never)
     private func complete(
-        _ hit: ResponseCache.Hit, _ fields: [(String, String)], _ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>
+        _ hit: ResponseCache.Hit, _ fields: [(String, String)], _ hop: Hop, in load: Load, then next: LowerStages
     ) async throws(LoadError) -> Answer {
         let whole = hop.message
         hop.add(fields)

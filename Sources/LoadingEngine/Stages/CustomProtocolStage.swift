@@ -12,10 +12,10 @@ import LoadingModel
 import NIOCore
 
 /// Lets the app's own `URLProtocol` classes load a request, before any built-in loader is tried.
-struct CustomProtocolStage: LoadStage {
+final class CustomProtocolStage: LoadStage {
     func passes(_ hop: Hop, in load: Load) -> Bool { !load.wants(.customLoaders) }
 
-    func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+    func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         guard case .customLoader(let loader) = try await load.ask(.customLoader(hop.request)),
             let loader
         else {

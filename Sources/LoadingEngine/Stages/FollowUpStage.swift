@@ -14,12 +14,17 @@ import LoadingModel
 import NIOCore
 
 /// Follows up on what came back: redirects, challenges, and failures that may be tried again. Each follow-up is another hop.
-struct FollowUpStage: LoadStage {
+final class FollowUpStage: LoadStage {
+    /// How long the body of an answer that is followed up may take.
+    private static let patience = TimeAmount.seconds(1)
+
     let pool: ConnectionPool
+
+    init(pool: ConnectionPool) { self.pool = pool }
 
     func passes(_ hop: Hop, in load: Load) -> Bool { false }
 
-    func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+    func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         var hop = hop
         while true {
             let answer: Answer
@@ -27,12 +32,10 @@ struct FollowUpStage: LoadStage {
                 let (stage, next) = try next.stage(for: hop, in: load)
                 answer = try await stage.answer(hop, in: load, then: next)
             } catch {
-                try retryOrThrow(error, &hop, in: load)
+                try retryOrThrow(error, hop, in: load)
                 continue
             }
-            if hop.wasSent, hop.server != nil || hop.proxy != nil { try await Identification.settle(answer, hop, pool, in: load) }
-            if load.wants(.cookies) || load.wants(.cache) { try await handOver(answer, hop, in: load) }
-            guard mayNeedFollowUp(answer), let following = try await followUp(answer, hop, in: load) else { return answer }
+            guard isOfConcern(answer, hop, in: load), let following = try await takeIn(answer, hop, in: load) else { return answer }
             hop = following
         }
     }
@@ -40,7 +43,7 @@ struct FollowUpStage: LoadStage {
     // MARK: Failures
 
     /// Makes the hop ready for another attempt, or throws on where there is none to be made.
-    private func retryOrThrow(_ error: LoadError, _ hop: inout Hop, in load: Load) throws(LoadError) {
+    private func retryOrThrow(_ error: LoadError, _ hop: Hop, in load: Load) throws(LoadError) {
         if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
             // Asked for once more: a wrong choice is not for ever.
             load.session.credentials.identities[ServerName(host: origin.host, port: origin.port)] = nil
@@ -60,6 +63,20 @@ struct FollowUpStage: LoadStage {
     }
 
     // MARK: Responses
+
+    /// Whether there is anything to do but deliver the answer.
+    @inline(never)
+    private func isOfConcern(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
+        hop.server != nil || hop.proxy != nil || load.wants(.cookies) || load.wants(.cache) || mayNeedFollowUp(answer)
+    }
+
+    /// Heeds what the answer says to others than the app, and gives the next hop, or nil where the answer is the result.
+    @inline(never)
+    private func takeIn(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
+        if hop.wasSent, hop.server != nil || hop.proxy != nil { try await Identification.settle(answer, hop, pool, in: load) }
+        if load.wants(.cookies) || load.wants(.cache) { try await handOver(answer, hop, in: load) }
+        return mayNeedFollowUp(answer) ? try await followUp(answer, hop, in: load) : nil
+    }
 
     /// Tells an app that keeps cookies or cache itself what came, before the next hop needs it.
     @inline(never)
@@ -94,7 +111,7 @@ struct FollowUpStage: LoadStage {
         default:
             following = nil
         }
-        if following != nil { await discard(answer) }
+        if following != nil { await discard(answer, in: load) }
         return following
     }
 
@@ -155,12 +172,21 @@ struct FollowUpStage: LoadStage {
         load.tell(.requestChanged(request))
         let next = Hop(number: hop.number + 1, request: request)
         next.proxy = hop.proxy
+        next.leftOrigin = hop.leftOrigin || request.url.flatMap { Origin($0) } != hop.request.url.flatMap { Origin($0) }
         return next
     }
 
-    /// Takes the rest of a small body, so that the connection can serve the next hop; lets go of a larger one.
+    /// Takes the rest of a small body, so that the connection can serve the next hop; lets go of a larger one, and of one that does
+    /// not come: the app is not kept waiting for what nobody reads.
     @inline(never)
-    private func discard(_ answer: Answer) async {
+    private func discard(_ answer: Answer, in load: Load) async {
+        let body = NIOLoopBound(answer.body, eventLoop: load.session.loop)
+        let control = NIOLoopBound(load.control, eventLoop: load.session.loop)
+        let timer = load.session.loop.scheduleTask(in: Self.patience) {
+            body.value.cancel()
+            control.value.wake()
+        }
+        defer { timer.cancel() }
         var taken = 0
         do throws(LoadError) {
             while taken < 65_536, answer.response.expectedLength < 65_536, let piece = try await answer.body.next() {
@@ -173,7 +199,7 @@ struct FollowUpStage: LoadStage {
     }
 
     private static func message(for reason: RedirectPolicy.Reason, _ head: ResponseHead) -> String {
-        let location = head.headers.first("Location") ?? ""
+        let location = SpokenURL.text(head.headers.first("Location") ?? "")
         return switch reason {
         case .tooMany: "more than \(RedirectPolicy.limit) redirects"
         case .unsupportedScheme: "the server redirects to \(location), which is not an HTTP URL"

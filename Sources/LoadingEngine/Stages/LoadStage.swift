@@ -16,12 +16,12 @@ import NIOCore
 /// One step of a load. It changes the hop on the way out, or the answer on the way back, or gives the answer itself.
 ///
 /// A stage has no state of its own: what must be remembered is in the ``Hop`` or in the ``Load``.
-protocol LoadStage {
+protocol LoadStage: AnyObject {
     /// Does what takes no waiting, and answers whether that is all that the stage has to do with this hop; ``answer(_:in:then:)`` is
     /// not called then. A load that waits keeps the memory of each stage it is in.
     func passes(_ hop: Hop, in load: Load) throws(LoadError) -> Bool
 
-    func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer
+    func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer
 }
 
 /// One round of a load: a request as it is about to be sent. The stages of one round share it.
@@ -35,6 +35,8 @@ final class Hop {
     /// The length of the body that was sent last, or -1 where it was not known; and whether the server was asked for 100 (Continue).
     var sentBodyLength: Int64 = 0
     var askedToContinue = false
+    /// A redirect led away from the origin that the load began with, if perhaps back to it: what is secret there stayed there.
+    var leftOrigin = false
     /// How often this hop was sent before, and failed.
     var failedAttempts = 0
     /// The server refused `Expect: 100-continue`.
@@ -115,10 +117,21 @@ extension ResponseBody {
     func takeWhole() -> Data? { nil }
 }
 
-extension ArraySlice<any LoadStage> {
+/// The stages below one: what a load that waits remembers of where it is going, in one word.
+final class LowerStages {
+    private let first: (stage: any LoadStage, next: LowerStages)?
+
+    init(_ stages: ArraySlice<any LoadStage>) {
+        first = stages.first.map { ($0, LowerStages(stages.dropFirst())) }
+    }
+
     /// The next stage that the hop does not pass, and those below it.
-    func stage(for hop: Hop, in load: Load) throws(LoadError) -> (stage: any LoadStage, next: Self) {
-        for index in indices where try !self[index].passes(hop, in: load) { return (self[index], self[(index + 1)...]) }
+    func stage(for hop: Hop, in load: Load) throws(LoadError) -> (stage: any LoadStage, next: LowerStages) {
+        var lower = self
+        while let (stage, next) = lower.first {
+            if try !stage.passes(hop, in: load) { return (stage, next) }
+            lower = next
+        }
         throw LoadError(.unsupportedURL, "nothing loads this URL", url: hop.request.url)
     }
 }

@@ -14,7 +14,7 @@ import LoadingModel
 import NIOCore
 
 /// Answers `file:` and `data:` URLs, without the network.
-struct LocalContentStage: LoadStage {
+final class LocalContentStage: LoadStage {
     func passes(_ hop: Hop, in load: Load) -> Bool {
         // The scheme is read off the text, as every request of the network passes here.
         guard let text = hop.request.url?.absoluteString.utf8, let first = text.first else { return true }
@@ -26,7 +26,7 @@ struct LocalContentStage: LoadStage {
         return !scheme.elementsEqual("file".utf8) && !scheme.elementsEqual("data".utf8)
     }
 
-    func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+    func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
         let content: (response: LoadResponse, source: LocalBody.Source)
         if url.scheme?.lowercased() == "file" {

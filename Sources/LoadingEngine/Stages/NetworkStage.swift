@@ -14,35 +14,42 @@ import LoadingModel
 import NIOCore
 
 /// Sends the message over a connection of the pool and waits for the head of the response.
-struct NetworkStage: LoadStage {
+final class NetworkStage: LoadStage {
     /// Decoded bytes that are let through whatever they expand from.
     static let decodingFloor: Int64 = 67_108_864
 
     let pool: ConnectionPool
 
+    init(pool: ConnectionPool) { self.pool = pool }
+
     func passes(_ hop: Hop, in load: Load) -> Bool { false }
 
     /// Waits in one place for all there is to wait for, so that a load that waits keeps one small frame here.
-    func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
-        let transaction = beginTransaction(hop, in: load)
-        do {
-            while try !isAnswered(hop, transaction, in: load) {
-                if load.tunnelQuestion == nil { await load.control.wait() } else { try await load.answerTunnel() }
-            }
-            return try answer(hop, transaction, in: load)
-        } catch {
-            giveUp(transaction, in: load)
-            throw error
+    func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
+        beginTransaction(hop, in: load)
+        while true {
+            if let answer = try step(hop, in: load) { return answer }
+            if load.tunnelQuestion == nil { await load.control.wait() } else { try await load.answerTunnel() }
         }
     }
 
     @inline(never)
-    private func beginTransaction(_ hop: Hop, in load: Load) -> Transaction {
+    private func beginTransaction(_ hop: Hop, in load: Load) {
         // The last thing that happened to the load led here.
-        let transaction = Transaction(request: hop.request, now: load.control.lastProgress)
-        load.begin(transaction)
+        load.begin(Transaction(request: hop.request, now: load.control.lastProgress))
         load.lastAttempt = Load.Attempt()
-        return transaction
+    }
+
+    /// Does what can be done without waiting; nil where the load has to wait for more.
+    @inline(never)
+    private func step(_ hop: Hop, in load: Load) throws(LoadError) -> Answer? {
+        guard let transaction = load.transaction else { return nil }
+        do {
+            return try isAnswered(hop, transaction, in: load) ? try answer(hop, transaction, in: load) : nil
+        } catch {
+            giveUp(transaction, in: load)
+            throw error
+        }
     }
 
     /// Takes the next step that can be taken: to a connection, to the sent request, to the head of the response. Answers whether the

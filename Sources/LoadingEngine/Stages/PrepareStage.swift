@@ -14,13 +14,15 @@ import LoadingModel
 import LoadingStores
 
 /// Turns a request into the message that goes on the wire: target, fields, body.
-struct PrepareStage: LoadStage {
+final class PrepareStage: LoadStage {
     /// From this many bytes on, a body waits for 100 (Continue). curl's limit is 1 MB; below it the wait costs more than the body.
     static let expectationThreshold: Int64 = 1_048_576
 
     let pool: ConnectionPool
 
-    func answer(_ hop: Hop, in load: Load, then next: ArraySlice<any LoadStage>) async throws(LoadError) -> Answer {
+    init(pool: ConnectionPool) { self.pool = pool }
+
+    func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         if asksForCookies(hop, in: load), case .cookies(let cookies) = try await load.ask(.cookies(hop.request)) {
             hop.cookies = cookies
         }
@@ -65,7 +67,8 @@ struct PrepareStage: LoadStage {
         var fields = hop.request.headers
         if hop.withoutExpectation { fields.remove("Expect") }
         let headers = load.session.headers.compose(
-            request: fields, target: target, method: hop.request.method, bodyLength: length, extra: extra
+            request: fields, target: target, method: hop.request.method, bodyLength: length, extra: extra,
+            leftOrigin: hop.leftOrigin, isForProxy: isForwarded
         )
         let isSecure = target.origin.isSecure
         if case .file(let source) = body { source.usesSendfile = !isSecure }
@@ -126,16 +129,15 @@ struct PrepareStage: LoadStage {
         }
         guard let kept else { return nil }
         // Those of `httpAdditionalHeaders` are for requests that have none of their own.
-        guard let own = hop.request.headers.first("Cookie") ?? load.session.headers.sessionValue("Cookie"), !own.isEmpty else {
-            return kept
-        }
+        let own = hop.request.headers.first("Cookie") ?? (hop.leftOrigin ? nil : load.session.headers.sessionValue("Cookie"))
+        guard let own, !own.isEmpty else { return kept }
         return own + "; " + kept
     }
 
     private static func error(_ error: RequestTarget.Malformed, _ url: URL) -> LoadError {
         switch error {
-        case .unsupportedScheme: LoadError(.unsupportedURL, "the scheme of \(url.absoluteString) is not supported", url: url)
-        default: LoadError(.badURL, "\(url.absoluteString) is not a URL that can be loaded: \(error)", url: url)
+        case .unsupportedScheme: LoadError(.unsupportedURL, "the scheme of \(SpokenURL.text(url)) is not supported", url: url)
+        default: LoadError(.badURL, "\(SpokenURL.text(url)) is not a URL that can be loaded: \(error)", url: url)
         }
     }
 }

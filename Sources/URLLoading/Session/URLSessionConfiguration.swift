@@ -105,8 +105,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Header fields that are added to requests which do not have them. Default nil.
     ///
-    /// `Host`, `Connection`, `Content-Length` and the fields of authentication are the system's and are left out (Apple: "you
-    /// should not set"). Keys and values that are not strings are described as strings.
+    /// `Host`, `Connection`, `Content-Length` and their like are the system's, and are left out. Apple asks not to set the fields
+    /// of authentication either; `Authorization` and `Cookie` go to the origin of the task's request, and to no other that a redirect
+    /// leads to; `Proxy-Authorization` goes to a proxy alone. Keys and values that are not strings are described as strings.
     open var httpAdditionalHeaders: [AnyHashable: Any]? {
         get { get { $0.httpAdditionalHeaders } }
         set {

@@ -41,6 +41,27 @@ import Testing
         #expect(try compose() == ["Host: h:81", "X-Session: 1", "Accept: */*", "User-Agent: me"])
     }
 
+    @Test func `the session's credentials go to the load's own origin, and those for a proxy to a proxy`() throws {
+        let session = OutgoingHeaders(additional: [
+            (name: "authorization", value: "a"), (name: "Cookie", value: "c"), (name: "Proxy-Authorization", value: "p"),
+            (name: "X-Session", value: "1"),
+        ])
+        let rows: [(leftOrigin: Bool, isForProxy: Bool, fields: [String])] = [
+            (false, false, ["authorization: a", "Cookie: c", "X-Session: 1"]),
+            (false, true, ["authorization: a", "Cookie: c", "Proxy-Authorization: p", "X-Session: 1"]),
+            (true, false, ["X-Session: 1"]), (true, true, ["Proxy-Authorization: p", "X-Session: 1"]),
+        ]
+        for row in rows {
+            for own in [HeaderBlock(), HeaderBlock([(name: "X-Own", value: "1")])] {
+                let block = session.compose(
+                    request: own, target: try RequestTarget(text: "http://h/"), method: "GET", bodyLength: nil, extra: [],
+                    leftOrigin: row.leftOrigin, isForProxy: row.isForProxy
+                )
+                #expect(block.fields.dropFirst(1 + own.count).map { "\($0.name): \($0.value)" } == row.fields)
+            }
+        }
+    }
+
     @Test func `the request's fields win over the session's`() throws {
         #expect(
             try compose([("accept", "a/b"), ("X-Own", "1"), ("X-Own", "2")]) == [
