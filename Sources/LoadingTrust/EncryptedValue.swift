@@ -36,9 +36,12 @@ struct EncryptedValue {
         bytes = Array(octets.bytes)
     }
 
-    func decrypted(with password: String) throws(IdentityFailure) -> [UInt8] { try decrypted(with: PasswordBytes(password)) }
+    func decrypted(with password: String) throws(IdentityFailure) -> [UInt8] {
+        var rounds = RoundBudget()
+        return try decrypted(with: PasswordBytes(password), &rounds)
+    }
 
-    func decrypted(with password: PasswordBytes) throws(IdentityFailure) -> [UInt8] {
-        try PasswordCipher(algorithm, password).decrypt(bytes)
+    func decrypted(with password: PasswordBytes, _ rounds: inout RoundBudget) throws(IdentityFailure) -> [UInt8] {
+        try PasswordCipher(algorithm, password, &rounds).decrypt(bytes)
     }
 }

@@ -16,24 +16,47 @@ struct HostNamesPolicy: VerifierPolicy {
     let hosts: [String]
 
     mutating func chainMeetsPolicyRequirements(chain: UnverifiedCertificateChain) -> PolicyEvaluationResult {
-        for host in hosts {
-            var policy = Self.policy(host)
-            let result = policy.chainMeetsPolicyRequirements(chain: chain)
-            if case .failsToMeetPolicy = result { return result }
+        isMet(by: chain) ? .meetsPolicy : .failsToMeetPolicy(reason: "it is for another host")
+    }
+
+    func isMet(by chain: UnverifiedCertificateChain) -> Bool { hosts.allSatisfy { Self.isNamed($0, by: chain) } }
+
+    private static func isNamed(_ host: String, by chain: UnverifiedCertificateChain) -> Bool {
+        if HostName.isAddress(host) {
+            // A zone (RFC 6874) says by which interface the address is reached, and nothing of whose it is.
+            let address = HostName.unbracketed(host).prefix { $0 != "%" }
+            var policy = ServerIdentityPolicy(serverHostname: nil, serverIP: String(address))
+            if case .meetsPolicy = policy.chainMeetsPolicyRequirements(chain: chain) { return true }
+            return false
         }
-        return .meetsPolicy
+        let name = lowercased(host)
+        guard !name.isEmpty, name.allSatisfy(isNameCharacter), let presented = try? chain.leaf.extensions.subjectAlternativeNames
+        else { return false }
+        return presented.contains { if case .dnsName(let other) = $0 { matches(lowercased(other), name) } else { false } }
     }
 
-    func isMet(by chain: UnverifiedCertificateChain) -> Bool {
-        var policy = self
-        if case .meetsPolicy = policy.chainMeetsPolicyRequirements(chain: chain) { return true }
-        return false
+    /// RFC 9525, section 6.3: the same name, or `*` in place of its first label, and of all of that one.
+    ///
+    /// Written here because that of X509 knows no underscore, which hosts may have though RFC 1123 does not think so.
+    private static func matches(_ presented: ArraySlice<UInt8>, _ host: ArraySlice<UInt8>) -> Bool {
+        if presented == host { return true }
+        guard presented.starts(with: "*.".utf8), let dot = host.firstIndex(of: UInt8(ascii: ".")), dot > host.startIndex
+        else { return false }
+        return presented.dropFirst() == host[dot...]
     }
 
-    private static func policy(_ host: String) -> ServerIdentityPolicy {
-        let name = HostName.unbracketed(host)
-        return HostName.isAddress(host)
-            ? ServerIdentityPolicy(serverHostname: nil, serverIP: name)
-            : ServerIdentityPolicy(serverHostname: name, serverIP: nil)
+    /// Without the dot of the root at its end.
+    private static func lowercased(_ name: String) -> ArraySlice<UInt8> {
+        let bytes = name.utf8.map { $0 &- UInt8(ascii: "A") < 26 ? $0 | 0x20 : $0 }
+        return bytes.last == UInt8(ascii: ".") ? bytes.dropLast() : bytes[...]
+    }
+
+    private static func isNameCharacter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
+            UInt8(ascii: "."):
+            true
+        default: false
+        }
     }
 }

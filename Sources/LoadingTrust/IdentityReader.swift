@@ -35,7 +35,7 @@ package enum IdentityReader {
         } else {
             throw .noKey
         }
-        return try assemble(certificates, privateKey)
+        return try IdentityCertificates(certificates).identity(of: privateKey)
     }
 
     /// - Parameters:
@@ -46,9 +46,10 @@ package enum IdentityReader {
         guard !content.keys.isEmpty else { throw .noKey }
         guard !content.certificates.isEmpty else { throw .noCertificate }
         var failure = IdentityFailure.keyDoesNotMatch
+        let certificates = IdentityCertificates(content.certificates)
         for key in content.keys {
             do {
-                return try assemble(content.certificates, PrivateKeyForm.pkcs8(key))
+                return try certificates.identity(of: PrivateKeyForm.pkcs8(key))
             } catch {
                 failure = error
             }
@@ -67,18 +68,5 @@ package enum IdentityReader {
     /// The public part of a private key (PKCS #8), as `CertificateFacts.publicKey` has it.
     package static func publicKey(of key: Data) -> Data? {
         (try? Certificate.PrivateKey(derBytes: Array(key))).map { Data($0.publicKey.subjectPublicKeyInfoBytes) }
-    }
-
-    /// The key's certificate first, then its issuers as far as they are there, then the rest.
-    private static func assemble(_ certificates: [Data], _ key: Data) throws(IdentityFailure) -> ClientIdentity {
-        guard let leaf = certificates.first(where: { matches(certificate: $0, key: key) }) else { throw .keyDoesNotMatch }
-        var rest = certificates.filter { $0 != leaf }
-        var chain = [leaf]
-        while let tip = chain.last.flatMap({ CertificateFields(Array($0)) }), tip.issuer != tip.subject,
-            let next = rest.firstIndex(where: { CertificateFields(Array($0))?.subject == tip.issuer })
-        {
-            chain.append(rest.remove(at: next))
-        }
-        return ClientIdentity(certificates: chain + rest, privateKey: key)
     }
 }

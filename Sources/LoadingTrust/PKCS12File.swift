@@ -15,19 +15,14 @@ import SwiftASN1
 /// Written here rather than left to the TLS library, whose Swift interface traps on a file without a key.
 struct PKCS12File {
     struct Content {
-        /// Each costs a derivation of a key.
-        fileprivate static let maximumEncryptedCount = 32
-
         /// DER.
         var certificates: [Data] = []
         /// PKCS #8 in DER, not encrypted.
         var keys: [[UInt8]] = []
-        fileprivate var encryptedCount = 0
+        fileprivate var rounds = RoundBudget()
 
         fileprivate mutating func decrypt(_ value: EncryptedValue, _ secret: PasswordBytes) throws(IdentityFailure) -> [UInt8] {
-            encryptedCount += 1
-            if encryptedCount > Self.maximumEncryptedCount { throw .unsupported("a PKCS #12 file of so many parts") }
-            return try value.decrypted(with: secret)
+            try value.decrypted(with: secret, &rounds)
         }
     }
 
@@ -50,19 +45,19 @@ struct PKCS12File {
         else { throw .malformed("it is no PKCS #12 file") }
         guard type == Name.data else { throw .unsupported("a PKCS #12 file that is signed with a public key") }
         guard authenticated.count == 2, let safe = authenticated[1].children()?.first.flatMap(octets) else { throw damaged }
+        var content = Content()
         var secret = PasswordBytes(password ?? "")
         if fields.count > 2 {
             guard let seal = PKCS12Seal(fields[2]) else { throw .unsupported("how the PKCS #12 file proves that it is whole") }
-            if try !seal.matches(safe, secret) {
+            if try !seal.matches(safe, secret, &content.rounds) {
                 let none = PasswordBytes.none
-                guard password ?? "" == "", try seal.matches(safe, none) else {
+                guard password ?? "" == "", try seal.matches(safe, none, &content.rounds) else {
                     throw password == nil ? .passwordRequired : .wrongPassword
                 }
                 secret = none
             }
         }
         guard let infos = (try? BER.parse(safe))?.children() else { throw damaged }
-        var content = Content()
         for info in infos { try read(info, secret, into: &content) }
         return content
     }

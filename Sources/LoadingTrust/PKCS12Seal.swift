@@ -25,14 +25,17 @@ struct PKCS12Seal {
         self.digest = Array(digest.bytes)
         self.salt = Array(salt.bytes)
         if parts.count > 2 {
-            guard let count = try? Int(derEncoded: parts[2]), PasswordCipher.isReasonable(count) else { return nil }
+            guard let count = try? Int(derEncoded: parts[2]), RoundBudget.isReasonable(count) else { return nil }
             rounds = count
         } else {
             rounds = 1
         }
     }
 
-    func matches(_ content: [UInt8], _ password: PasswordBytes) throws(IdentityFailure) -> Bool {
+    func matches(
+        _ content: [UInt8], _ password: PasswordBytes, _ budget: inout RoundBudget
+    ) throws(IdentityFailure) -> Bool {
+        try budget.spend(rounds, times: 1)
         let key = PKCS12KeyDerivation.key(
             password.wide, salt: salt, rounds: rounds, use: .integrity, count: hash.byteCount, hash: hash
         )

@@ -15,9 +15,6 @@ import SwiftASN1
 struct PasswordCipher {
     private let cipher: BlockCipher
 
-    /// More rounds than anybody uses, and few enough to be done with in some seconds.
-    static func isReasonable(_ rounds: Int) -> Bool { (1...3_000_000).contains(rounds) }
-
     private enum Name {
         static let pbes2: ASN1ObjectIdentifier = [1, 2, 840, 113_549, 1, 5, 13]
         static let pbkdf2: ASN1ObjectIdentifier = [1, 2, 840, 113_549, 1, 5, 12]
@@ -29,20 +26,22 @@ struct PasswordCipher {
 
     private static let damaged = IdentityFailure.malformed("it does not say how it is encrypted")
 
-    init(_ algorithm: ASN1Node, _ password: PasswordBytes) throws(IdentityFailure) {
+    init(_ algorithm: ASN1Node, _ password: PasswordBytes, _ rounds: inout RoundBudget) throws(IdentityFailure) {
         guard let parts = algorithm.children(), parts.count == 2, let name = try? ASN1ObjectIdentifier(derEncoded: parts[0]),
             let parameters = parts[1].children(), parameters.count == 2
         else { throw Self.damaged }
         if name == Name.pbes2 {
-            cipher = try Self.pbes2(derivation: parameters[0], encryption: parameters[1], password)
+            cipher = try Self.pbes2(derivation: parameters[0], encryption: parameters[1], password, &rounds)
             return
         }
-        guard let salt = try? ASN1OctetString(berEncoded: parameters[0]), let rounds = try? Int(derEncoded: parameters[1]),
-            Self.isReasonable(rounds)
+        guard let salt = try? ASN1OctetString(berEncoded: parameters[0]), let count = try? Int(derEncoded: parameters[1]),
+            RoundBudget.isReasonable(count)
         else { throw Self.damaged }
-        func key(_ use: PKCS12KeyDerivation.Use, _ count: Int) -> [UInt8] {
+        // The initialization vector takes one hash of SHA-1, the longest key two.
+        try rounds.spend(count, times: 3)
+        func key(_ use: PKCS12KeyDerivation.Use, _ byteCount: Int) -> [UInt8] {
             PKCS12KeyDerivation.key(
-                password.wide, salt: Array(salt.bytes), rounds: rounds, use: use, count: count, hash: .sha1
+                password.wide, salt: Array(salt.bytes), rounds: count, use: use, count: byteCount, hash: .sha1
             )
         }
         let start = key(.initialization, 8)
@@ -61,7 +60,7 @@ struct PasswordCipher {
 
     /// RFC 8018, section 6.2.
     private static func pbes2(
-        derivation: ASN1Node, encryption: ASN1Node, _ password: PasswordBytes
+        derivation: ASN1Node, encryption: ASN1Node, _ password: PasswordBytes, _ rounds: inout RoundBudget
     ) throws(IdentityFailure) -> BlockCipher {
         guard let function = derivation.children(), function.count == 2,
             let name = try? ASN1ObjectIdentifier(derEncoded: function[0]), let fields = function[1].children(),
@@ -73,13 +72,15 @@ struct PasswordCipher {
         }
         guard scheme.count == 2, let start = try? ASN1OctetString(berEncoded: scheme[1]), start.bytes.count == startCount,
             fields.count >= 2, let salt = try? ASN1OctetString(berEncoded: fields[0]),
-            let rounds = try? Int(derEncoded: fields[1]), isReasonable(rounds)
+            let count = try? Int(derEncoded: fields[1]), RoundBudget.isReasonable(count)
         else { throw damaged }
+        // A key is at most two of the shortest hashes.
+        try rounds.spend(count, times: keyCount > 20 ? 2 : 1)
         let hash = try randomFunction(fields.dropFirst(2).last)
         guard
             let key = try? KDF.Insecure.PBKDF2.deriveKey(
                 from: password.narrow, salt: Array(salt.bytes), using: hash, outputByteCount: keyCount,
-                unsafeUncheckedRounds: rounds
+                unsafeUncheckedRounds: count
             )
         else { throw damaged }
         return make(key.withUnsafeBytes { Array($0) }, Array(start.bytes))

@@ -49,9 +49,11 @@ package enum TrustCheck {
     package static func failure(
         ofTrusted chain: [[UInt8]], host: String, requiresStrongKeys: Bool, pins: TrustPins
     ) -> TrustFailure? {
+        if !requiresStrongKeys && pins.isEmpty { return nil }
+        let path = path(through: chain.map { Data($0) })
         if requiresStrongKeys {
             let policy = ServerCertificatePolicy(use: .server, requiresStrongKeys: true)
-            for bytes in path(through: chain.map { Data($0) }).map(Array.init) {
+            for bytes in path.map(Array.init) {
                 guard let certificate = try? Certificate(derEncoded: bytes) else {
                     return TrustExplanation.malformed(bytes, host)
                 }
@@ -60,20 +62,25 @@ package enum TrustCheck {
                 }
             }
         }
-        return pins.failure(of: path(through: chain.map { Data($0) }), host: host)
+        return pins.failure(of: path, host: host)
     }
 
-    /// What was presented, without the certificates that did not sign the one before: from the first to the last known issuer.
+    /// What was presented, without the certificates that did not sign the one before, or may not sign: from the first to the last
+    /// known issuer.
     package static func path(through chain: [Data]) -> [Data] {
+        let chain = IssuerCandidates.counted(chain)
         var path = Array(chain.prefix(1))
-        var candidates: [(bytes: Data, certificate: Certificate)] = chain.dropFirst().prefix(32).compactMap { bytes in
+        var candidates: [(bytes: Data, certificate: Certificate)] = chain.dropFirst().compactMap { bytes in
             (try? Certificate(derEncoded: Array(bytes))).map { (bytes, $0) }
         }
         var tip = path.first.flatMap { try? Certificate(derEncoded: Array($0)) }
+        var triesLeft = IssuerCandidates.maximumTries
         while let current = tip, current.issuer != current.subject,
-            let next = candidates.firstIndex(where: {
-                $0.certificate.subject == current.issuer
-                    && $0.certificate.publicKey.isValidSignature(current.signature, for: current)
+            let next = candidates.firstIndex(where: { _, issuer in
+                guard issuer.subject == current.issuer, mayIssue(issuer, above: path.count - 1), triesLeft > 0
+                else { return false }
+                triesLeft -= 1
+                return issuer.publicKey.isValidSignature(current.signature, for: current)
             })
         {
             let issuer = candidates.remove(at: next)
@@ -83,10 +90,21 @@ package enum TrustCheck {
         return path
     }
 
+    /// RFC 5280, section 4.2.1.9: whether a certificate is an authority's, and may have so many other authorities below it.
+    ///
+    /// One of version 1 says nothing of that: it may be a root, and nothing else (section 6.1.4, (k)).
+    private static func mayIssue(_ certificate: Certificate, above count: Int) -> Bool {
+        switch try? certificate.extensions.basicConstraints {
+        case .isCertificateAuthority(let maximum): maximum.map { $0 >= count } ?? true
+        case .notCertificateAuthority: false
+        case nil: certificate.version == .v1 && certificate.issuer == certificate.subject
+        }
+    }
+
     private static func judgeChain(_ question: TrustQuestion) async -> TrustJudgement {
         let explanation = TrustExplanation(question)
         var certificates: [Certificate] = []
-        for bytes in question.chain {
+        for bytes in IssuerCandidates.counted(question.chain) {
             guard let certificate = try? Certificate(derEncoded: Array(bytes)) else {
                 return TrustJudgement(failure: TrustExplanation.malformed(Array(bytes), explanation.host), chain: [])
             }
@@ -100,13 +118,24 @@ package enum TrustCheck {
             RFC5280Policy(fixedExpiryValidationTime: explanation.now)
             HostNamesPolicy(hosts: question.hosts)
             ServerCertificatePolicy(use: question.use, requiresStrongKeys: question.requiresStrongKeys)
+            PolicyConstraintsPolicy()
         }
-        let issuers = CertificateStore(certificates.dropFirst())
-        switch await verifier.validate(leaf: leaf, intermediates: issuers) {
+        let understood = verifier.policy.verifyingCriticalExtensions
+        if !leaf.hasOnlyCriticalExtensions(of: understood) {
+            return TrustJudgement(failure: explanation.notUnderstood(isLeaf: true), chain: [])
+        }
+        let issuers = IssuerCandidates(certificates.dropFirst())
+        switch await verifier.validate(leaf: leaf, intermediates: CertificateStore(custom: issuers)) {
         case .validCertificate(let chain): return TrustJudgement(failure: nil, chain: chain.map(der))
         case .couldNotValidate(let rejected):
-            let failure = rejected.first.map { explanation.rejected($0.chain, "\($0.policyFailureReason)") }
-            return TrustJudgement(failure: failure ?? explanation.unanchored(certificates, leaf), chain: [])
+            if let first = rejected.first {
+                return TrustJudgement(failure: explanation.rejected(first.chain, "\(first.policyFailureReason)"), chain: [])
+            }
+            let hasMore =
+                issuers.isExhausted
+                || (certificates.count > IssuerCandidates.maximumCount && question.chain.count > certificates.count)
+            let failure = hasMore ? explanation.excessive : explanation.unanchored(certificates, leaf, understood: understood)
+            return TrustJudgement(failure: failure, chain: [])
         }
     }
 
@@ -123,19 +152,24 @@ package enum TrustCheck {
         var verifier = Verifier(rootCertificates: CertificateStore([leaf])) {
             HostNamesPolicy(hosts: question.hosts)
             ServerCertificatePolicy(use: question.use, requiresStrongKeys: question.requiresStrongKeys)
+            PolicyConstraintsPolicy()
         }
         guard case .couldNotValidate(let rejected) = await verifier.validate(leaf: leaf, intermediates: CertificateStore())
         else { return TrustJudgement(failure: nil, chain: [der(leaf)]) }
         let failure = rejected.first.map { explanation.rejected($0.chain, "\($0.policyFailureReason)") }
-        let unknown = TrustFailure(
-            .rules, "the certificate of \(explanation.host) has critical extensions that are not understood"
-        )
-        return TrustJudgement(failure: failure ?? unknown, chain: [])
+        return TrustJudgement(failure: failure ?? explanation.notUnderstood(isLeaf: true), chain: [])
     }
 
     private static func der(_ certificate: Certificate) -> Data {
         var serializer = DER.Serializer()
         guard (try? serializer.serialize(certificate)) != nil else { return Data() }
         return Data(serializer.serializedBytes)
+    }
+}
+
+extension Certificate {
+    /// RFC 5280, section 4.2: whoever does not understand a critical extension must reject the certificate.
+    func hasOnlyCriticalExtensions(of understood: [ASN1ObjectIdentifier]) -> Bool {
+        extensions.allSatisfy { !$0.critical || understood.contains($0.oid) }
     }
 }

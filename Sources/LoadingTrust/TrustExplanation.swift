@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 import FoundationEssentials
 import LoadingModel
+import SwiftASN1
 import X509
 
 /// Says why a chain is not trusted, in words that somebody can act upon.
@@ -73,8 +74,18 @@ struct TrustExplanation {
         return nil
     }
 
+    func notUnderstood(isLeaf: Bool) -> TrustFailure {
+        let whose = isLeaf ? "the certificate of \(host)" : "the certificate of \(host)'s issuer"
+        return TrustFailure(.rules, "\(whose) has critical extensions that are not understood")
+    }
+
+    /// There were more certificates than are looked at.
+    var excessive: TrustFailure {
+        TrustFailure(.rules, "\(host) sent so many certificates that not every way from its own to a trusted root was tried")
+    }
+
     /// No chain leads to a trusted root.
-    func unanchored(_ sent: [Certificate], _ leaf: Certificate) -> TrustFailure {
+    func unanchored(_ sent: [Certificate], _ leaf: Certificate, understood: [ASN1ObjectIdentifier]) -> TrustFailure {
         if TrustRoots.containsUnreadable(question.roots + question.extraRoots) {
             return TrustFailure(
                 .unreadableRoot,
@@ -93,6 +104,7 @@ struct TrustExplanation {
         {
             path.append(issuer)
         }
+        if !path.allSatisfy({ $0.hasOnlyCriticalExtensions(of: understood) }) { return notUnderstood(isLeaf: false) }
         guard path.count > 1, let end = path.last else {
             return TrustFailure(
                 .missingIssuer,

@@ -10,6 +10,7 @@
 import Foundation
 import LoadingModel
 import LoadingTrust
+import SwiftASN1
 import Testing
 
 @Suite struct IdentityReaderTests {
@@ -70,6 +71,46 @@ import Testing
                 }
             }
         }
+    }
+
+    @Test func `the rounds of a PKCS 12 file count together`() throws {
+        func node(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
+            [tag, 0x83, UInt8(content.count >> 16), UInt8(content.count >> 8 & 0xFF), UInt8(content.count & 0xFF)] + content
+        }
+        let name: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01]
+        let bag = node(0x30, node(6, name + [12, 10, 1, 2]) + node(0xA0, Array(Self.slowKey)))
+        func file(of count: Int) -> Data {
+            func data(_ content: [UInt8]) -> [UInt8] { node(0x30, node(6, name + [7, 1]) + node(0xA0, node(4, content))) }
+            let bags = node(0x30, Array(repeatElement(bag, count: count).joined()))
+            return Data(node(0x30, [2, 1, 3] + data(node(0x30, data(bags)))))
+        }
+        #expect(throws: IdentityFailure.noCertificate) { try IdentityReader.identity(pkcs12: file(of: 1), password: "geheim") }
+        #expect(throws: IdentityFailure.unsupported("a file of so many rounds")) {
+            try IdentityReader.identity(pkcs12: file(of: 32), password: "geheim")
+        }
+    }
+
+    /// Encrypted with the password "geheim"; made with `openssl pkcs8 -topk8 -v2 aes-128-cbc -v2prf hmacWithSHA1 -iter 3000000`.
+    private static let slowKey =
+        Data(
+            base64Encoded: """
+                MIHfMEoGCSqGSIb3DQEFDTA9MBwGCSqGSIb3DQEFDDAPBAjGnW5MmmnyHgIDLcbAMB0GCWCGSAFlAwQBAgQQ1nbw1XCvX7dJOKdYa+8jLASBkJ2zKSxzme
+                t+awhWBU+qwWbturU8WaCmchsJq0LAAI3W/7QZFSunT732MQvY6U6hB326nGSDDW0nGm3SAmvIrq325fpfsQN761e3qDOhEKdityaYpu+/Lga0/eYOlRpH
+                xzEygKK5T9UziSESHYBn7UBVP67ldenEjKoWek2ewoq0IyXWHAezgInif3hyBrTOJw==
+                """,
+            options: .ignoreUnknownCharacters
+        ) ?? Data()
+
+    @Test func `the certificate of the key comes first, then its issuers, then what else there is`() throws {
+        let root = try Signer("Root")
+        let issuer = try Signer("Issuer", under: root)
+        let (leaf, other) = (try Signer.server(under: issuer), try Signer.server(under: issuer))
+        let twin = try Signer("Issuer", under: root)
+        let mixed = [other, root, issuer, twin, leaf].map { PEMDocument(type: "CERTIFICATE", derBytes: $0.der).pemString }
+        let identity = try IdentityReader.identity(
+            pem: Data(mixed.joined(separator: "\n").utf8), key: Data(leaf.keyPEM.utf8), password: nil
+        )
+        #expect(identity.certificates == [leaf, issuer, root, other, twin].map(\.data))
     }
 
     @Test func `PEM keys of every kind are read`() throws {

@@ -27,7 +27,8 @@ import X509
     @Test(
         arguments: [
             ("a.example", "a.example"), ("A.Example", "a.example"), ("a.example.", "a.example"),
-            ("*.example.com", "a.example.com"),
+            ("*.example.com", "a.example.com"), ("*.example.com", "my_app.example.com"), ("my_app.example", "MY_APP.example"),
+            ("*.my_app.example", "a.my_app.example."),
         ]
     )
     func `a server with the right name is trusted`(name: String, host: String) async throws {
@@ -39,7 +40,8 @@ import X509
         arguments: [
             ("*.a.example", "b.c.a.example"), ("*.a.example", "a.example"), ("b.example", "a.example"),
             ("127.0.0.1", "127.0.0.1"),
-            ("*", "example"),
+            ("*", "example"), ("w*.a.example", "www.a.example"), ("*_app.a.example", "my_app.a.example"),
+            ("a.*.example", "a.b.example"), ("my_app.example", "my-app.example"), ("my\0.example", "my"), ("", "a.example"),
         ]
     )
     func `a server with another name is not`(name: String, host: String) async throws {
@@ -51,6 +53,15 @@ import X509
         let leaf = try authority.leaf([.ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1]))])
         #expect(try await failure(of: leaf, host: "127.0.0.1") == nil)
         #expect(try await failure(of: leaf, host: "127.0.0.2")?.kind == .serverCertificateUntrusted)
+    }
+
+    @Test func `the zone of an address is nothing to its certificate`() async throws {
+        let address = ASN1OctetString(contentBytes: [0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])
+        let leaf = try authority.leaf([.ipAddress(address)])
+        for host in ["fe80::1", "fe80::1%eth0", "[fe80::1%25eth0]"] {
+            #expect(try await failure(of: leaf, host: host) == nil, "\(host)")
+        }
+        #expect(try await failure(of: leaf, host: "fe80::2%eth0")?.reason == .wrongHost)
     }
 
     @Test func `a common name alone names nobody`() async throws {

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import HTTPRules
 import LoadingModel
 import NIOCore
 import NIOSSL
@@ -18,15 +19,25 @@ enum TLSFailure {
         var wasAsked = false
     }
 
-    static func error(
-        _ error: any Error, host: String, hello: ServerHelloReader?, policy: TLSPolicy, shown: Shown = Shown()
-    ) -> LoadError {
-        let (kind, reason) = explain(error, hello: hello, policy: policy, shown: shown)
-        return LoadError(kind, "securing the connection to \(host): \(reason)", cause: error)
+    /// What a handshake had to satisfy.
+    struct Terms {
+        /// The session's own.
+        var policy: TLSPolicy
+        /// What App Transport Security wants besides.
+        var demands: TLSDemands
+        var host: String
     }
 
+    static func error(_ error: any Error, terms: Terms, hello: ServerHelloReader?, shown: Shown = Shown()) -> LoadError {
+        let (kind, reason) = explain(error, terms: terms, hello: hello, shown: shown)
+        return LoadError(kind, "securing the connection to \(terms.host): \(reason)", cause: error)
+    }
+
+    /// What to write in the `NSAppTransportSecurity` dictionary for one host.
+    static func key(_ name: String, of host: String) -> String { "NSExceptionDomains/\(host)/\(name) in NSAppTransportSecurity" }
+
     private static func explain(
-        _ error: any Error, hello: ServerHelloReader?, policy: TLSPolicy, shown: Shown
+        _ error: any Error, terms: Terms, hello: ServerHelloReader?, shown: Shown
     ) -> (LoadError.Kind, String) {
         if hello?.isNotTLS == true {
             let reason = "the server does not speak TLS on this port (perhaps the URL should begin with http:)"
@@ -39,12 +50,11 @@ enum TLSFailure {
         // BoringSSL's names of its errors and of the alerts that the server sent.
         if let alert = aboutClientCertificate(error, shown) { return alert }
         if text.contains("PROTOCOL_VERSION") || text.contains("UNSUPPORTED_PROTOCOL") || text.contains("WRONG_SSL_VERSION") {
-            let upperBound = policy.maximumVersion.map { " to \(versionName($0))" } ?? " or newer"
-            let range = versionName(policy.minimumVersion) + upperBound
-            return (.secureConnectionFailed, "the server does not offer \(range), which the session's configuration demands")
+            // BoringSSL's own word for a server that answers with an older one; an alert of the server's may mean either end.
+            return (.secureConnectionFailed, aboutVersion(terms, isTooOld: text.contains("UNSUPPORTED_PROTOCOL")))
         }
         if text.contains("HANDSHAKE_FAILURE") || text.contains("NO_SHARED_CIPHER") || text.contains("NO_CIPHERS") {
-            return (.secureConnectionFailed, "the server refused the handshake (no common cipher or signature algorithm)")
+            return (.secureConnectionFailed, aboutCiphers(terms))
         }
         if text.contains("UNRECOGNIZED_NAME") {
             return (.secureConnectionFailed, "the server does not know this host name")
@@ -53,6 +63,27 @@ enum TLSFailure {
             return (.secureConnectionFailed, "the server closed the connection in the TLS handshake")
         }
         return (.secureConnectionFailed, "the TLS handshake failed: \(error)")
+    }
+
+    private static func aboutVersion(_ terms: Terms, isTooOld: Bool) -> String {
+        let (policy, demanded) = (terms.policy, terms.demands.minimumVersion ?? 0)
+        let newest = policy.maximumVersion.flatMap { $0 < 0x0304 ? $0 : nil }
+        let minimum = max(policy.minimumVersion, demanded)
+        let range = versionName(minimum) + (newest.map { $0 > minimum ? " to \(versionName($0))" : "" } ?? " or newer")
+        let offer = "the server does not offer \(range), which"
+        guard demanded > 0x0301, demanded >= policy.minimumVersion, isTooOld || newest == nil else {
+            return "\(offer) the session's configuration demands"
+        }
+        let who = demanded > policy.minimumVersion ? "" : "the session's configuration demands, and so does "
+        let advice = key("NSExceptionMinimumTLSVersion", of: terms.host)
+        return "\(offer) \(who)App Transport Security\(who.isEmpty ? " demands" : ""): \(advice) may allow an older one"
+    }
+
+    private static func aboutCiphers(_ terms: Terms) -> String {
+        let reason = "the server refused the handshake (no common cipher or signature algorithm)"
+        guard terms.demands.requiresForwardSecrecy, !terms.policy.requiresForwardSecrecy else { return reason }
+        let advice = key("NSExceptionRequiresForwardSecrecy", of: terms.host)
+        return "\(reason); App Transport Security wants a cipher with forward secrecy: \(advice), set to false, allows others"
     }
 
     /// What an error says of the client's certificate, if anything: the alerts of a server that wants one, or another one (RFC 8446,

@@ -25,6 +25,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     var security: NIOSSLClientHandler?
 
     private let server: ServerName
+    /// The session's own.
     private let policy: TLSPolicy
     private let demands: TLSDemands
     private let advice: HandshakeAdvice
@@ -74,12 +75,12 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         case .rejected:
             conclude(LoadError(.serverCertificateUntrusted, "the certificate of \(server.host) was rejected by the app"))
         case .trusted where !demands.enforcesTrust:
-            // Pins hold whatever the app says.
+            // Pins hold whatever the app says, and so does what the length of keys must be.
             let pins = TrustPins(leaf: demands.leafPins, ca: demands.caPins)
-            let failure = pins.isEmpty ? nil : TrustCheck.failure(
+            let failure = TrustCheck.failure(
                 ofTrusted: chain.map { Array($0) }, host: server.host, requiresStrongKeys: demands.requiresStrongKeys, pins: pins
             )
-            conclude(failure.map { LoadError($0.kind, $0.message) })
+            conclude(failure.map { LoadError($0.kind, $0.message + hint(on: $0)) })
         case .trusted, .checked:
             let isLoosened = if case .trusted = answer { true } else { false }
             let bound = NIOLoopBound(self, eventLoop: loop)
@@ -96,12 +97,21 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             isVerified = true
             return conclude(nil)
         }
-        var message = failure.message
-        if isLoosened {
-            message += "; the app trusts it, but App Transport Security lets nobody trust less than the system does: "
-                + "NSExceptionDomains/\(server.host)/NSExceptionAllowsInsecureHTTPLoads in NSAppTransportSecurity would"
+        conclude(LoadError(failure.kind, failure.message + (isLoosened ? hint(on: failure) : "")))
+    }
+
+    /// Which key would have let the app's trust count, where there is one.
+    private func hint(on failure: TrustFailure) -> String {
+        let loads = TLSFailure.key("NSExceptionAllowsInsecureHTTPLoads", of: server.host)
+        let keys = TLSFailure.key("NSExceptionRequiresForwardSecrecy", of: server.host) + ", set to false,"
+        let lead = "; the app trusts it, but App Transport Security"
+        switch failure.reason {
+        case .pins: return ""
+        case .weakKey where demands.requiresStrongKeys, .weakSignature where demands.requiresStrongKeys:
+            return "\(lead) wants stronger ones: \(keys) gives that up\(demands.enforcesTrust ? ", beside \(loads)" : "")"
+        default:
+            return demands.enforcesTrust ? "\(lead) lets nobody trust less than the system does: \(loads) would" : ""
         }
-        conclude(LoadError(failure.kind, message))
     }
 
     /// The verdict: nil if the server is to be trusted. What NIOSSL does then is part of this handshake.
@@ -206,7 +216,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             completion(.failure(failure))
         } else {
             let shown = TLSFailure.Shown(certificate: identity != nil, wasAsked: wasAskedForCertificate)
-            completion(.failure(TLSFailure.error(error, host: server.host, hello: hello, policy: policy, shown: shown)))
+            let terms = TLSFailure.Terms(policy: policy, demands: demands, host: server.host)
+            completion(.failure(TLSFailure.error(error, terms: terms, hello: hello, shown: shown)))
         }
     }
 

@@ -55,10 +55,9 @@ package final class TLSSession: Sendable {
         completion: @escaping (Result<Agreement, LoadError>) -> Void
     ) {
         let loop = channel.eventLoop
-        let policy = policy.strengthened(by: demands)
         let handshake = TLSHandshake(with: server, policy: policy, demands: demands, advice: advice, completion: completion)
         let bound = NIOLoopBound((channel: channel, handshake: handshake), eventLoop: loop)
-        TLSContexts.context(for: policy) { result in
+        TLSContexts.context(for: policy.strengthened(by: demands)) { result in
             if loop.inEventLoop {
                 Self.begin(bound.value.channel, server.host, result, bound.value.handshake)
             } else {

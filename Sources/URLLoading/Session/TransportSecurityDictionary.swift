@@ -34,19 +34,22 @@ struct TransportSecurityDictionary: Sendable {
 /// What the program says of itself: in its `Info.plist`, and in its environment.
 enum ProgramSecurity {
     static let rules: AppTransportSecurity = {
-        let rules = infoPropertyList().map(Self.rules) ?? .strict
+        let rules = readRules()
         for warning in rules.warnings {
             FileHandle.standardError.write(Data("URLLoading: NSAppTransportSecurity: \(warning)\n".utf8))
         }
         return allowsArbitraryLoads ? rules.allowingArbitraryLoads() : rules
     }()
 
-    private static func rules(of list: Data) -> AppTransportSecurity {
-        if let rules = try? AppTransportSecurity(propertyList: list) { return rules }
-        // Nobody knows which hosts it pins.
-        var rules = AppTransportSecurity.strict
-        rules.pinFault = "the program's Info.plist cannot be read"
-        return rules
+    private static func readRules() -> AppTransportSecurity {
+        do {
+            return try infoPropertyList().map { try AppTransportSecurity(propertyList: $0) } ?? .strict
+        } catch {
+            // Nobody knows which hosts it pins.
+            var rules = AppTransportSecurity.strict
+            rules.pinFault = "the program's Info.plist cannot be read"
+            return rules
+        }
     }
 
     /// The environment's word, for people who move a server over.
@@ -54,14 +57,18 @@ enum ProgramSecurity {
         ["YES", "TRUE", "1"].contains(ProcessInfo.processInfo.environment["NSAllowsArbitraryLoads"]?.uppercased())
     }
 
-    /// That of the main bundle, or the one beside the executable.
-    private static func infoPropertyList() -> Data? {
+    /// That of the main bundle, or the one beside the executable; nil where there is none.
+    private static func infoPropertyList() throws -> Data? {
         if let dictionary = Bundle.main.infoDictionary?["NSAppTransportSecurity"] {
-            return try? PropertyListSerialization.data(fromPropertyList: dictionary, format: .binary, options: 0)
+            return try PropertyListSerialization.data(fromPropertyList: dictionary, format: .binary, options: 0)
         }
         guard let executable = Bundle.main.executableURL ?? URL(string: "file:///proc/self/exe")?.resolvingSymlinksInPath() else {
             return nil
         }
-        return try? Data(contentsOf: executable.deletingLastPathComponent().appending(path: "Info.plist"))
+        do {
+            return try Data(contentsOf: executable.deletingLastPathComponent().appending(path: "Info.plist"))
+        } catch CocoaError.fileReadNoSuchFile {
+            return nil
+        }
     }
 }

@@ -103,6 +103,25 @@ struct PinnedDomainTests {
         try await load(certificates.selfSigned, right, delegate: SessionJudge(.trusting), isAllowed: true, in: "right")
     }
 
+    @Test func `a pin that is not met is no matter of trusting more`() async throws {
+        var dictionary = Self.pins("www.example.com", leaf: [try hash(certificates.valid.chain[0])])
+        dictionary["NSExceptionDomains"] = ["www.example.com": [String: Any]()]
+        try await withScriptedServer(identity: certificates.wildcard, reply: { _ in .ok("pinned") }) { (server) async throws in
+            let relay = try NameRelay(to: server.port)
+            try await withSession(delegate: SessionJudge(.trusting)) {
+                $0.tlsTrustRoots = [certificates.root]
+                $0.appTransportSecurity = dictionary
+                $0.connectionProxyDictionary = relay.dictionary
+            } test: { (session) async throws in
+                let error = await expectFailure(.serverCertificateUntrusted) {
+                    try await session.data(from: try #require(URL(string: "https://www.example.com/")))
+                }
+                let message = error?.localizedDescription ?? ""
+                #expect(message.contains("pinned") && !message.contains("NSException"), "\(message)")
+            }
+        }
+    }
+
     @Test func `pins hold where arbitrary loads are allowed`() async throws {
         var dictionary = Self.pins("localhost", leaf: [try hash(certificates.unknownAuthority.chain[0])])
         dictionary["NSAllowsArbitraryLoads"] = true

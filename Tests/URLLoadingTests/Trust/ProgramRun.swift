@@ -19,7 +19,8 @@ enum ProgramRun {
     /// Where to write what came of it, in a process that was made for that.
     static var report: String? { environment[reportKey] }
 
-    /// Runs the suite in a process whose executable lies beside an Info.plist of the test's, if there is to be one.
+    /// Runs the suite in a process whose executable lies beside an Info.plist of the test's, if there is to be one. One that is
+    /// empty is a link to itself, which nobody can open, not even root.
     static func run(
         _ urls: [String], proxy: Int, infoPropertyList: String?, environment: [String: String]
     ) async throws -> [String] {
@@ -27,7 +28,11 @@ enum ProgramRun {
         var executable = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
         if let infoPropertyList {
             let copy = folder.file("program/" + executable.lastPathComponent)
-            try folder.write(infoPropertyList.utf8, to: "program/Info.plist")
+            let list = try folder.write(infoPropertyList.utf8, to: "program/Info.plist")
+            if infoPropertyList.isEmpty {
+                try FileManager.default.removeItem(at: list)
+                try FileManager.default.createSymbolicLink(atPath: list.path, withDestinationPath: list.path)
+            }
             do {
                 try FileManager.default.linkItem(at: executable, to: copy)
             } catch {

@@ -91,9 +91,12 @@ struct TransportSecurityTLSTests {
                     #expect(
                         text.contains("Cipher is AES128-GCM-SHA256") || text.contains("Cipher is AES256-GCM-SHA384"), "\(name)")
                 } else {
-                    await expectFailure(.secureConnectionFailed, in: name) {
+                    let error = await expectFailure(.secureConnectionFailed, in: name) {
                         try await load(server.port, as: host, dictionary, roots: [root])
                     }
+                    let message = error?.localizedDescription ?? ""
+                    let key = "NSExceptionDomains/www.example.com/NSExceptionRequiresForwardSecrecy"
+                    #expect(message.contains(key) && message.contains("App Transport Security"), "\(name): \(message)")
                 }
             }
         }
@@ -123,7 +126,42 @@ struct TransportSecurityTLSTests {
                     if row.allowsOlder { $0.tlsMinimumSupportedProtocolVersion = .TLSv10 }
                 }
             }
-            if row.isAllowed { _ = try await attempt() } else { await expectFailure(.secureConnectionFailed, in: row.0, attempt) }
+            if row.isAllowed {
+                _ = try await attempt()
+            } else {
+                let message = await expectFailure(.secureConnectionFailed, in: row.0, attempt)?.localizedDescription ?? ""
+                let key = "NSExceptionDomains/www.example.com/NSExceptionMinimumTLSVersion"
+                #expect(message.contains(key) && message.contains("App Transport Security"), "\(row.0): \(message)")
+                #expect(!message.contains("configuration"), "\(row.0): \(message)")
+            }
+        }
+    }
+
+    @Test func `a refusal that is the configuration's is not laid at App Transport Security's door`() async throws {
+        let rows: [([String: Any], namesBoth: Bool)] = [
+            (["NSAllowsArbitraryLoads": true], false), ([:], false),
+            (Self.exception(["NSExceptionMinimumTLSVersion": "TLSv1.3"]), true),
+        ]
+        try await withRSAServer([["-tls1_2"]]) { (server, root, _) async throws in
+            for (dictionary, namesBoth) in rows {
+                let error = await expectFailure(.secureConnectionFailed) {
+                    try await load(server.port, as: "www.example.com", dictionary, roots: [root]) {
+                        $0.tlsMinimumSupportedProtocolVersion = .TLSv13
+                    }
+                }
+                let message = error?.localizedDescription ?? ""
+                #expect(message.contains("configuration"), "\(message)")
+                #expect(message.contains("NSException") == namesBoth, "\(message)")
+            }
+        }
+        let keyExchange = Self.keyExchangeWithoutSecrecy.dropFirst()
+        try await withRSAServer([["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], ["-tls1_2"] + keyExchange]) { (server, root, index) in
+            let error = await expectFailure(.secureConnectionFailed) {
+                try await load(server.port, as: "www.example.com", ["NSAllowsArbitraryLoads": true], roots: [root]) {
+                    if index == 1 { $0.tlsMinimumSupportedProtocolVersion = .TLSv13 }
+                }
+            }
+            #expect(error?.localizedDescription.contains("NSException") == false, "\(String(describing: error))")
         }
     }
 
@@ -132,6 +170,29 @@ struct TransportSecurityTLSTests {
             for dictionary in [nil, Self.exception(["NSExceptionRequiresForwardSecrecy": false])] {
                 await expectFailure(.serverCertificateUntrusted) {
                     try await load(server.port, as: "www.example.com", dictionary, roots: [root])
+                }
+            }
+        }
+    }
+
+    @Test func `a weak key is refused though the app trusts the server, unless forward secrecy is given up`() async throws {
+        let loose: [String: Any] = ["NSExceptionAllowsInsecureHTTPLoads": true]
+        let looser: [String: Any] = loose.merging(["NSExceptionRequiresForwardSecrecy": false]) { $1 }
+        let rows: [([String: Any], isAllowed: Bool)] = [
+            ([:], false), (Self.exception(loose), false), (Self.exception(looser), true),
+            (["NSAllowsArbitraryLoads": true], true),
+        ]
+        try await withRSAServer(bits: 1024, [["-tls1_2", "-cipher", "ALL:@SECLEVEL=0"]]) { (server, _, _) async throws in
+            for (dictionary, isAllowed) in rows {
+                let attempt = {
+                    try await load(server.port, as: "www.example.com", dictionary, delegate: SessionJudge(.trusting))
+                }
+                if isAllowed {
+                    _ = try await attempt()
+                } else {
+                    let error = await expectFailure(.serverCertificateUntrusted, in: "\(dictionary)", attempt)
+                    let message = error?.localizedDescription ?? ""
+                    #expect(message.contains("www.example.com/NSExceptionRequiresForwardSecrecy"), "\(message)")
                 }
             }
         }

@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import LoadingModel
+import SwiftASN1
+import X509
+
+/// The certificates of a file, of which one is to be that of a key. Each is read once, however many keys there are.
+struct IdentityCertificates {
+    private let all: [Data]
+    private let byKey: [Certificate.PublicKey: Data]
+
+    init(_ certificates: [Data]) {
+        all = certificates
+        let keys = certificates.compactMap { bytes in
+            (try? Certificate(derEncoded: Array(bytes))).map { ($0.publicKey, bytes) }
+        }
+        byKey = Dictionary(keys) { first, _ in first }
+    }
+
+    /// The key's certificate first, then its issuers as far as they are there, then the rest.
+    func identity(of key: Data) throws(IdentityFailure) -> ClientIdentity {
+        guard let leaf = (try? Certificate.PrivateKey(derBytes: Array(key))).flatMap({ byKey[$0.publicKey] })
+        else { throw .keyDoesNotMatch }
+        let others = all.filter { $0 != leaf }
+        let fields = others.map { CertificateFields(Array($0)) }
+        var bySubject = Dictionary(grouping: others.indices.reversed()) { fields[$0]?.subject }
+        var chain: [Int] = []
+        var tip = CertificateFields(Array(leaf))
+        while let current = tip, current.issuer != current.subject, let next = bySubject[current.issuer]?.popLast() {
+            chain.append(next)
+            tip = fields[next]
+        }
+        let taken = Set(chain)
+        let rest = others.indices.filter { !taken.contains($0) }
+        return ClientIdentity(certificates: [leaf] + (chain + rest).map { others[$0] }, privateKey: key)
+    }
+}

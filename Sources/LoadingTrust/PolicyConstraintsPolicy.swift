@@ -1,0 +1,67 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import SwiftASN1
+import X509
+
+/// Whether a chain keeps to the policies that its authorities demand (RFC 5280, section 6.1).
+///
+/// Every policy is as good as another to us: the user's initial set is any-policy, and nothing is demanded from the start. Only an
+/// authority may demand that all below it have some policy in common. So all that matters of the RFC's tree is whether its lowest
+/// level is empty, and no other level is kept.
+struct PolicyConstraintsPolicy: VerifierPolicy {
+    let verifyingCriticalExtensions: [ASN1ObjectIdentifier] = [
+        CertificatePolicies.Name.policies, CertificatePolicies.Name.mappings, CertificatePolicies.Name.constraints,
+        CertificatePolicies.Name.inhibitAny,
+    ]
+
+    func chainMeetsPolicyRequirements(chain: UnverifiedCertificateChain) -> PolicyEvaluationResult {
+        do {
+            return try Self.keepsPolicies(chain.dropLast().reversed())
+                ? .meetsPolicy : .failsToMeetPolicy(reason: "it has none of the policies that an authority demands")
+        } catch {
+            return .failsToMeetPolicy(reason: "what a certificate says of its policies is malformed")
+        }
+    }
+
+    /// - Parameter path: From the root's, which is not among them, to that of the server.
+    private static func keepsPolicies(_ path: [Certificate]) throws -> Bool {
+        let any = CertificatePolicies.Name.any
+        /// Section 6.1.2: how many certificates may come before a policy is needed, before mappings and any-policy do not count.
+        var (explicitPolicy, policyMapping, anyPolicy) = (path.count + 1, path.count + 1, path.count + 1)
+        /// The expected policies of the lowest level.
+        var expected: Set = [any]
+        for (index, certificate) in path.enumerated() {
+            let isLast = index == path.count - 1
+            let isSelfIssued = certificate.issuer == certificate.subject
+            let said = try CertificatePolicies(certificate.extensions)
+            // Section 6.1.3, (d) to (f).
+            var valid = expected.contains(any) ? said.policies.subtracting([any]) : said.policies.intersection(expected)
+            if said.policies.contains(any), anyPolicy > 0 || (isSelfIssued && !isLast) { valid.formUnion(expected) }
+            if explicitPolicy == 0, valid.isEmpty { return false }
+            // Section 6.1.5, (a), (b) and (g).
+            if isLast { return !valid.isEmpty || (explicitPolicy > 1 && said.requireExplicitPolicy != 0) }
+            // Section 6.1.4, (b), (h), (i) and (j).
+            expected = policyMapping > 0 ? mapped(valid, said.mappings) : valid.subtracting(said.mappings.keys)
+            let step = isSelfIssued ? 0 : 1
+            explicitPolicy = min(max(explicitPolicy - step, 0), said.requireExplicitPolicy ?? .max)
+            policyMapping = min(max(policyMapping - step, 0), said.inhibitPolicyMapping ?? .max)
+            anyPolicy = min(max(anyPolicy - step, 0), said.inhibitAnyPolicy ?? .max)
+        }
+        return true
+    }
+
+    private static func mapped(
+        _ valid: Set<ASN1ObjectIdentifier>, _ mappings: [ASN1ObjectIdentifier: Set<ASN1ObjectIdentifier>]
+    ) -> Set<ASN1ObjectIdentifier> {
+        let isAny = valid.contains(CertificatePolicies.Name.any)
+        var expected = valid.subtracting(mappings.keys)
+        for (policy, others) in mappings where isAny || valid.contains(policy) { expected.formUnion(others) }
+        return expected
+    }
+}

@@ -1,0 +1,98 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingModel
+import LoadingTrust
+import Testing
+import X509
+
+/// What a server sends along with its certificate: it may be much, lead in circles, or only look like an authority.
+@Suite(.timeLimit(.minutes(1)))
+struct ChainSearchTests {
+    private func failure(of chain: [Signer], root: Signer) async -> TrustFailure? {
+        await TrustCheck.failure(of: chain.map(\.der), host: "a.example", roots: [root.data])
+    }
+
+    /// Levels of authorities, each of some with one name and one key, and each signed by the key of the next level: every way
+    /// from bottom to top is another chain.
+    private func ladder(of levels: Int, each width: Int, under root: Signer) throws -> [Signer] {
+        var all: [Signer] = []
+        var parent = root
+        for level in (0..<levels).reversed() {
+            var twin: Signer?
+            for number in 0..<width {
+                let names: [GeneralName] = [.dnsName("\(number).example")]
+                let signer = try Signer("Level \(level)", under: parent, keyOf: twin, names: names)
+                twin = twin ?? signer
+                all.insert(signer, at: 0)
+            }
+            parent = twin ?? parent
+        }
+        return all
+    }
+
+    @Test(arguments: [(2, 16), (12, 8), (8, 4), (100, 4)])
+    func `a chain of more ways than can be tried is refused`(width: Int, levels: Int) async throws {
+        let (root, stranger) = (try Signer("Root"), try Signer("Strange Root"))
+        let ladder = try ladder(of: levels, each: width, under: stranger)
+        let chain = [try Signer.server(under: try #require(ladder.first))] + ladder
+        let failure = await failure(of: chain, root: root)
+        #expect(failure?.reason == .rules)
+        #expect(failure?.kind == .serverCertificateUntrusted)
+        #expect(TrustCheck.path(through: chain.map(\.data)).count <= 33)
+    }
+
+    @Test func `the way to the root is found among many`() async throws {
+        let root = try Signer("Root")
+        for (levels, width) in [(3, 8), (1, 30), (20, 1)] {
+            let ladder = try ladder(of: levels, each: width, under: root)
+            let leaf = try Signer.server(under: try #require(ladder.first))
+            #expect(await failure(of: [leaf] + ladder, root: root) == nil, "\(levels) times \(width)")
+        }
+    }
+
+    @Test func `certificates that are sent along count up to a number, each once`() async throws {
+        let root = try Signer("Root")
+        let issuer = try Signer("Issuer", under: root)
+        let leaf = try Signer.server(under: issuer)
+        let fillers = try (0..<32).map { try Signer("Filler \($0)") }
+        #expect(await failure(of: [leaf] + fillers.dropLast() + [issuer], root: root) == nil)
+        #expect(await failure(of: [leaf] + fillers + [issuer], root: root)?.kind == .serverCertificateUntrusted)
+        #expect(await failure(of: [leaf] + Array(repeating: fillers[0], count: 100) + [issuer], root: root) == nil)
+    }
+
+    @Test func `an ordinary certificate of a pinned authority signs for nobody`() async throws {
+        let pinned = try Signer("Pinned Root")
+        let ordinary = try Signer("Anybody", under: pinned, .notCertificateAuthority)
+        let unmarked = try Signer("Nobody", under: pinned, nil)
+        let pins = TrustPins(ca: [try #require(CertificateFacts(der: pinned.data)).spkiSHA256])
+        for issuer in [ordinary, unmarked] {
+            let chain = [try Signer.server(under: issuer), issuer, pinned]
+            #expect(TrustCheck.path(through: chain.map(\.data)) == [chain[0].data])
+            let failure = TrustCheck.failure(
+                ofTrusted: chain.map(\.der), host: "a.example", requiresStrongKeys: false, pins: pins
+            )
+            #expect(failure?.reason == .pins)
+        }
+        let right = [try Signer.server(under: pinned), pinned]
+        #expect(
+            TrustCheck.failure(ofTrusted: right.map(\.der), host: "a.example", requiresStrongKeys: false, pins: pins) == nil
+        )
+    }
+
+    @Test func `an authority's path length is heeded in what was presented`() throws {
+        for (length, count) in [(0, 2), (1, 3)] {
+            let root = try Signer("Root", .isCertificateAuthority(maxPathLength: length))
+            let middle = try Signer("Middle", under: root)
+            let chain = [try Signer.server(under: middle), middle, root]
+            #expect(TrustCheck.path(through: chain.map(\.data)).count == count, "\(length)")
+        }
+    }
+}

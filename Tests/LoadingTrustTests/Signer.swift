@@ -1,0 +1,53 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Crypto
+import Foundation
+import SwiftASN1
+import X509
+
+/// A certificate with its key (P-256): an authority's or a server's, as odd as a test wants it.
+struct Signer {
+    let certificate: Certificate
+    let der: [UInt8]
+    private let key: P256.Signing.PrivateKey
+
+    var data: Data { Data(der) }
+    var keyPEM: String { key.pemRepresentation }
+
+    /// - Parameters:
+    ///   - parent: Who signs it; nil for itself.
+    ///   - twin: Whose key it has.
+    ///   - extensions: Besides its constraints and its names.
+    init(
+        _ commonName: String, under parent: Signer? = nil, keyOf twin: Signer? = nil,
+        _ constraints: BasicConstraints? = .isCertificateAuthority(maxPathLength: nil), names: [GeneralName] = [],
+        extensions others: [Certificate.Extension] = []
+    ) throws {
+        key = twin?.key ?? P256.Signing.PrivateKey()
+        let subject = try DistinguishedName { CommonName(commonName) }
+        var extensions = try Certificate.Extensions(others)
+        if let constraints { try extensions.append(Certificate.Extension(constraints, critical: true)) }
+        if !names.isEmpty { try extensions.append(Certificate.Extension(SubjectAlternativeNames(names), critical: false)) }
+        certificate = try Certificate(
+            version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: .init(key.publicKey),
+            notValidBefore: Date().addingTimeInterval(-86_400), notValidAfter: Date().addingTimeInterval(86_400),
+            issuer: parent?.certificate.subject ?? subject, subject: subject, signatureAlgorithm: .ecdsaWithSHA256,
+            extensions: extensions, issuerPrivateKey: .init(parent?.key ?? key)
+        )
+        var serializer = DER.Serializer()
+        try serializer.serialize(certificate)
+        der = serializer.serializedBytes
+    }
+
+    /// A server's, for a.example.
+    static func server(under parent: Signer, extensions: [Certificate.Extension] = []) throws -> Signer {
+        try Signer("Server", under: parent, .notCertificateAuthority, names: [.dnsName("a.example")], extensions: extensions)
+    }
+}
