@@ -85,16 +85,16 @@ package final class ConnectionPool {
         return nil
     }
 
-    /// Asks for a connection: an idle one, or one that is dialled, or the first that comes free. It is the load's until its exchange
-    /// ends. The load waits until the wish is answered; every wish must be taken.
+    /// Asks for a connection: an idle one, or one that is dialled, or the first that comes free; after a kept one turned out to be gone
+    /// a new one alone. It is the load's until its exchange ends. The load waits until the wish is answered; every wish must be taken.
     package func wish(
-        _ route: Route, priority: Float, control: LoadControl, adviser: (any HandshakeAdviser)? = nil
+        _ route: Route, priority: Float, control: LoadControl, adviser: (any HandshakeAdviser)? = nil, onlyNew: Bool = false
     ) -> Lease {
         nextLease += 1
         let lease = Lease(LeaseID(nextLease), origin(of: route), control, adviser, in: self)
         leases[lease.id] = lease
         control.line = lease
-        perform(machine.handle(.wanted(lease.id, lease.origin, priority: priority)))
+        perform(machine.handle(.wanted(lease.id, lease.origin, priority: priority, onlyNew: onlyNew)))
         return lease
     }
 
@@ -143,6 +143,11 @@ package final class ConnectionPool {
             entries[id]?.origin = to
             perform(machine.handle(.moved(id, to)))
         }
+    }
+
+    /// A kept connection turned out to be gone: those that idle are no better.
+    package func wentStale(_ route: Route) {
+        if let origin = origins[route] { perform(machine.handle(.wentStale(origin))) }
     }
 
     package func hasIdle(_ route: Route) -> Bool { origins[route].map { machine.hasIdle($0) } ?? false }

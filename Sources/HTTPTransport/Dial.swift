@@ -53,6 +53,7 @@ extension Dialer {
             tls = dialer.tls
             resolver = dialer.resolver
             now = dialer.now
+            advice.unanswered = { [weak self] in self?.giveUp() }
         }
 
         func start() {
@@ -74,8 +75,18 @@ extension Dialer {
             winner = nil
         }
 
+        /// There is a question, and nobody left who could answer it. Whoever comes next begins a dial of their own.
+        private func giveUp() {
+            guard let completion else { return }
+            // The question may come from the midst of the handshake.
+            if let winner { loop.execute { winner.close(promise: nil) } }
+            winner = nil
+            cancel()
+            completion(.failure(LoadError(.cancelled, "nobody waits any more for the connection to \(route.host):\(route.port)")))
+        }
+
         /// An adviser does not wait for this connection any more.
-        func left(_ adviser: any HandshakeAdviser) { advice.left(adviser) }
+        package func left(_ adviser: any HandshakeAdviser) { advice.left(adviser) }
 
         private func finish(_ result: Result<DialledChannel, LoadError>) {
             guard let completion else { return }
@@ -236,6 +247,7 @@ extension Dialer.Dial {
             secureConnectionStart: secured?.start,
             secureConnectionEnd: secured == nil ? nil : end,
             connectEnd: end,
+            wasAskedForCertificate: secured?.agreed.wasAskedForCertificate ?? false,
             hasShownCertificate: secured?.agreed.hasShownCertificate ?? false,
             isVerified: secured?.agreed.isVerified ?? false,
             serverCertificate: secured?.agreed.serverCertificate,

@@ -14,10 +14,13 @@ package import LoadingModel
 ///
 /// Called on the loop; the answers come on the loop too, at once or later.
 package protocol HandshakeAdviser: AnyObject {
+    /// Whether nobody may answer in its place when a server is to be judged: the app wants to be asked.
+    var judgesServers: Bool { get }
     /// Is a server to be trusted that presents these certificates (DER, its own first)?
     func judge(_ chain: [Data], of server: ServerName, reply: @escaping (TrustAnswer) -> Void)
-    /// With what identity are we to show ourselves to a server that asks for a client certificate?
-    func identity(for server: ServerName, reply: @escaping (IdentityAnswer) -> Void)
+    /// With what identity are we to show ourselves to a server that asks for a client certificate? The reply tells whether it was
+    /// taken.
+    func identity(for server: ServerName, reply: @escaping (IdentityAnswer) -> Bool)
     /// What to send to a proxy before it asks who we are: the value of `Proxy-Authorization`.
     func authorization(for tunnel: TunnelAttempt) -> String?
     /// What to answer a proxy that refuses a tunnel with 407, or nil to give up.
@@ -69,33 +72,60 @@ package enum IdentityAnswer: Sendable {
 }
 
 /// Puts a dial's questions to one adviser after another: to the next one when the one that was asked does not wait any more.
+///
+/// When nobody waits any more the question says what holds: an answer, or that nobody can give it. Then the dial is over, since a
+/// connection that was made on no answer would be used by whoever comes next, unasked.
 final class HandshakeAdvice {
+    /// For whom the dial began, or who was asked last.
+    enum Standing {
+        /// There never was anybody.
+        case nobody
+        case somebody(judgesServers: Bool)
+    }
+
+    /// Called when nobody can answer.
+    var unanswered: (() -> Void)?
     private let find: () -> (any HandshakeAdviser)?
+    private var standing: Standing
     private var asked: (any HandshakeAdviser)?
     private var askAgain: (() -> Void)?
     private var round = 0
 
-    init(_ find: @escaping () -> (any HandshakeAdviser)?) { self.find = find }
+    init(_ find: @escaping () -> (any HandshakeAdviser)?) {
+        self.find = find
+        standing = Self.standing(of: find())
+    }
+
+    private static func standing(of adviser: (any HandshakeAdviser)?) -> Standing {
+        adviser.map { .somebody(judgesServers: $0.judgesServers) } ?? .nobody
+    }
 
     /// Whoever is first in line now.
     var adviser: (any HandshakeAdviser)? { find() }
 
+    /// - Parameters:
+    ///   - question: Puts the question to an adviser. The reply tells whether it was taken.
+    ///   - otherwise: What holds when nobody is in line; nil where that cannot be said.
+    ///   - reply: Called once, unless nobody answers.
     func ask<Answer>(
-        _ question: @escaping (any HandshakeAdviser, @escaping (Answer) -> Void) -> Void, otherwise: Answer,
-        reply: @escaping (Answer) -> Void
+        _ question: @escaping (any HandshakeAdviser, @escaping (Answer) -> Bool) -> Void,
+        otherwise: @escaping (Standing) -> Answer?, reply: @escaping (Answer) -> Void
     ) {
         round += 1
         let mine = round
         guard let adviser = find() else {
             (asked, askAgain) = (nil, nil)
-            return reply(otherwise)
+            if let answer = otherwise(standing) { reply(answer) } else { unanswered?() }
+            return
         }
+        standing = Self.standing(of: adviser)
         asked = adviser
         askAgain = { [unowned self] in ask(question, otherwise: otherwise, reply: reply) }
         question(adviser) { [self] answer in
-            guard round == mine else { return }
+            guard round == mine else { return false }
             end()
             reply(answer)
+            return true
         }
     }
 

@@ -163,8 +163,8 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         let mayGoOn = parser.mayReuseConnection
         isThinking = true
         advice.ask(
-            { [attempt] in $0.answer(head, for: attempt, reply: $1) },
-            otherwise: Result<String?, LoadError>.success(nil),
+            { [attempt] adviser, reply in adviser.answer(head, for: attempt) { _ = reply($0) } },
+            otherwise: { _ in Result<String?, LoadError>.success(nil) },
             reply: { [self] answer in
                 isThinking = false
                 switch answer {

@@ -32,22 +32,30 @@ package final class RouteDetails: Sendable, Hashable {
     package let proxy: ProxyAddress?
     /// The proxy is the other end of the connection, and is sent whole URLs; otherwise it makes a tunnel.
     package let isForwarded: Bool
-    /// For whom connections stand that are not everybody's.
+    /// Whose delegate judged the server, where the session's does not.
+    package let judge: ConnectionHolder?
+    /// For whom connections stand that are not everybody's: they are authenticated.
     package let holder: ConnectionHolder?
 
-    package init(proxy: ProxyAddress?, isForwarded: Bool = false, holder: ConnectionHolder? = nil) {
+    package init(
+        proxy: ProxyAddress?, isForwarded: Bool = false, judge: ConnectionHolder? = nil, holder: ConnectionHolder? = nil
+    ) {
         self.proxy = proxy
         self.isForwarded = isForwarded
+        self.judge = judge
         self.holder = holder
     }
 
     package static func == (left: RouteDetails, right: RouteDetails) -> Bool {
-        left === right || left.proxy == right.proxy && left.isForwarded == right.isForwarded && left.holder == right.holder
+        left === right
+            || left.proxy == right.proxy && left.isForwarded == right.isForwarded && left.judge == right.judge
+                && left.holder == right.holder
     }
 
     package func hash(into hasher: inout Hasher) {
         hasher.combine(proxy)
         hasher.combine(isForwarded)
+        hasher.combine(judge)
         hasher.combine(holder)
     }
 }

@@ -55,7 +55,9 @@ package final class ConnectionFacts: Sendable {
     package let tlsVersion: UInt16?
     /// The IANA number of the cipher suite, or nil in clear.
     package let tlsCipherSuite: UInt16?
-    /// The server asked who we are, and was shown a client certificate.
+    /// The server asked who we are.
+    package let wasAskedForCertificate: Bool
+    /// It asked, and was shown a client certificate.
     package let hasShownCertificate: Bool
     /// The system's or the session's roots vouch for the server, and not the app alone.
     package let isVerified: Bool
@@ -73,12 +75,13 @@ package final class ConnectionFacts: Sendable {
     package init(
         localAddress: String?, localPort: Int?, remoteAddress: String?, remotePort: Int?, tlsVersion: UInt16?,
         tlsCipherSuite: UInt16?, domainLookupStart: Double?, domainLookupEnd: Double?, connectStart: Double?,
-        secureConnectionStart: Double?, secureConnectionEnd: Double?, connectEnd: Double?, hasShownCertificate: Bool = false,
-        isVerified: Bool = false,
+        secureConnectionStart: Double?, secureConnectionEnd: Double?, connectEnd: Double?,
+        wasAskedForCertificate: Bool = false, hasShownCertificate: Bool = false, isVerified: Bool = false,
         serverCertificate: Data? = nil, isToProxy: Bool = false
     ) {
         self.isVerified = isVerified
         self.serverCertificate = serverCertificate
+        self.wasAskedForCertificate = wasAskedForCertificate
         self.hasShownCertificate = hasShownCertificate
         self.isToProxy = isToProxy
         self.localAddress = localAddress

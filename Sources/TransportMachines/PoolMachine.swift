@@ -12,14 +12,15 @@
 /// It holds for every origin: dials, leased and idle connections together are never more than `maximumPerHost`; a request takes the
 /// most recently used idle connection, since that is the least likely to be stale; without one it waits, and a dial is begun if there
 /// are more waiting than dialling and the limit allows; whatever connection comes free first serves whoever is first in line (late
-/// binding), so a dial belongs to nobody.
+/// binding), so a dial belongs to nobody. A request that found its connection gone wants a new one: those that idle are closed, and one
+/// that comes free while it is first in line makes room for a dial.
 ///
 /// Every `wanted` lease is answered exactly once: granted, refused, or withdrawn by the shell. It ends with `shutdown`: what waits is
 /// refused, what idles or dials is closed, and connections still leased are closed as they are released. From then on `wanted` is
 /// refused, and late events are answered with `[]`.
 package struct PoolMachine: Sendable {
     package enum Event: Hashable, Sendable {
-        case wanted(LeaseID, OriginID, priority: Float)
+        case wanted(LeaseID, OriginID, priority: Float, onlyNew: Bool = false)
         /// A lease that still waits is not wanted any more. (A granted one is `released`.)
         case withdrawn(LeaseID)
         case reprioritised(LeaseID, Float)
@@ -32,6 +33,8 @@ package struct PoolMachine: Sendable {
         case closed(ConnectionID)
         /// A connection, leased or idle, serves another origin from now on: it was made somebody's own.
         case moved(ConnectionID, OriginID)
+        /// A kept connection to the origin turned out to be gone: those that idle are no better.
+        case wentStale(OriginID)
         case timer(now: Int64)
         /// From now on requests start on new connections: idle ones are closed, and leased ones when they are released.
         case closeIdle
@@ -129,7 +132,7 @@ package struct PoolMachine: Sendable {
 
     package mutating func handle(_ event: Event) -> [Action] {
         switch event {
-        case .wanted(let lease, let origin, let priority): want(lease, origin, priority)
+        case .wanted(let lease, let origin, let priority, let onlyNew): want(lease, origin, priority, onlyNew: onlyNew)
         case .withdrawn(let lease): withdraw(lease)
         case .reprioritised(let lease, let priority): reprioritise(lease, priority)
         case .opened(let connection): open(connection)
@@ -138,6 +141,7 @@ package struct PoolMachine: Sendable {
             release(connection, reusable: reusable, now: now, keepAlive: keepAlive)
         case .closed(let connection): close(connection)
         case .moved(let connection, let origin): move(connection, origin)
+        case .wentStale(let origin): closeIdle(of: origin)
         case .timer(let now): sweep(now)
         case .closeIdle: closeIdle()
         case .shutdown: shutDown()
@@ -148,12 +152,13 @@ package struct PoolMachine: Sendable {
 // MARK: - Leases
 
 extension PoolMachine {
-    private mutating func want(_ lease: LeaseID, _ origin: OriginID, _ priority: Float) -> [Action] {
+    private mutating func want(_ lease: LeaseID, _ origin: OriginID, _ priority: Float, onlyNew: Bool) -> [Action] {
         guard !isShutDown else { return [.refuse(lease, failedDial: nil)] }
-        if let connection = takeIdle(origin) { return [.grant(lease, connection, reused: true)] }
+        if !onlyNew, let connection = takeIdle(origin) { return [.grant(lease, connection, reused: true)] }
         guard waiters[lease] == nil else { return [] }
-        join(lease, origin, Self.sortable(priority))
-        return dialIfNeeded(origin)
+        let actions = closeIdle(of: origin)
+        join(lease, origin, Self.sortable(priority), onlyNew: onlyNew)
+        return actions + dialIfNeeded(origin)
     }
 
     private mutating func withdraw(_ lease: LeaseID) -> [Action] {
@@ -173,13 +178,13 @@ extension PoolMachine {
         guard let waiter = waiters[lease], waiter.priority != priority else { return [] }
         waiters.removeValue(forKey: lease)
         origins[waiter.origin]?.line.didStrikeOut(waiters: waiters)
-        join(lease, waiter.origin, priority)
+        join(lease, waiter.origin, priority, onlyNew: waiter.onlyNew)
         return []
     }
 
-    private mutating func join(_ lease: LeaseID, _ origin: OriginID, _ priority: Float) {
+    private mutating func join(_ lease: LeaseID, _ origin: OriginID, _ priority: Float, onlyNew: Bool) {
         nextTicket += 1
-        let waiter = WaitingLine.Waiter(origin: origin, priority: priority, ticket: nextTicket)
+        let waiter = WaitingLine.Waiter(origin: origin, priority: priority, onlyNew: onlyNew, ticket: nextTicket)
         waiters[lease] = waiter
         origins[origin, default: Origin()].line.append(lease, waiter)
     }
@@ -227,7 +232,9 @@ extension PoolMachine {
         let entry = connections.values[slot]
         guard case .leased = entry.stage, let place = origins.index(forKey: entry.origin) else { return [] }
         let idleTime = min(keepAlive ?? Self.idleLimit, Self.idleLimit)
-        guard reusable, !entry.isRetired, !isShutDown, idleTime > 0 else {
+        guard reusable, !entry.isRetired, !isShutDown, idleTime > 0,
+            origins.values[place].line.isEmpty || !firstWantsNew(entry.origin)
+        else {
             remove(connection)
             return [.close(connection)] + dialIfNeeded(entry.origin)
         }
@@ -248,7 +255,10 @@ extension PoolMachine {
         var actions = dialIfNeeded(entry.origin)
         if case .idle = entry.stage {
             origins[entry.origin]?.idle.removeAll { $0 == connection }
-            if let lease = origins[origin]?.line.popFirst(from: &waiters) {
+            if firstWantsNew(origin) {
+                remove(connection)
+                actions += [.close(connection)] + dialIfNeeded(origin)
+            } else if let lease = origins[origin]?.line.popFirst(from: &waiters) {
                 connections[connection]?.stage = .leased
                 actions.append(.grant(lease, connection, reused: true))
             } else {
@@ -264,6 +274,10 @@ extension PoolMachine {
         if case .dialling = entry.stage { return fail(connection) }
         remove(connection)
         return dialIfNeeded(entry.origin)
+    }
+
+    private func firstWantsNew(_ origin: OriginID) -> Bool {
+        firstInLine(origin).flatMap { waiters[$0] }?.onlyNew ?? false
     }
 
     private mutating func dialIfNeeded(_ origin: OriginID) -> [Action] {
@@ -323,6 +337,12 @@ extension PoolMachine {
         }
         if let next { actions += startSweep(at: next, now: now) }
         return actions
+    }
+
+    private mutating func closeIdle(of origin: OriginID) -> [Action] {
+        let idle = origins[origin]?.idle ?? []
+        for connection in idle { remove(connection) }
+        return idle.map { .close($0) }
     }
 
     private mutating func closeIdle() -> [Action] {

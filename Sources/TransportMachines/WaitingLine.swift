@@ -16,6 +16,8 @@ struct WaitingLine {
     struct Waiter {
         var origin: OriginID
         var priority: Float
+        /// A connection that served before is not for it.
+        var onlyNew: Bool
         /// Changes when the lease moves to another priority, so that its former entry is recognised as struck out.
         var ticket: Int
     }

@@ -19,6 +19,7 @@ struct PoolHistory {
         var lease: LeaseID
         var origin: OriginID
         var priority: Float
+        var onlyNew: Bool
         var turn: Int
     }
 
@@ -87,7 +88,12 @@ struct PoolHistory {
             sockets[number] = nil
             send(.closed(ConnectionID(number)))
         case 18: sendSomethingLate()
-        default: if Int.random(in: 0..<8, using: &random) == 0 { send(.closeIdle) }
+        default:
+            switch Int.random(in: 0..<8, using: &random) {
+            case 0: send(.closeIdle)
+            case 1: send(.wentStale(OriginID(Int.random(in: 0..<2, using: &random))))
+            default: break
+            }
         }
     }
 
@@ -97,8 +103,9 @@ struct PoolHistory {
         let priority: Float = [0.1, 0.5, 0.5, 0.9].randomElement(using: &random) ?? 0.5
         leaseCount += 1
         turn += 1
-        wishes.append(Wish(lease: lease, origin: origin, priority: priority, turn: turn))
-        send(.wanted(lease, origin, priority: priority))
+        let onlyNew = Int.random(in: 0..<8, using: &random) == 0
+        wishes.append(Wish(lease: lease, origin: origin, priority: priority, onlyNew: onlyNew, turn: turn))
+        send(.wanted(lease, origin, priority: priority, onlyNew: onlyNew))
     }
 
     private mutating func withdraw() {
@@ -146,7 +153,7 @@ struct PoolHistory {
             if connection.number <= highestSocket { faults.append("a connection number came twice") }
             highestSocket = connection.number
             sockets[connection.number] = Socket(origin: origin, stage: .dialling)
-        case .grant(let lease, let connection, _): grant(lease, connection)
+        case .grant(let lease, let connection, let reused): grant(lease, connection, reused: reused)
         case .refuse(let lease, _):
             guard let index = wishes.firstIndex(where: { $0.lease == lease }) else {
                 faults.append("refused a lease that does not wait")
@@ -167,7 +174,7 @@ struct PoolHistory {
         }
     }
 
-    private mutating func grant(_ lease: LeaseID, _ connection: ConnectionID) {
+    private mutating func grant(_ lease: LeaseID, _ connection: ConnectionID, reused: Bool) {
         guard let index = wishes.firstIndex(where: { $0.lease == lease }) else {
             faults.append("granted to a lease that does not wait")
             return
@@ -178,6 +185,7 @@ struct PoolHistory {
             $0.origin == wish.origin
                 && ($0.priority > wish.priority || $0.priority == wish.priority && $0.turn < wish.turn)
         }
+        if reused, wish.onlyNew { faults.append("granted an old connection for a new one") }
         if isOvertaking { faults.append("\(lease) was not first in line") }
         if sockets[connection.number]?.stage != .idle || sockets[connection.number]?.origin != wish.origin {
             faults.append("granted a connection that is not free for it")

@@ -172,6 +172,51 @@ private let otherOrigin = OriginID(2)
         #expect(pool.release(0, now: 100, keepAlive: second / 2) == [])
     }
 
+    @Test func `who wants a new connection has the idle ones closed, and gets none that served before`() {
+        var pool = PoolMachine(maximumPerHost: 3)
+        pool.lease(1, 2, 3)
+        _ = pool.release(0)
+        _ = pool.release(1)
+        #expect(
+            pool.want(4, onlyNew: true)
+                == [.close(ConnectionID(0)), .close(ConnectionID(1)), .dial(ConnectionID(3), origin)]
+        )
+        #expect(pool.release(2) == [.close(ConnectionID(2))])
+        #expect(pool.handle(.opened(ConnectionID(3))) == [.grant(LeaseID(4), ConnectionID(3), reused: false)])
+        #expect(pool.release(3) == [])
+        #expect(pool.want(5) == [.grant(LeaseID(5), ConnectionID(3), reused: true)])
+    }
+
+    @Test func `at the limit a connection that comes free makes room for a new one`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        pool.lease(1)
+        #expect(pool.want(2) == [])
+        #expect(pool.want(3, onlyNew: true) == [])
+        #expect(pool.want(4) == [])
+        #expect(pool.handle(.reprioritised(LeaseID(3), 0.75)) == [])
+        #expect(pool.release(0) == [.close(ConnectionID(0)), .dial(ConnectionID(1), origin)])
+        #expect(pool.handle(.opened(ConnectionID(1))) == [.grant(LeaseID(3), ConnectionID(1), reused: false)])
+        for lease in [2, 4] { #expect(pool.release(1) == [.grant(LeaseID(lease), ConnectionID(1), reused: true)]) }
+    }
+
+    @Test func `a connection that moves is not for who wants a new one`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        pool.lease(1)
+        _ = pool.release(0)
+        _ = pool.handle(.wanted(LeaseID(2), otherOrigin, priority: 0.5, onlyNew: true))
+        #expect(pool.handle(.moved(ConnectionID(0), otherOrigin)) == [.close(ConnectionID(0))])
+        #expect(pool.handle(.opened(ConnectionID(1))) == [.grant(LeaseID(2), ConnectionID(1), reused: false)])
+    }
+
+    @Test func `when one went stale the idle ones of its origin are closed`() {
+        var pool = PoolMachine(maximumPerHost: 2)
+        pool.lease(1, 2)
+        _ = pool.release(1)
+        #expect(pool.handle(.wentStale(otherOrigin)) == [])
+        #expect(pool.handle(.wentStale(origin)) == [.close(ConnectionID(1))])
+        #expect(pool.release(0) == [])
+    }
+
     @Test func `closing idle connections retires the leased ones too`() {
         var pool = PoolMachine(maximumPerHost: 3)
         pool.lease(1, 2)
@@ -228,8 +273,8 @@ private let otherOrigin = OriginID(2)
 }
 
 extension PoolMachine {
-    fileprivate mutating func want(_ lease: Int, priority: Float = 0.5) -> [Action] {
-        handle(.wanted(LeaseID(lease), origin, priority: priority))
+    fileprivate mutating func want(_ lease: Int, priority: Float = 0.5, onlyNew: Bool = false) -> [Action] {
+        handle(.wanted(LeaseID(lease), origin, priority: priority, onlyNew: onlyNew))
     }
 
     fileprivate mutating func release(

@@ -204,7 +204,27 @@ struct HostileResponseTests {
         try await withScenario(reply: { $0.order == 0 ? .ok() : [.close] }) { (server, session) async throws in
             _ = try await session.data(from: server.url())
             await expectFailure(.networkConnectionLost) { try await session.data(from: server.url()) }
-            #expect(server.requests.count <= 3)
+            #expect(server.requests.count == 3)
+        }
+    }
+
+    @Test func `A22 however many connections went stale, the second try is over a new one`() async throws {
+        let count = 20
+        try await withScenario(
+            configure: { $0.httpMaximumConnectionsPerHost = count },
+            reply: { request in
+                if request.order < count { return ScriptedReply([.gate("go")] + ScriptedReply.ok("old").effects) }
+                return request.connection < count ? [.close] : .ok("new")
+            }
+        ) { (server, session) async throws in
+            let texts = Delivered<Bool>()
+            for _ in 0..<count { session.dataTask(with: server.url()) { texts($2 == nil) }.resume() }
+            try await server.reached("go", times: count)
+            server.open("go")
+            try await texts.count(reaches: count)
+            #expect(try await session.text(server.url()) == "new")
+            #expect(server.requests.count == count + 2)
+            #expect(server.connectionCount == count + 1)
         }
     }
 

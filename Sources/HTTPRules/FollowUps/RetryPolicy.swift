@@ -10,17 +10,14 @@
 /// Decides whether a request whose connection broke is sent again without asking anybody (RFC 9110, section 9.2.2; RFC 9112,
 /// section 9.3.1).
 package enum RetryPolicy {
-    /// How often one request is sent in all.
-    ///
-    /// Where one kept connection went stale others did too, and each try uses one of them up: a fresh one, whose failure is an
-    /// answer, comes before this.
-    package static let attempts = 8
+    /// How often one request is sent in all: the second time over a new connection, whose failure is an answer.
+    package static let attempts = 2
 
     /// Decides on one failure.
     ///
     /// - Parameters:
     ///   - method: The method of the request.
-    ///   - connectionWasReused: Whether another request went over the connection before. The failure of a fresh one is an answer.
+    ///   - connectionWasReused: Whether another request went over the connection before.
     ///   - receivedAnyBytes: Whether the server began to answer.
     ///   - bodyIsReplayable: Whether the body can be read again; true where there is none.
     ///   - attempts: How often the request was sent, the failed time included.

@@ -312,7 +312,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
     }
 
     private func fail(_ exchange: Exchange, with failure: ResponseParser.Failure) {
-        let shown = TLSFailure.Shown(certificate: facts.hasShownCertificate)
+        let shown = TLSFailure.Shown(certificate: facts.hasShownCertificate, wasAsked: facts.wasAskedForCertificate)
         if let transportError, exchange.head == nil, let (kind, reason) = TLSFailure.aboutClientCertificate(transportError, shown) {
             return fail(exchange, LoadError(kind, "receiving the response from \(peer): \(reason)", cause: transportError))
         }

@@ -63,7 +63,10 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             return conclude(LoadError(.serverCertificateUntrusted, "the certificate of \(server.host) is malformed", cause: error))
         }
         advice.ask(
-            { [chain, server] in $0.judge(chain, of: server, reply: $1) }, otherwise: TrustAnswer.checked,
+            { [chain, server] adviser, reply in adviser.judge(chain, of: server) { _ = reply($0) } },
+            otherwise: { standing -> TrustAnswer? in
+                if case .somebody(judgesServers: true) = standing { nil } else { .checked }
+            },
             reply: { [self] in judged($0, on: loop) }
         )
     }
@@ -133,7 +136,9 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         certificate = promise
         wasAskedForCertificate = true
         advice.ask(
-            { [server] in $0.identity(for: server, reply: $1) }, otherwise: IdentityAnswer.none,
+            { [server] in $0.identity(for: server, reply: $1) },
+            // Without anybody's identity it would be of use to those alone who have none.
+            otherwise: { standing -> IdentityAnswer? in if case .nobody = standing { IdentityAnswer.none } else { nil } },
             reply: { [self] in chosen($0) }
         )
     }
@@ -174,6 +179,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             version: security?.tlsVersion.map(Self.number),
             cipherSuite: hello.cipherSuite,
             applicationProtocol: applicationProtocol,
+            wasAskedForCertificate: wasAskedForCertificate,
             hasShownCertificate: identity != nil,
             isVerified: isVerified,
             serverCertificate: chain.first

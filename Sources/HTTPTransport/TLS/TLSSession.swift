@@ -23,7 +23,9 @@ package final class TLSSession: Sendable {
         package var cipherSuite: UInt16?
         /// The ALPN identifier; nil if the server chose none.
         package var applicationProtocol: String?
-        /// The server asked who we are, and was shown a certificate.
+        /// The server asked who we are.
+        package var wasAskedForCertificate = false
+        /// It asked, and was shown a certificate.
         package var hasShownCertificate = false
         /// The roots vouch for the server, and not the app alone.
         package var isVerified = false

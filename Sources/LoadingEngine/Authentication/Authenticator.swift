@@ -224,7 +224,9 @@ extension Route {
     func held(by holder: ConnectionHolder?) -> Route {
         guard holder != nil || details != nil else { return self }
         var route = self
-        route.details = RouteDetails(proxy: proxy, isForwarded: details?.isForwarded ?? false, holder: holder)
+        route.details = RouteDetails(
+            proxy: proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: holder
+        )
         return route
     }
 }

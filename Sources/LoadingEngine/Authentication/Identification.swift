@@ -86,11 +86,11 @@ enum Identification {
         let proxy = proxy(for: target, in: load)
         let isForwarded = proxy != nil && !plain.isSecure
         if let proxy, isForwarded { route = Route(isSecure: false, host: proxy.host, port: proxy.port) }
-        if let proxy { route.details = RouteDetails(proxy: proxy, isForwarded: isForwarded) }
+        let judge = plain.isSecure ? load.order.connectionHolder : nil
+        if proxy != nil || judge != nil { route.details = RouteDetails(proxy: proxy, isForwarded: isForwarded, judge: judge) }
         let limit = load.session.policy.maximumConnectionsPerHost
         let holder = hop.server?.chooseHolder(for: route, in: pool, limit: limit)
             ?? hop.proxy?.chooseHolder(for: route, in: pool, limit: limit)
-            ?? (plain.isSecure ? load.order.connectionHolder : nil)
         if let holder { route = route.held(by: holder) }
         hop.route = route
         return route

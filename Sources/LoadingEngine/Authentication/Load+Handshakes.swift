@@ -16,6 +16,8 @@ import NIOCore
 
 /// A load speaks for its session while a connection is made that it waits for.
 extension Load: HandshakeAdviser {
+    package var judgesServers: Bool { wants(.challenges) }
+
     package func judge(_ chain: [Data], of server: ServerName, reply: @escaping (TrustAnswer) -> Void) {
         guard wants(.challenges) else { return reply(.checked) }
         var question = ChallengeQuestion(space(server, .serverTrust))
@@ -31,29 +33,49 @@ extension Load: HandshakeAdviser {
         }
     }
 
-    package func identity(for server: ServerName, reply: @escaping (IdentityAnswer) -> Void) {
-        if let known = session.credentials.identities[server] { return reply(.identity(known)) }
+    package func identity(for server: ServerName, reply: @escaping (IdentityAnswer) -> Bool) {
+        if let known = session.credentials.identity(for: server, judge: order.connectionHolder) {
+            _ = reply(.identity(known))
+            return
+        }
         let space = space(server, .clientCertificate)
-        var proposed: LoadCredential?
-        if let store = session.stores.credentials, store.isReady { proposed = store.lookup(space) }
-        guard wants(.challenges) else { return reply(chosen(proposed, server)) }
-        var question = ChallengeQuestion(space)
-        question.proposed = proposed
-        ask(question) { [self] answer in
-            switch answer {
-            case .useCredential(let credential): reply(chosen(credential, server))
-            case .performDefaultHandling: reply(chosen(proposed, server))
-            case .rejectProtectionSpace: reply(.none)
-            case .cancel: reply(.cancelled)
+        stored(for: space) { [self] proposed in
+            // The storage took its time.
+            guard control.line != nil, control.failure == nil else { return }
+            guard wants(.challenges) else { return show(proposed, to: server, reply) }
+            var question = ChallengeQuestion(space)
+            question.proposed = proposed
+            ask(question) { [self] answer in
+                switch answer {
+                case .useCredential(let credential): show(credential, to: server, reply)
+                case .performDefaultHandling: show(proposed, to: server, reply)
+                case .rejectProtectionSpace: _ = reply(.none)
+                case .cancel: _ = reply(.cancelled)
+                }
             }
         }
     }
 
-    private func chosen(_ credential: LoadCredential?, _ server: ServerName) -> IdentityAnswer {
-        guard case .identity(let identity) = credential?.kind else { return .none }
+    private func show(_ credential: LoadCredential?, to server: ServerName, _ reply: (IdentityAnswer) -> Bool) {
+        guard case .identity(let identity) = credential?.kind else {
+            _ = reply(.none)
+            return
+        }
         // "A handled session-wide challenge stays in effect for the session."
-        if credential?.persistence != LoadCredential.Persistence.none { session.credentials.identities[server] = identity }
-        return .identity(identity)
+        guard reply(.identity(identity)), credential?.persistence != LoadCredential.Persistence.none else { return }
+        session.credentials.remember(identity, for: server, judge: order.connectionHolder)
+    }
+
+    /// What the storage has for a space. Identities are in memory, so that our own is not waited for.
+    private func stored(for space: ProtectionSpace, _ reply: @escaping (LoadCredential?) -> Void) {
+        guard wants(.credentials) else { return reply(session.stores.credentials?.lookup(space)) }
+        let bound = NIOLoopBound(reply, eventLoop: session.loop)
+        let loop = session.loop
+        client.ask(.storedCredential(space)) { answer in
+            loop.execute {
+                if case .credential(.useCredential(let credential)) = answer { bound.value(credential) } else { bound.value(nil) }
+            }
+        }
     }
 
     private func space(_ server: ServerName, _ method: AuthenticationMethod) -> ProtectionSpace {

@@ -18,7 +18,14 @@ final class SessionCredentials {
     private var scopes = AuthenticationScopes()
     private var proofs: [AuthenticationScopes.ID: Proof] = [:]
     /// What was answered to requests for a client certificate, which stays in effect for the session.
-    var identities: [ServerName: ClientIdentity] = [:]
+    private var identities: [IdentityScope: ClientIdentity] = [:]
+
+    /// For what an answer to a request for a client certificate holds.
+    private struct IdentityScope: Hashable {
+        var server: ServerName
+        /// Set where a task's own delegate answered: its identity is shown for its tasks alone.
+        var judge: ConnectionHolder?
+    }
 
     /// What the app is being asked, and what its answers are being tried for.
     private var questions: [OpenQuestion.Subject: OpenQuestion] = [:]
@@ -49,6 +56,22 @@ final class SessionCredentials {
         guard proofs[id] === proof else { return }
         scopes.remove(id)
         proofs[id] = nil
+    }
+
+    // MARK: Client certificates
+
+    func identity(for server: ServerName, judge: ConnectionHolder?) -> ClientIdentity? {
+        identities[IdentityScope(server: server, judge: judge)]
+    }
+
+    func remember(_ identity: ClientIdentity, for server: ServerName, judge: ConnectionHolder?) {
+        // An app may make a delegate for each task.
+        if identities.count >= 256 { identities = identities.filter { $0.key.judge == nil } }
+        identities[IdentityScope(server: server, judge: judge)] = identity
+    }
+
+    func forgetIdentity(for server: ServerName, judge: ConnectionHolder?) {
+        identities[IdentityScope(server: server, judge: judge)] = nil
     }
 
     // MARK: Questions

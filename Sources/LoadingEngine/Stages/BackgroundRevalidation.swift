@@ -25,10 +25,10 @@ enum BackgroundRevalidation {
         var request = hop.request
         request.cachePolicy = .reloadRevalidatingCacheData
         let id = identifier - load.id
-        let order = TaskOrder(
-            id: id, request: request, delivery: .stream,
-            interests: load.order.interests.intersection([.cookies, .cache, .credentials])
-        )
+        var interests = load.order.interests.intersection([.cookies, .cache, .credentials])
+        // A redirect may lead to a server that the app wants to judge.
+        if load.wants(.challenges) { interests.insert(.redirects) }
+        let order = TaskOrder(id: id, request: request, delivery: .stream, interests: interests)
         start(order, Client(id, key: key, forwarding: load.client, session: load.session))
     }
 
@@ -58,7 +58,7 @@ enum BackgroundRevalidation {
             switch question {
             case .response: reply(.disposition(.allow))
             case .cookies, .storeCookies, .cachedResponse, .storeCached, .storedCredential, .storeCredential: app.ask(question, reply: reply)
-            case .redirect(_, let proposed): reply(.request(proposed))
+            case .redirect: reply(.request(nil))
             case .newBodyStream: reply(.bodyStream(nil))
             case .delayedRequest: reply(.delayed(.proceed))
             case .customLoader: reply(.customLoader(nil))

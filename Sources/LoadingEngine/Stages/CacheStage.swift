@@ -98,8 +98,7 @@ final class CacheStage: LoadStage {
         switch decision {
         case .use:
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
-        case .useAndRevalidate(let fields) where load.wants(.cache) || load.wants(.cookies):
-            // Nobody answers for the app's own stores once the task is over: this one waits for the server.
+        case .useAndRevalidate(let fields) where mustWait(hop, in: load):
             return try await revalidate(hit, fields, hop, in: load, then: next)
         case .useAndRevalidate:
             BackgroundRevalidation.start(hop, in: load)
@@ -111,6 +110,12 @@ final class CacheStage: LoadStage {
         case .fail:
             throw LoadError(.resourceUnavailable, "the cache has no answer", url: hop.request.url)
         }
+    }
+
+    /// Whether the app has to answer while the server is asked: once the task is over nobody does.
+    private func mustWait(_ hop: Hop, in load: Load) -> Bool {
+        if load.wants(.cache) || load.wants(.cookies) { return true }
+        return load.wants(.challenges) && hop.message?.target.origin.isSecure != false
     }
 
     private func send(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {

@@ -35,6 +35,7 @@ final class FollowUpStage: LoadStage {
                 try retryOrThrow(error, hop, in: load)
                 continue
             }
+            hop.failedAttempts = 0
             guard isOfConcern(answer, hop, in: load), let following = try await takeIn(answer, hop, in: load) else { return answer }
             hop = following
         }
@@ -46,7 +47,8 @@ final class FollowUpStage: LoadStage {
     private func retryOrThrow(_ error: LoadError, _ hop: Hop, in load: Load) throws(LoadError) {
         if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
             // Asked for once more: a wrong choice is not for ever.
-            load.session.credentials.identities[ServerName(host: origin.host, port: origin.port)] = nil
+            let server = ServerName(host: origin.host, port: origin.port)
+            load.session.credentials.forgetIdentity(for: server, judge: load.order.connectionHolder)
         }
         guard error.kind == .connectionLost, load.control.failure == nil,
             RetryPolicy.mayRetry(
@@ -60,6 +62,9 @@ final class FollowUpStage: LoadStage {
             throw error
         }
         hop.failedAttempts += 1
+        hop.needsNewConnection = true
+        // Whose connections it goes by next depends on what there is.
+        if let route = hop.route { pool.wentStale(route) }
     }
 
     // MARK: Responses

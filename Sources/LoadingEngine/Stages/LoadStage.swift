@@ -37,8 +37,10 @@ final class Hop {
     var askedToContinue = false
     /// A redirect led away from the origin that the load began with, if perhaps back to it: what is secret there stayed there.
     var leftOrigin = false
-    /// How often this hop was sent before, and failed.
+    /// How often this hop was sent since the last answer, and failed.
     var failedAttempts = 0
+    /// It failed over a kept connection: the next one is to be new.
+    var needsNewConnection = false
     /// The server refused `Expect: 100-continue`.
     var withoutExpectation = false
     /// How the load authenticates with the server, and with a proxy, once one of them asked or is known to ask.

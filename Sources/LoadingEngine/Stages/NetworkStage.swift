@@ -64,11 +64,12 @@ final class NetworkStage: LoadStage {
         try load.control.check()
         guard !load.control.isSuspended else { return false }
         let route = try route(of: hop)
-        if let idle = pool.takeIdle(route) {
+        if !hop.needsNewConnection, let idle = pool.takeIdle(route) {
             return try isAnswered(begin(hop, on: idle, transaction, in: load), hop, in: load)
         }
         let lease = pool.wish(
-            route, priority: load.order.priority, control: load.control, adviser: route.isSecure ? load : nil
+            route, priority: load.order.priority, control: load.control, adviser: route.isSecure ? load : nil,
+            onlyNew: hop.needsNewConnection
         )
         guard lease.isAnswered else { return false }
         return try isAnswered(begin(hop, on: try pool.take(lease), transaction, in: load), hop, in: load)
@@ -102,6 +103,7 @@ final class NetworkStage: LoadStage {
             hop.askedToContinue = message.expectsContinue
             hop.message = nil
             hop.wasSent = true
+            hop.needsNewConnection = false
             return exchange
         } catch {
             load.lastAttempt.connectionWasReused = true

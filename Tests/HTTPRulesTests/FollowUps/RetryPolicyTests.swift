@@ -23,11 +23,10 @@ import Testing
         )
     }
 
-    @Test func `an idempotent request on a stale connection is sent again, a few times at most`() {
+    @Test func `an idempotent request on a stale connection is sent again once`() {
         // RFC 9110, section 9.2.2; hostile-inputs.md, A22.
         #expect(mayRetry(attempts: 1))
-        #expect(mayRetry(attempts: 7))
-        #expect(!mayRetry(attempts: 8))
+        #expect(!mayRetry(attempts: 2))
     }
 
     @Test func `only methods that may be repeated are`() {

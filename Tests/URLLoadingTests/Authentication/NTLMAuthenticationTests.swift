@@ -143,6 +143,33 @@ struct NTLMAuthenticationTests {
         }
     }
 
+    @Test func `when all of them are gone the next one is authenticated without asking, too`() async throws {
+        let script = NTLMScript()
+        let count = 4
+        let early = Watched<Set<Int>>([])
+        let reply = script.script { request, user in
+            if request.path == "/late", early.read({ $0.contains(request.connection) }) { return [.close] }
+            if request.path == "/early" { early.change { _ = $0.insert(request.connection) } }
+            return ScriptedReply([.gate(request.path)] + ScriptedReply.ok("in as \(user)").effects)
+        }
+        try await withScenario(delegate: Interviewer(interview), reply: reply) { (server, session) async throws in
+            // From here on they share what was accepted.
+            server.open("/first")
+            #expect(try await session.text(server.url("/first")) == "in as ada")
+            let texts = Delivered<Bool>()
+            for _ in 0..<count { session.dataTask(with: server.url("/early")) { texts($2 == nil) }.resume() }
+            try await server.reached("/early", times: count)
+            server.open("/early")
+            server.open("/late")
+            try await texts.count(reaches: count)
+            let (asked, connections) = (interview.questions.count, server.connectionCount)
+            #expect(try await session.text(server.url("/late")) == "in as ada")
+            #expect(interview.questions.count == asked)
+            #expect(early.read(\.count) == count)
+            #expect(server.connectionCount == connections + 1)
+        }
+    }
+
     @Test func `hostile messages of the server end with the 401`() async throws {
         let rows = [
             "NTLM", "NTLM =", "NTLM AAAA", "NTLM TlRMTVNTUAACAAAA",

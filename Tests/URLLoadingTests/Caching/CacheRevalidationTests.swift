@@ -291,6 +291,42 @@ struct CacheRevalidationTests {
         }
     }
 
+    private static let lenient = [("Cache-Control", "max-age=60, stale-while-revalidate=600"), ("Age", "100")]
+
+    @Test func `a delegate that judges servers judges the one that is asked, and the task waits for it`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let judge = Judge.trusting
+        try await withCachedScenario(
+            identity: certificates.valid, delegate: SessionJudge(judge), configure: { $0.tlsTrustRoots = [certificates.root] },
+            reply: { $0.order == 0 ? ScriptedReply.ok("old", Self.lenient).then(.close) : .ok("new", Fields.fresh) }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            try await server.waitForClose(0)
+            #expect(try await session.text(server.url()) == "new")
+            #expect(judge.all.count == 2)
+        }
+    }
+
+    @Test func `no server is asked behind its back that another one names`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let judge = Judge.silent
+        try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("elsewhere") }) { (other) async throws in
+            let elsewhere = other.url().absoluteString
+            try await withCachedScenario(
+                delegate: SessionJudge(judge), configure: { $0.tlsTrustRoots = [certificates.root] },
+                reply: { $0.order == 0 ? .ok("old", Self.lenient) : .redirect(302, to: elsewhere) }
+            ) { (server, session, _) async throws in
+                // The third shows that the second is over.
+                while server.requests.count < 3 {
+                    #expect(try await session.text(server.url()) == "old")
+                    await Task.yield()
+                }
+                #expect(other.connectionCount == 0)
+                #expect(judge.all.isEmpty)
+            }
+        }
+    }
+
     @Test(arguments: [
         "max-age=60, stale-while-revalidate=10", "max-age=60, stale-while-revalidate=600, must-revalidate",
         "no-cache, stale-while-revalidate=600",

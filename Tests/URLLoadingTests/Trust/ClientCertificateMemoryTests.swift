@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
+import LoadingStores
 import LoadingTestKit
 import Testing
 import URLLoading
@@ -37,6 +38,13 @@ struct ClientCertificateMemoryTests {
                 try await test(server, session)
             }
         }
+    }
+
+    private static func space(_ server: PeerProcess) -> URLProtectionSpace {
+        URLProtectionSpace(
+            host: "127.0.0.1", port: server.port, protocol: NSURLProtectionSpaceHTTPS, realm: nil,
+            authenticationMethod: NSURLAuthenticationMethodClientCertificate
+        )
     }
 
     private func count(_ kind: String, of judge: Judge) -> Int { judge.kinds.filter { $0 == kind }.count }
@@ -122,6 +130,52 @@ struct ClientCertificateMemoryTests {
         }
     }
 
+    @Test func `so is one of a storage whose kept credentials nobody has needed yet`() async throws {
+        let folder = try TemporaryDirectory()
+        let place = SealedCredentialFile(path: folder.path + "/credentials")
+        let storage = URLCredentialStorage(store: CredentialStore(permanent: place))
+        try await withAskingServer(nil, configure: { $0.urlCredentialStorage = storage }) { (server, session) async throws in
+            storage.setDefaultCredential(
+                URLCredential(identity: try identity(certificates.client), certificates: nil, persistence: .forSession),
+                for: Self.space(server)
+            )
+            #expect(try await session.text(server.url()).contains("Test Client"))
+        }
+    }
+
+    private final class Safe: URLCredentialStorage, @unchecked Sendable {
+        // `asked` locks.
+        let asked = Watched<[URLProtectionSpace]>([])
+        let credential: URLCredential
+
+        init(_ credential: URLCredential) {
+            self.credential = credential
+            super.init()
+        }
+
+        override func getDefaultCredential(
+            for space: URLProtectionSpace, task: URLSessionTask, completionHandler: @escaping @Sendable (URLCredential?) -> Void
+        ) {
+            asked.change { $0.append(space) }
+            let credential = credential
+            Thread.detachNewThread { completionHandler(credential) }
+        }
+    }
+
+    @Test func `a storage of the app's own is asked for the identity, with a delegate and without`() async throws {
+        let identity = try identity(certificates.client)
+        let judge = Judge.saying(.performDefaultHandling)
+        for delegate in [nil, SessionJudge(judge)] {
+            let storage = Safe(URLCredential(identity: identity, certificates: nil, persistence: .forSession))
+            try await withAskingServer(delegate, configure: { $0.urlCredentialStorage = storage }) { (server, session) async throws in
+                for _ in 0..<2 { #expect(try await session.text(server.url()).contains("Test Client")) }
+                // What was shown is the session's from then on.
+                #expect(storage.asked.read { $0 } == [Self.space(server)])
+            }
+        }
+        #expect(try await judge.question(1).challenge.proposedCredential?.identity == identity)
+    }
+
     @Test func `a storage's identity is proposed to a delegate, which decides`() async throws {
         let storage = URLCredentialStorage()
         let judge = Judge { question in
@@ -182,6 +236,48 @@ struct ClientCertificateMemoryTests {
                 #expect(words.count > 1 ? words[1] == name : name.isEmpty)
             }
             #expect(Set(connections).count == 3)
+        }
+    }
+
+    @Test func `what a task's own delegate shows is its own for the session, and no other task's`() async throws {
+        let judges = [
+            Judge.showing(try identity(certificates.client)), Judge.showing(try identity(certificates.strangeClient)),
+        ]
+        try await withOpenSSL(certificates.valid, root: certificates.rootPEM, ["-verify", "3"]) { (server) async throws in
+            try await withSession {
+                $0.tlsTrustRoots = [certificates.root]
+            } test: { (session) async throws in
+                let rows: [(TaskJudge?, String)] = [
+                    (TaskJudge(judges[0]), "Test Client"), (TaskJudge(judges[1]), "Strange Client"),
+                    (nil, "no client certificate available"),
+                ]
+                for (delegate, words) in rows + rows {
+                    let (data, _) = try await session.data(from: server.url(), delegate: delegate)
+                    #expect(String(decoding: data, as: UTF8.self).contains(words))
+                }
+                for judge in judges { #expect(count(NSURLAuthenticationMethodClientCertificate, of: judge) == 1) }
+            }
+        }
+    }
+
+    @Test func `an answer that comes after the task's end is not the session's`() async throws {
+        let judge = Judge { if $0.kind == NSURLAuthenticationMethodServerTrust { $0.answer(.performDefaultHandling, nil) } }
+        try await withAskingServer(SessionJudge(judge)) { (server, session) async throws in
+            let credential = URLCredential(identity: try identity(certificates.client), certificates: nil, persistence: .forSession)
+            let outcome = Delivered<URLError.Code?>()
+            let task = session.dataTask(with: try server.url()) { outcome(($2 as? URLError)?.code) }
+            task.resume()
+            let first = try await judge.question(1)
+            task.cancel()
+            #expect(try await outcome.value == .cancelled)
+            first.answer(.useCredential, credential)
+            let url = try server.url()
+            async let text = session.text(url)
+            // Of its own connection the second task is asked both.
+            let second = try await judge.question(3)
+            #expect(second.kind == NSURLAuthenticationMethodClientCertificate)
+            second.answer(.useCredential, credential)
+            #expect(try await text.contains("Test Client"))
         }
     }
 

@@ -110,6 +110,29 @@ struct ServerTrustSharingTests {
         }
     }
 
+    @Test func `a connection that NTLM made a credential's own is still its judge's alone`() async throws {
+        let script = NTLMScript()
+        let trusting = Judge {
+            if $0.kind == NSURLAuthenticationMethodServerTrust { $0.trust() } else { $0.answer(.useCredential, .ada()) }
+        }
+        let cautious = Judge.saying(.performDefaultHandling)
+        try await withScenario(identity: certificates.selfSigned, reply: script.script()) { (server, session) async throws in
+            let own = TaskJudge(trusting)
+            for _ in 0..<2 {
+                let (data, _) = try await session.data(from: server.url(), delegate: own)
+                #expect(String(decoding: data, as: UTF8.self) == "in as ada")
+            }
+            // The credential is the session's, the trust is not.
+            for delegate in [TaskJudge(cautious), nil] {
+                await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url(), delegate: delegate) }
+            }
+            #expect(cautious.all.count == 1)
+            #expect(server.requests.count == 4)
+            _ = try await session.data(from: server.url(), delegate: own)
+            #expect(script.owners.count == 1)
+        }
+    }
+
     @Test func `one session's trust is not another's`() async throws {
         let judge = Judge.trusting
         try await withServer(delegate: SessionJudge(judge)) { (server, session) async throws in
