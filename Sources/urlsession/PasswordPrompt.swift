@@ -105,6 +105,7 @@ enum PasswordPrompt {
         }
         // A shell that the program stops for would have no echo.
         signal(SIGTSTP, SIG_IGN)
+        let registered = DispatchSemaphore(value: 0)
         let sources = signals.map { number in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
@@ -113,9 +114,12 @@ enum PasswordPrompt {
                 show("\n", at: terminal)
                 exit(128 + number)
             }
+            source.setRegistrationHandler { registered.signal() }
             source.resume()
             return source
         }
+        // A signal that comes before is lost.
+        for _ in sources { registered.wait() }
         return Ending(sources: sources, restore: restore)
     }
 }
