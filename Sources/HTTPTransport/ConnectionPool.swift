@@ -150,6 +150,15 @@ package final class ConnectionPool {
         if let origin = origins[route] { perform(machine.handle(.wentStale(origin))) }
     }
 
+    /// Makes the idle connection of a route that was used last, if there is one, another's.
+    package func moveIdle(_ route: Route, to other: Route) {
+        guard hasIdle(route), let connection = takeIdle(route) else { return }
+        let (id, to) = (ConnectionID(connection.id), origin(of: other))
+        entries[id]?.origin = to
+        perform(machine.handle(.moved(id, to)))
+        giveBack(connection)
+    }
+
     package func hasIdle(_ route: Route) -> Bool { origins[route].map { machine.hasIdle($0) } ?? false }
 
     package func count(_ route: Route) -> Int { origins[route].map { machine.count($0) } ?? 0 }

@@ -25,8 +25,8 @@ package protocol HandshakeAdviser: AnyObject {
     func authorization(for tunnel: TunnelAttempt) -> String?
     /// What to answer a proxy that refuses a tunnel with 407, or nil to give up.
     func answer(_ head: ResponseHead, for tunnel: TunnelAttempt, reply: @escaping (Result<String?, LoadError>) -> Void)
-    /// The proxy made the tunnel.
-    func opened(_ tunnel: TunnelAttempt)
+    /// The proxy made the tunnel: is it the one that the credential was for? Nil says that nothing speaks against it.
+    func opened(_ tunnel: TunnelAttempt, by head: ResponseHead, reply: @escaping (LoadError?) -> Void)
 }
 
 /// A server as a TLS handshake knows it.

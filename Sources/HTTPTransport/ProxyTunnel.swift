@@ -31,6 +31,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     private var context: ChannelHandlerContext?
     private var parser = ResponseParser()
     private var refusal: ResponseHead?
+    private var consent: ResponseHead?
     private var refusalBytes = 0
     /// On this connection.
     private var requests = 0
@@ -151,6 +152,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
             guard 200...299 ~= head.status else {
                 return finish(.failure(failure("it answered \(head.status) \(head.reason)")))
             }
+            consent = head
         case .body(let range):
             refusalBytes += range.count
             if refusalBytes > Self.maximumRefusal { finish(.failure(failure("it refused with a body without end"))) }
@@ -185,16 +187,26 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func opened() {
-        guard let context, let completion else { return }
-        self.completion = nil
+        guard let context, let consent, completion != nil else { return }
         do {
             try context.channel.syncOptions?.setOption(.autoRead, value: false)
         } catch {
-            return completion(.failure(failure("the connection broke", cause: error)))
+            return finish(.failure(failure("the connection broke", cause: error)))
         }
-        context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
-        advice.adviser?.opened(attempt)
-        completion(.success(.opened))
+        isThinking = true
+        advice.ask(
+            { [attempt] in $0.opened(attempt, by: consent, reply: $1) }, otherwise: LoadError?.none,
+            reply: { [self] refusal in
+                isThinking = false
+                if let refusal { return finish(.failure(refusal)) }
+                guard let context = self.context, let completion else {
+                    return finish(.failure(failure("it closed the connection")))
+                }
+                self.completion = nil
+                context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+                completion(.success(.opened))
+            }
+        )
     }
 
     private func finish(_ outcome: Result<Outcome, LoadError>) {

@@ -104,6 +104,8 @@ package struct SessionPolicy: Sendable {
     package var cachedBodyLimit: Int64 = 0
     /// Whether hosts that asked for it are spoken to over TLS alone (RFC 6797).
     package var usesStrictTransportSecurity = true
+    /// Whether Negotiate is answered with the Kerberos ticket of whoever runs the process, before anybody is asked.
+    package var usesKerberosTickets = true
     /// The lowest and highest TLS version as on the wire (0x0303 is TLS 1.2); nil is the transport's default.
     package var minimumTLSVersion: UInt16?
     package var maximumTLSVersion: UInt16?

@@ -20,7 +20,7 @@ import Glibc
 /// that a connection is accepted from the first moment and no port is guessed.
 ///
 /// Below the root: every file by its path; `/gzip/` compresses; `/slow/` sends 256 KiB/s; `/upload/` takes PUT and DELETE; `/old`
-/// redirects to `/new`.
+/// redirects to `/new`; `/basic/` wants to know that it is ada, by Basic.
 package final class NginxServer: Sendable {
     package struct Failure: Error, CustomStringConvertible {
         package var description: String
@@ -44,7 +44,7 @@ package final class NginxServer: Sendable {
             throw Failure(description: "nginx is not installed: apt-get install nginx-light")
         }
         let directory = try TemporaryDirectory()
-        for name in ["html/gzip", "html/slow", "html/upload", "temp"] {
+        for name in ["html/gzip", "html/slow", "html/upload", "html/basic", "temp"] {
             try FileManager.default.createDirectory(at: directory.file(name), withIntermediateDirectories: true)
         }
         let clear = try listeningSocket()
@@ -55,6 +55,7 @@ package final class NginxServer: Sendable {
         }
         try directory.write(identity.chainPEM.utf8, to: "chain.pem")
         try directory.write(identity.keyPEM.utf8, to: "key.pem")
+        try directory.write("ada:{PLAIN}lovelace\n".utf8, to: "users")
         let text = configuration(directory.path, port: clear.port, securePort: secure.port)
         let file = try directory.write(text.utf8, to: "nginx.conf")
         let process = try spawn(
@@ -123,6 +124,7 @@ package final class NginxServer: Sendable {
                 location /gzip/ { gzip on; gzip_types *; gzip_min_length 1; }
                 location /slow/ { limit_rate 256k; }
                 location /upload/ { dav_methods PUT DELETE; }
+                location /basic/ { auth_basic "tower"; auth_basic_user_file \(root)/users; dav_methods PUT; }
                 location = /old { return 301 /new; }
             }
         }

@@ -31,7 +31,7 @@ struct LoginOptions: ParsableArguments {
     @Flag(help: "The same for NTLM.")
     var ntlm = false
 
-    @Flag(help: "The same for Negotiate; without --user by the Kerberos ticket.")
+    @Flag(help: "The same for Negotiate; without --user by the Kerberos ticket, as where no scheme is named.")
     var negotiate = false
 
     @Option(

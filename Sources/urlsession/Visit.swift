@@ -35,6 +35,8 @@ extension RequestOptions {
             // What is said goes before what is kept, which may be locked.
             configuration.urlCredentialStorage = URLCredentialStorage()
         }
+        // A ticket is for nobody who is named, nor for a scheme that is not.
+        configuration.usesKerberosTickets = plan.login == nil && plan.methods?.contains(NSURLAuthenticationMethodNegotiate) != false
         if trust.insecure, !silent {
             StandardError.print("warning: the server's certificate is not checked: it may be anybody's (--insecure)")
         }

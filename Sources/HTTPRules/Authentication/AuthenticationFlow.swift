@@ -9,8 +9,8 @@
 
 /// Decides how a load answers the challenges of one origin or proxy: with which scheme, and when to stop.
 ///
-/// The strongest scheme goes first. A refusal asks for the same scheme again, counting failures; when the app rejects the
-/// protection space the next one offered follows. Where nothing is left, the response is delivered.
+/// The strongest scheme goes first. A refusal asks for the same scheme again, counting the failures of its protection space; when the
+/// app rejects the space the next one offered follows. Where nothing is left, the response is delivered.
 ///
 /// **No downgrade.** Over an insecure connection Basic would hand out the very password that a stronger scheme keeps. So where a
 /// stronger scheme that this process can carry out was ever offered, Basic is asked for only after the app itself has rejected the
@@ -22,6 +22,17 @@ package struct AuthenticationFlow: Sendable {
         case ask(AuthenticationScheme, AuthenticateHeader.Challenge, previousFailureCount: Int)
         /// The same credentials go once more: the nonce was stale, or the next leg of NTLM or Negotiate is due.
         case again(AuthenticationScheme, AuthenticateHeader.Challenge)
+    }
+
+    /// What credentials are good for, of the one server or proxy.
+    private struct Space: Sendable, Hashable {
+        let scheme: AuthenticationScheme
+        let realm: String?
+
+        init(_ scheme: AuthenticationScheme, _ realm: String?) {
+            self.scheme = scheme
+            self.realm = scheme.hasLegs ? nil : realm
+        }
     }
 
     /// What the request carried that the server now answers.
@@ -51,7 +62,7 @@ package struct AuthenticationFlow: Sendable {
     private var excluded: Set<AuthenticationScheme> = []
     private var asked: (scheme: AuthenticationScheme, realm: String?)?
     private var attempt: Attempt?
-    private var failures: [AuthenticationScheme: Int] = [:]
+    private var failures: [Space: Int] = [:]
     private var attempts = 0
     private var steps = 0
 
@@ -73,7 +84,7 @@ package struct AuthenticationFlow: Sendable {
         noteRefusal(offers)
         guard let (scheme, challenge) = offers.first(where: { mayUse($0.0) }) else { return nil }
         asked = (scheme, challenge.realm)
-        return counted(.ask(scheme, challenge, previousFailureCount: failures[scheme, default: 0]))
+        return counted(.ask(scheme, challenge, previousFailureCount: failures[Space(scheme, challenge.realm), default: 0]))
     }
 
     /// The next request carries credentials for what was asked.
@@ -95,6 +106,11 @@ package struct AuthenticationFlow: Sendable {
         asked = nil
     }
 
+    /// What the server answers was not refused: the request did not carry it, or not over the connection that it is for.
+    package mutating func startsOver() {
+        attempt = nil
+    }
+
     /// The app rejected the protection space: ``next(_:)`` with the same offers moves on.
     package mutating func rejected(_ scheme: AuthenticationScheme) {
         exclude(scheme)
@@ -110,7 +126,7 @@ package struct AuthenticationFlow: Sendable {
     /// A leg that the server sent makes no sense, or is its refusal: ``next(_:)`` with the same offers asks again.
     package mutating func broke() {
         guard let attempt else { return }
-        failures[attempt.scheme, default: 0] += 1
+        failures[Space(attempt.scheme, attempt.realm), default: 0] += 1
         self.attempt = nil
     }
 

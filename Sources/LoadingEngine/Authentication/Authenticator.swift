@@ -22,6 +22,8 @@ final class Authenticator {
     /// A credential that came with the URL is tried once with each scheme, a ticket once.
     var triedGiven: Set<AuthenticationScheme> = []
     var hasTriedTicket = false
+    /// A space's stored credential is taken once, too, where nobody is asked.
+    var triedStored: Set<AuthenticationScopes.ID> = []
     /// With what the next request is sent; nil before the first answer.
     private(set) var proof: Proof?
     /// What NTLM and Negotiate send, once.
@@ -29,6 +31,8 @@ final class Authenticator {
     private var negotiate: NegotiateContext?
     /// The connection that a handshake of several legs goes over is nobody else's.
     private(set) var holder: ConnectionHolder?
+    /// The handshake has no connection yet.
+    private var wantsConnection = false
     /// The credential came from this load's own challenge, and not from the session or another load.
     var answeredItself = false
     /// How many challenges were answered.
@@ -37,14 +41,15 @@ final class Authenticator {
     var bodyHash: (@Sendable (DigestAlgorithm) -> String)?
     /// The last request carried something that the server has not accepted yet.
     private(set) var isOnTrial = false
+    /// The last request carried something that the server could refuse.
+    private var wasCarried = false
+    private var knowsNegotiate = false
     /// Of this load's last request; other loads go on counting with the same nonce.
     private var digestProof: DigestProof?
 
     init(_ place: AuthenticationScopes.Place, isSecure: Bool) {
         self.place = place
-        var allowed = Set(AuthenticationScheme.allCases)
-        if !NegotiateContext.isAvailable { allowed.remove(.negotiate) }
-        flow = AuthenticationFlow(allowed: allowed, isSecure: isSecure)
+        flow = AuthenticationFlow(isSecure: isSecure)
     }
 
     // MARK: What to send
@@ -57,10 +62,10 @@ final class Authenticator {
         flow.sentUnasked(proof.scheme, realm: proof.realm, user: proof.credential?.user)
     }
 
-    /// Answers a challenge with a credential; false where the scheme cannot carry it.
+    /// Answers a challenge with a credential, or once more with what was accepted before; false where the scheme cannot carry it.
     func answer(
-        _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, with credential: LoadCredential?, facts: ConnectionFacts?,
-        in load: Load
+        _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, with credential: LoadCredential?,
+        as known: Proof? = nil, facts: ConnectionFacts?, in load: Load
     ) async throws(LoadError) -> Bool {
         token = nil
         switch scheme {
@@ -73,12 +78,11 @@ final class Authenticator {
             guard let digest = DigestSession(challenge) else { return false }
             proof = Proof(scheme: scheme, realm: challenge.realm, credential: credential, digest: digest)
         case .ntlm:
-            holder = ConnectionHolder()
-            proof = Proof(scheme: scheme, realm: nil, credential: credential, holder: ConnectionHolder())
-            token = NTLM.negotiateMessage()
+            proof = known ?? Proof(scheme: scheme, realm: nil, credential: credential, holder: ConnectionHolder())
+            beginNTLM()
         case .negotiate:
-            holder = ConnectionHolder()
-            proof = Proof(scheme: scheme, realm: nil, credential: credential, holder: ConnectionHolder())
+            proof = known ?? Proof(scheme: scheme, realm: nil, credential: credential, holder: ConnectionHolder())
+            beginHandshake()
             guard try await beginNegotiate(facts, in: load) else { return false }
         }
         flow.answered(scheme, with: credential?.user)
@@ -114,10 +118,13 @@ final class Authenticator {
     }
 
     /// Makes what a Negotiate request carries from the beginning; false without a ticket, or with a wrong password.
+    ///
+    /// Before there is a connection the certificate that the server showed before is taken to be the one that it shows next.
     func beginNegotiate(_ facts: ConnectionFacts?, in load: Load) async throws(LoadError) -> Bool {
+        if !place.isProxy, let binding = Self.binding(facts) { proof?.binding = binding }
         let context = NegotiateContext(
             host: place.origin.host, user: proof?.credential?.user, password: proof?.credential?.password,
-            binding: place.isProxy ? nil : Self.binding(facts)?.applicationData
+            binding: proof?.binding?.applicationData
         )
         negotiate = context
         if holder == nil { holder = proof?.holder }
@@ -126,11 +133,39 @@ final class Authenticator {
         return token != nil
     }
 
-    /// Begins a handshake over a connection of its own, for a credential that was accepted on others.
-    private func beginAgain() {
+    /// Begins a handshake over a connection of its own, be it for a credential that was accepted on others.
+    func beginNTLM() {
         guard let proof, proof.scheme == .ntlm else { return }
-        holder = ConnectionHolder()
+        beginHandshake()
         token = NTLM.negotiateMessage()
+    }
+
+    private func beginHandshake() {
+        holder = ConnectionHolder()
+        wantsConnection = true
+    }
+
+    /// Whether a challenge says nothing of the credential: the request carried nothing of it, or carried it unasked over one of the
+    /// credential's connections, where no further leg could follow.
+    ///
+    /// Such a connection may be new, and known to the server by nobody's name; or the server forgets names, wants to have a channel's
+    /// binding, or had its answer lost.
+    var mustStartOver: Bool {
+        guard let proof, proof.scheme.hasLegs else { return false }
+        return !wasCarried || holder == nil || holder == proof.holder
+    }
+
+    /// Forgets what was sent, but not the credential; the next answer begins with it.
+    func startOver() {
+        refused()
+        flow.startsOver()
+    }
+
+    /// Looks for Negotiate's library where somebody offers the scheme.
+    func lookForNegotiate(_ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)], in load: Load) async throws(LoadError) {
+        guard !knowsNegotiate, offers.contains(where: { $0.0 == .negotiate }) else { return }
+        knowsNegotiate = true
+        if try await !NegotiateContext.isAvailable(in: load) { flow.unavailable(.negotiate) }
     }
 
     /// Whether a request has to be prepared off the loop.
@@ -139,7 +174,13 @@ final class Authenticator {
     /// The value of `Authorization` or `Proxy-Authorization`, or nil where the connection says it all.
     func field(method: String, uri: String) -> String? {
         guard let proof else { return nil }
+        let value = value(of: proof, method: method, uri: uri)
         isOnTrial = true
+        wasCarried = value != nil
+        return value
+    }
+
+    private func value(of proof: Proof, method: String, uri: String) -> String? {
         switch proof.scheme {
         case .basic:
             return BasicCredentials.headerValue(user: proof.credential?.user ?? "", password: proof.credential?.password ?? "")
@@ -161,38 +202,56 @@ final class Authenticator {
 
     // MARK: What came of it
 
-    /// The server answered with something else than a challenge: reads its own proof, and answers whether that is right.
-    func accepted(_ headers: HeaderBlock, in load: Load) async throws(LoadError) -> Bool {
+    /// The server answered with something else than a challenge: reads its own proof, and throws where that is wrong.
+    func accepted(_ headers: HeaderBlock, in load: Load) async throws(LoadError) {
+        guard let token = try accepted(headers), let negotiate else { return }
+        self.negotiate = nil
+        _ = try await negotiate.step(token, in: load)
+        if negotiate.hasFailed { throw isUnproved }
+    }
+
+    /// Does what takes no waiting, and gives back what Negotiate has yet to check.
+    func accepted(_ headers: HeaderBlock) throws(LoadError) -> [UInt8]? {
         isOnTrial = false
         flow.accepted()
-        guard let proof else { return true }
+        guard let proof else { return nil }
         switch proof.scheme {
-        case .basic, .ntlm: return true
+        case .basic, .ntlm: return nil
         case .digest:
             guard let sent = digestProof,
-                let info = headers.first(place.isProxy ? "Proxy-Authentication-Info" : "Authentication-Info")
-            else { return true }
-            return proof.digest?.heed(authenticationInfo: info, proof: sent) ?? true
+                let info = headers.first(place.isProxy ? "Proxy-Authentication-Info" : "Authentication-Info"),
+                proof.digest?.heed(authenticationInfo: info, proof: sent) == false
+            else { return nil }
+            throw isUnproved
         case .negotiate:
             let fields = headers.all(place.isProxy ? "Proxy-Authenticate" : "WWW-Authenticate")
-            guard let negotiate, !fields.isEmpty,
-                let challenge = AuthenticateHeader.challenges(in: fields).first(where: { $0.isScheme("Negotiate") }),
-                let bytes = AuthenticationOffer.token(of: challenge)
-            else { return true }
-            _ = try await negotiate.step(bytes, in: load)
-            self.negotiate = nil
-            return !negotiate.hasFailed
+            guard negotiate != nil, !fields.isEmpty,
+                let challenge = AuthenticateHeader.challenges(in: fields).first(where: { $0.isScheme("Negotiate") })
+            else { return nil }
+            return AuthenticationOffer.token(of: challenge)
         }
+    }
+
+    private var isUnproved: LoadError {
+        LoadError(
+            .badServerResponse,
+            "\(place.origin.host) accepted the credential, but did not prove that it knows it (mutual authentication)"
+        )
     }
 
     /// By whose connections the next request goes: that of the handshake, or an authenticated one; nil for anybody's.
     func chooseHolder(for route: Route, in pool: ConnectionPool, limit: Int) -> ConnectionHolder? {
-        if let holder { return holder }
-        guard let shared = proof?.holder else { return nil }
-        let ready = route.held(by: shared)
-        if pool.hasIdle(ready) || pool.count(ready) >= limit { return shared }
-        beginAgain()
-        return holder ?? shared
+        guard let proof, let shared = proof.holder else { return nil }
+        if holder == nil || holder == shared {
+            let ready = route.held(by: shared)
+            if pool.hasIdle(ready) || pool.count(ready) >= limit { return shared }
+            beginNTLM()
+        }
+        guard let holder else { return shared }
+        // The one that is not known by the credential, or not any more, is likely the one that was used last.
+        if wantsConnection { pool.moveIdle(route.held(by: shared), to: route.held(by: holder)) }
+        wantsConnection = false
+        return holder
     }
 
     /// The handshake is over: its connection becomes one of those that are authenticated with the credential.

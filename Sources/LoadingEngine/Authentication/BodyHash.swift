@@ -8,9 +8,9 @@
 //===----------------------------------------------------------------------===//
 import FoundationEssentials
 import HTTPRules
+import HTTPTransport
 import LoadingModel
 import NIOCore
-import NIOPosix
 
 /// Hashes the body of an upload for Digest's `auth-int`, off the loop.
 enum BodyHash {
@@ -18,7 +18,7 @@ enum BodyHash {
     static func ofFile(_ path: String, _ algorithm: DigestAlgorithm, in load: Load) async throws(LoadError) -> String? {
         let result = NIOLoopBoundBox(nil as String?, eventLoop: load.session.loop)
         let slot = LoopSlot(load)
-        NIOThreadPool.singleton.submit { [loop = load.session.loop] _ in
+        FileWork.submit { [loop = load.session.loop] in
             let hash = try? hash(path, algorithm)
             loop.execute { result.value = hash }
             slot.fill()

@@ -60,23 +60,39 @@ enum ChallengeDesk {
         if context.isAnswered { return true }
         load.session.credentials.close(authenticator)
         let offers = AuthenticationOffer.strongestFirst(AuthenticateHeader.challenges(in: context.challenges))
-        // Where the server asks for another realm, it said nothing about what it was sent for the first.
-        let isOfAnotherSpace = authenticator.proof.map { Self.isOfAnotherSpace($0, offers) } ?? false
-        if let refused = authenticator.proof, authenticator.isOnTrial, refused.digest == nil, !refused.scheme.hasLegs, !isOfAnotherSpace {
-            load.session.credentials.forget(refused, for: authenticator.place)
+        try await authenticator.lookForNegotiate(offers, in: load)
+        let sent = authenticator.proof
+        var startsOver = authenticator.mustStartOver
+        // With the same scheme, whatever else is offered.
+        var first = startsOver ? offers.filter { sent?.isFor($0.0, $0.1) == true } : []
+        if startsOver { authenticator.startOver() }
+        if let sent, sent.scheme == .basic, authenticator.isOnTrial, offers.contains(where: { sent.isFor($0.0, $0.1) }) {
+            load.session.credentials.forget(sent, for: authenticator.place)
         }
-        while let step = authenticator.flow.next(offers) {
+        while let step = authenticator.flow.next(first.isEmpty ? offers : first) {
+            first = []
             switch step {
             case .again(let scheme, let challenge):
                 if try await authenticator.goOn(scheme, challenge, facts: context.facts, in: load) { return true }
                 authenticator.flow.broke()
             case .ask(let scheme, let challenge, let failures):
-                if failures > 0, !isOfAnotherSpace, let refused = authenticator.proof {
+                // Asked for another space, or another scheme, the server has said nothing of what it was sent; and what was sent is
+                // for nobody else.
+                var refused = sent.flatMap { $0.isFor(scheme, challenge) ? $0 : nil }
+                authenticator.refused()
+                if startsOver, let again = refused {
+                    startsOver = false
+                    refused = nil
+                    if try await authenticator.answer(
+                        scheme, challenge, with: again.credential, as: again, facts: context.facts, in: load
+                    ) {
+                        return true
+                    }
+                    load.session.credentials.forget(again, for: authenticator.place)
+                } else if failures > 0, let refused {
                     load.session.credentials.forget(refused, for: authenticator.place)
                 }
-                let refused = isOfAnotherSpace ? nil : authenticator.proof?.credential
-                authenticator.refused()
-                switch try await choose(scheme, challenge, failures, refused, context, in: load) {
+                switch try await choose(scheme, challenge, failures, refused?.credential, context, in: load) {
                 case .nothing: return false
                 case .another: authenticator.flow.rejected(scheme)
                 case .unavailable: authenticator.flow.unavailable(scheme)
@@ -89,11 +105,6 @@ enum ChallengeDesk {
             }
         }
         return false
-    }
-
-    private static func isOfAnotherSpace(_ proof: Proof, _ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)]) -> Bool {
-        guard !proof.scheme.hasLegs, let offer = offers.first(where: { $0.0 == proof.scheme }) else { return false }
-        return offer.1.realm != proof.realm
     }
 
     private static func choose(
@@ -109,7 +120,7 @@ enum ChallengeDesk {
             return .use(proof.credential)
         }
         if let given = context.given, authenticator.triedGiven.insert(scheme).inserted { return .use(given) }
-        if scheme == .negotiate, !authenticator.hasTriedTicket {
+        if scheme == .negotiate, load.session.policy.usesKerberosTickets, !authenticator.hasTriedTicket {
             authenticator.hasTriedTicket = true
             return .use(nil)
         }
@@ -117,16 +128,14 @@ enum ChallengeDesk {
             host: place.origin.host, port: place.origin.port, kind: place.origin.scheme, isProxy: place.isProxy, realm: realm,
             method: scheme.method
         )
-        var proposed = refused
-        if proposed == nil { proposed = try await stored(for: space, in: load) }
-        // A ticket that is not there, or not taken, leaves room for other schemes.
-        let nothing: Choice = scheme == .negotiate && proposed == nil ? .unavailable : .nothing
-        guard load.wants(.challenges) else { return failures == 0 ? proposed.map { .use($0) } ?? nothing : nothing }
+        let id = AuthenticationScopes.ID(place: place, scheme: scheme, realm: realm)
+        let wantsToKnow = load.wants(.challenges)
+        var kept = refused == nil || !wantsToKnow ? try await stored(for: space, in: load) : nil
+        guard wantsToKnow else { return byDefault(id, kept, refused, authenticator) }
         var question = ChallengeQuestion(space)
         question.previousFailureCount = failures
-        question.proposed = proposed
+        question.proposed = refused ?? kept
         question.response = context.response
-        let id = AuthenticationScopes.ID(place: place, scheme: scheme, realm: realm)
         let answer: ChallengeAnswer
         switch try await OpenQuestion.ask(question, about: id, refused, for: authenticator, in: load) {
         case .shared(let credential):
@@ -142,12 +151,22 @@ enum ChallengeDesk {
             guard let credential, case .password = credential.kind else { return .nothing }
             return .use(credential)
         case .performDefaultHandling:
-            return failures == 0 ? proposed.map { .use($0) } ?? nothing : nothing
+            if refused != nil { kept = try await stored(for: space, in: load) }
+            return byDefault(id, kept, refused, authenticator)
         case .rejectProtectionSpace: return .another
         case .cancel:
             let kind: LoadError.Kind = place.isProxy ? .userCancelledAuthentication : .cancelled
             throw LoadError(kind, "the authentication challenge was cancelled")
         }
+    }
+
+    /// What the storage has, once, where that is not what was refused.
+    private static func byDefault(
+        _ id: AuthenticationScopes.ID, _ kept: LoadCredential?, _ refused: LoadCredential?, _ authenticator: Authenticator
+    ) -> Choice {
+        if let kept, kept.kind != refused?.kind, authenticator.triedStored.insert(id).inserted { return .use(kept) }
+        // A ticket that is not there, or not taken, leaves room for other schemes.
+        return id.scheme == .negotiate && kept == nil && refused == nil ? .unavailable : .nothing
     }
 
     /// The storage's credential for a space: its default one, or the only one.

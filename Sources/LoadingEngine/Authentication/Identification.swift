@@ -172,13 +172,13 @@ enum Identification {
     ) async throws(LoadError) {
         // What a stored response says of itself belongs to the exchange that it came by.
         let headers = answer.transaction.exchange == nil ? HeaderBlock() : head.headers
-        guard try await authenticator.accepted(headers, in: load) else {
+        do {
+            try await authenticator.accepted(headers, in: load)
+        } catch {
             answer.body.cancel()
-            throw LoadError(
-                .badServerResponse,
-                "\(authenticator.place.origin.host) accepted the credential, but did not prove that it knows it (mutual authentication)",
-                url: hop.request.url
-            )
+            var error = error
+            if error.url == nil { error.url = hop.request.url }
+            throw error
         }
         ChallengeDesk.accepted(authenticator, path: path, in: load)
         if let route = hop.route { authenticator.settle(route, in: pool) }

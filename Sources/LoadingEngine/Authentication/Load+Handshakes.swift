@@ -99,6 +99,8 @@ extension Load: HandshakeAdviser {
         let authenticator = authenticator(for: tunnel)
         if authenticator.proof == nil, let proof = session.credentials.proof(for: authenticator.place, path: "/") {
             authenticator.use(proof)
+            // A tunnel is a connection of its own.
+            authenticator.beginNTLM()
         }
         return authenticator.field(method: "CONNECT", uri: tunnel.authority)
     }
@@ -111,13 +113,23 @@ extension Load: HandshakeAdviser {
             response: order.request.url.map { LoadResponse(url: $0, kind: .http(head), expectedLength: 0) }, path: "/",
             given: session.proxyCredential, facts: nil
         )
-        tunnelQuestion = TunnelQuestion(context: context, authority: tunnel.authority, reply: reply)
+        tunnelQuestion = .whoAsks(context, authority: tunnel.authority, reply: reply)
         control.wake()
     }
 
-    package func opened(_ tunnel: TunnelAttempt) {
-        guard let authenticator = tunnel.state as? Authenticator, authenticator.isOnTrial else { return }
-        ChallengeDesk.accepted(authenticator, path: "/", in: self)
+    package func opened(_ tunnel: TunnelAttempt, by head: ResponseHead, reply: @escaping (LoadError?) -> Void) {
+        guard let authenticator = tunnel.state as? Authenticator, authenticator.isOnTrial else { return reply(nil) }
+        guard authenticator.proof?.scheme != .negotiate else {
+            tunnelQuestion = .isProved(authenticator, head.headers, reply: reply)
+            return control.wake()
+        }
+        do throws(LoadError) {
+            _ = try authenticator.accepted(head.headers)
+            ChallengeDesk.accepted(authenticator, path: "/", in: self)
+            reply(nil)
+        } catch {
+            reply(error)
+        }
     }
 
     private func authenticator(for tunnel: TunnelAttempt) -> Authenticator {
@@ -127,34 +139,41 @@ extension Load: HandshakeAdviser {
         return made
     }
 
-    /// A class, so that the loads that are never asked, and the frames that look, have no room for it.
-    final class TunnelQuestion {
-        let context: ChallengeDesk.Context
-        let authority: String
-        let reply: (Result<String?, LoadError>) -> Void
-
-        init(context: ChallengeDesk.Context, authority: String, reply: @escaping (Result<String?, LoadError>) -> Void) {
-            self.context = context
-            self.authority = authority
-            self.reply = reply
-        }
+    /// Indirect, so that the loads that are never asked, and the frames that look, have no room for it.
+    indirect enum TunnelQuestion {
+        /// The proxy refuses, and wants to know.
+        case whoAsks(ChallengeDesk.Context, authority: String, reply: (Result<String?, LoadError>) -> Void)
+        /// It made the tunnel: what does it say of itself?
+        case isProved(Authenticator, HeaderBlock, reply: (LoadError?) -> Void)
     }
 
-    /// Answers the proxy that makes the tunnel which this load waits for; called by the load, which may wait for the app.
+    /// Answers for the tunnel which this load waits for; called by the load, which may wait for the app, or a KDC.
     ///
     /// Out of line, because every load that waits would keep room for it.
     @inline(never)
-    func answerTunnel() async throws(LoadError) {
+    func answerTunnel() async {
         guard let question = tunnelQuestion else { return }
         tunnelQuestion = nil
-        let answer: Result<String?, LoadError>
-        do throws(LoadError) {
-            let goesOn = try await ChallengeDesk.answer(question.context, in: self)
-            answer = .success(goesOn ? question.context.authenticator.field(method: "CONNECT", uri: question.authority) : nil)
-        } catch {
-            answer = .failure(error)
+        switch question {
+        case .whoAsks(let context, let authority, let reply):
+            let answer: Result<String?, LoadError>
+            do throws(LoadError) {
+                let goesOn = try await ChallengeDesk.answer(context, in: self)
+                answer = .success(goesOn ? context.authenticator.field(method: "CONNECT", uri: authority) : nil)
+            } catch {
+                answer = .failure(error)
+            }
+            reply(answer)
+        case .isProved(let authenticator, let headers, let reply):
+            var failure: LoadError?
+            do throws(LoadError) {
+                try await authenticator.accepted(headers, in: self)
+                ChallengeDesk.accepted(authenticator, path: "/", in: self)
+            } catch {
+                failure = error
+            }
+            reply(failure)
         }
-        question.reply(answer)
     }
 }
 

@@ -10,12 +10,19 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 import NIOPosix
+import Synchronization
 import SystemLibraries
 
 /// One Negotiate handshake (RFC 4559) through GSSAPI, which may ask a KDC and so works off the loop.
 final class NegotiateContext {
-    /// Whether the system has the library.
-    static var isAvailable: Bool { GSSAPI.isAvailable }
+    /// Each leg holds a thread for as long as a KDC does not answer, so that nobody else may wait for these.
+    private static let threads: NIOThreadPool = {
+        let threads = NIOThreadPool(numberOfThreads: 8)
+        threads.start()
+        return threads
+    }()
+
+    private static let availability = Mutex<Bool?>(nil)
 
     private let context: GSSAPI.Context
     private(set) var hasFailed = false
@@ -25,26 +32,41 @@ final class NegotiateContext {
         context = GSSAPI.Context(service: "HTTP@\(host)", credential: credential, channelBinding: binding)
     }
 
+    /// Whether the system has the library, which is opened the first time.
+    static func isAvailable(in load: Load) async throws(LoadError) -> Bool {
+        if let known = availability.withLock({ $0 }) { return known }
+        let found = try await run(in: load) { GSSAPI.isAvailable }
+        availability.withLock { $0 = found }
+        return found
+    }
+
     /// The next token to send; nil where there is none, or the handshake failed.
     func step(_ token: [UInt8]?, in load: Load) async throws(LoadError) -> [UInt8]? {
-        let slot = NIOLoopBoundBox(nil as Result<GSSAPI.Step, GSSAPI.Failure>?, eventLoop: load.session.loop)
-        let waiting = NIOLoopBound(load, eventLoop: load.session.loop)
-        NIOThreadPool.singleton.submit { [context, loop = load.session.loop] _ in
-            let result = context.step(token)
+        switch try await Self.run(in: load, { [context] in context.step(token) }) {
+        case .success(let step): return step.token
+        case .failure:
+            hasFailed = true
+            return nil
+        }
+    }
+
+    private static func run<Value: Sendable>(
+        in load: Load, _ work: @escaping @Sendable () -> Value
+    ) async throws(LoadError) -> Value {
+        let loop = load.session.loop
+        let slot = NIOLoopBoundBox(nil as Value?, eventLoop: loop)
+        let waiting = NIOLoopBound(load, eventLoop: loop)
+        threads.submit { _ in
+            let value = work()
             loop.execute {
-                slot.value = result
+                slot.value = value
                 waiting.value.control.wake()
             }
         }
-        while slot.value == nil {
+        while true {
+            if let value = slot.value { return value }
             try load.control.check()
             await load.control.wait()
-        }
-        switch slot.value {
-        case .success(let step): return step.token
-        case .failure, nil:
-            hasFailed = true
-            return nil
         }
     }
 }

@@ -20,6 +20,8 @@ final class Proof {
     var digest: DigestSession?
     /// Whose the connections are that were authenticated with it (NTLM, Negotiate).
     let holder: ConnectionHolder?
+    /// Of the connection that Negotiate began over last.
+    var binding: ChannelBinding?
 
     init(
         scheme: AuthenticationScheme, realm: String?, credential: LoadCredential?, digest: DigestSession? = nil,
@@ -30,5 +32,10 @@ final class Proof {
         self.credential = credential
         self.digest = digest
         self.holder = holder
+    }
+
+    /// Whether a challenge is of the space that this was for.
+    func isFor(_ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge) -> Bool {
+        self.scheme == scheme && (scheme.hasLegs || realm == challenge.realm)
     }
 }

@@ -29,7 +29,7 @@ final class NetworkStage: LoadStage {
         beginTransaction(hop, in: load)
         while true {
             if let answer = try step(hop, in: load) { return answer }
-            if load.tunnelQuestion == nil { await load.control.wait() } else { try await load.answerTunnel() }
+            if load.tunnelQuestion == nil { await load.control.wait() } else { await load.answerTunnel() }
         }
     }
 

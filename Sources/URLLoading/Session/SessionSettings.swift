@@ -59,6 +59,7 @@ struct SessionSettings: Sendable {
     var transportSecurity: TransportSecurityDictionary?
     var proxies: ProxyDictionary?
     var usesStrictTransportSecurity = true
+    var usesKerberosTickets = true
     /// Nil is the program's own store.
     var strictTransportSecurity: HSTSStore?
     var maximumResponseBytesInMemory: Int64?
@@ -80,6 +81,7 @@ struct SessionSettings: Sendable {
         policy.usesCookies = shouldSetCookies
         policy.cookieAcceptance = SessionPolicy.CookieAcceptance(rawValue: cookieAcceptPolicy.rawValue) ?? .never
         policy.usesStrictTransportSecurity = usesStrictTransportSecurity
+        policy.usesKerberosTickets = usesKerberosTickets
         policy.proxies = proxies?.settings
         return policy
     }

@@ -235,6 +235,17 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.usesStrictTransportSecurity = newValue } }
     }
 
+    /// Whether a challenge that says Negotiate is answered with the Kerberos ticket of whoever runs the process, without a question.
+    /// Default true.
+    ///
+    /// Set to false where the app itself says who the user is: then only the user info of a URL, the storage and the delegate do.
+    ///
+    /// Not in Apple's API, where it cannot be switched off.
+    open var usesKerberosTickets: Bool {
+        get { get { $0.usesKerberosTickets } }
+        set { set { $0.usesKerberosTickets = newValue } }
+    }
+
     /// Where the session finds credentials for the challenges of servers, and keeps those that are permanent; nil for nowhere. Default
     /// `URLCredentialStorage.shared`; an ephemeral configuration has its own, in memory.
     ///

@@ -40,7 +40,7 @@ import Testing
         #expect(flow.next(offers) == nil)
     }
 
-    @Test func `failures are counted for each scheme`() {
+    @Test func `failures are counted for each protection space`() {
         // hostile-inputs C13.
         var flow = AuthenticationFlow(isSecure: true)
         let offers = Self.offers(Self.basic, Self.digest)
@@ -54,9 +54,12 @@ import Testing
         #expect(Self.words(flow.next(offers)) == "basic 0")
         flow.answered(.basic, with: "u")
         #expect(Self.words(flow.next(offers)) == "basic 1")
-        // Whatever realm the server names next: the failures stay.
+        // Another realm has seen nothing wrong yet, and the first forgets nothing meanwhile.
         flow.answered(.basic, with: "u")
-        #expect(Self.words(flow.next(Self.offers("Basic realm=b"))) == "basic 2")
+        #expect(Self.words(flow.next(Self.offers("Basic realm=b"))) == "basic 0")
+        flow.answered(.basic, with: "u")
+        #expect(Self.words(flow.next(Self.offers("Basic realm=b"))) == "basic 1")
+        #expect(Self.words(flow.next(Self.offers(Self.basic))) == "basic 2")
     }
 
     @Test func `a server that never has enough is left`() {
@@ -75,7 +78,8 @@ import Testing
         for _ in 0..<3 { #expect(Self.words(flow.next(Self.offers(Self.stale))) == "digest again") }
         #expect(Self.words(flow.next(Self.offers(Self.stale))) == "digest 1")
         flow.answered(.digest, with: "u")
-        #expect(Self.words(flow.next(Self.offers("Digest realm=b, nonce=m, stale=true"))) == "digest 2")
+        #expect(Self.words(flow.next(Self.offers("Digest realm=b, nonce=m, stale=true"))) == "digest 0")
+        #expect(Self.words(flow.next(Self.offers(Self.stale))) == "digest 2")
         // Nothing was sent that could be stale.
         var other = AuthenticationFlow()
         #expect(Self.words(other.next(Self.offers(Self.stale))) == "digest 0")
@@ -171,6 +175,27 @@ import Testing
         }
     }
 
+    @Test func `what was not carried is not refused`() {
+        var flow = AuthenticationFlow()
+        flow.sentUnasked(.ntlm, realm: nil, user: "u")
+        flow.startsOver()
+        #expect(Self.words(flow.next(Self.offers("NTLM"))) == "ntlm 0")
+        flow.answered(.ntlm, with: "u")
+        #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm again")
+        flow.startsOver()
+        #expect(Self.words(flow.next(Self.offers("NTLM"))) == "ntlm 0")
+        flow.answered(.ntlm, with: "u")
+        #expect(Self.words(flow.next(Self.offers("NTLM"))) == "ntlm 1")
+        // It ends all the same.
+        var steps = 0
+        while flow.next(Self.offers("NTLM")) != nil, steps < 1000 {
+            flow.answered(.ntlm, with: "u")
+            flow.startsOver()
+            steps += 1
+        }
+        #expect(steps < AuthenticationFlow.maximumAttempts)
+    }
+
     @Test func `what was accepted begins anew, within limits`() {
         var flow = AuthenticationFlow()
         var steps = 0
@@ -194,7 +219,7 @@ import Testing
             var history: [String] = []
             var offered: Set<AuthenticationScheme> = []
             var open: Set<AuthenticationScheme> = []
-            var failures: [AuthenticationScheme: Int] = [:]
+            var failures: [String: Int] = [:]
             var steps = 0
             var isOver = false
             while !isOver {
@@ -206,11 +231,12 @@ import Testing
                 let step = flow.next(offers)
                 history.append(Self.words(step))
                 switch step {
-                case .ask(let scheme, _, let count):
+                case .ask(let scheme, let challenge, let count):
+                    let space = "\(scheme) \(challenge.realm ?? "")"
                     steps += 1
-                    #expect(count >= failures[scheme, default: 0], "seed \(seed): \(history)")
+                    #expect(count >= failures[space, default: 0], "seed \(seed): \(history)")
                     #expect(!open.contains(scheme), "seed \(seed): \(history)")
-                    failures[scheme] = count
+                    failures[space] = count
                     if scheme == .basic, !isSecure {
                         #expect(offered.subtracting(open) == [.basic], "seed \(seed): \(history)")
                     }

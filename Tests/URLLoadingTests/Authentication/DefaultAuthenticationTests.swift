@@ -135,6 +135,49 @@ struct DefaultAuthenticationTests {
         }
     }
 
+    @Test func `where the URL's user info is refused the storage answers, once`() async throws {
+        let old = basic("ada", "byron")
+        for (name, delegate) in Self.delegates {
+            for isRight in [true, false] {
+                let storage = URLCredentialStorage()
+                try await withScenario(
+                    delegate: delegate(), configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()
+                ) { (server, session) async throws in
+                    storage.set(isRight ? .ada() : .wrong(), for: .of(server))
+                    #expect(try await session.text(server.url(user: "ada:byron")) == (isRight ? "in" : "who are you?"), "\(name)")
+                    #expect(server.requests.map(\.authorization) == [nil, old] + (isRight ? [basic("ada", "lovelace")] : []))
+                }
+            }
+        }
+        let storage = URLCredentialStorage()
+        try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript(password: "king")()) {
+            (server, session) async throws in
+            storage.set(.ada(), for: .of(server))
+            #expect(try await session.text(server.url(user: "ada:byron")) == "who are you?")
+            #expect(server.requests.map(\.authorization) == [nil, old, basic("ada", "lovelace")])
+        }
+    }
+
+    @Test func `where what the session knew is refused the storage answers`() async throws {
+        let password = Watched("lovelace")
+        for (name, delegate) in Self.delegates {
+            password.change { $0 = "lovelace" }
+            let storage = URLCredentialStorage()
+            try await withScenario(
+                delegate: delegate(), configure: { $0.urlCredentialStorage = storage },
+                reply: { BasicScript(password: password.read { $0 })()($0) }
+            ) { (server, session) async throws in
+                storage.set(.ada(), for: .of(server))
+                #expect(try await session.text(server.url()) == "in")
+                password.change { $0 = "king" }
+                storage.set(URLCredential(user: "ada", password: "king", persistence: .forSession), for: .of(server))
+                #expect(try await session.text(server.url()) == "in", "\(name)")
+                let ada = basic("ada", "lovelace")
+                #expect(server.requests.map(\.authorization) == [nil, ada, ada, basic("ada", "king")])
+            }
+        }
+    }
+
     @Test func `a 401 without a challenge, or with one that nobody knows, is delivered`() async throws {
         let interview = Interview(.ada())
         for lines in [

@@ -170,6 +170,44 @@ struct NTLMAuthenticationTests {
         }
     }
 
+    @Test func `a server that wants to know for each request is told, without asking`() async throws {
+        let script = NTLMScript(forgets: true)
+        try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
+            for number in 0..<20 { #expect(try await session.text(server.url("/in/\(number)")) == "in as ada") }
+            #expect(interview.failures == [0])
+            // Connections serve again, where they can.
+            #expect(server.connectionCount <= 10)
+        }
+    }
+
+    @Test func `a last message that is lost is no refusal`() async throws {
+        let script = NTLMScript(losses: 1)
+        try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
+            #expect(try await session.text(server.url("/in/1")) == "in as ada")
+            #expect(interview.failures == [0])
+            #expect(try await session.text(server.url("/in/2")) == "in as ada")
+            #expect(interview.failures == [0])
+        }
+    }
+
+    @Test func `at the limit a connection that takes an authenticated one's place is authenticated, without asking`() async throws {
+        let script = NTLMScript()
+        try await withScenario(
+            delegate: Interviewer(interview), configure: { $0.httpMaximumConnectionsPerHost = 1 },
+            reply: script.script { request, user in
+                request.path == "/in/first" ? .ok("in as \(user)") : ScriptedReply.ok("in as \(user)").then(.close)
+            }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url("/in/first")) == "in as ada")
+            let texts = try await withThrowingTaskGroup(of: String.self) { group in
+                for number in 0..<10 { group.addTask { try await session.text(server.url("/in/\(number)")) } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(texts == Array(repeating: "in as ada", count: 10))
+            #expect(interview.failures == [0])
+        }
+    }
+
     @Test func `hostile messages of the server end with the 401`() async throws {
         let rows = [
             "NTLM", "NTLM =", "NTLM AAAA", "NTLM TlRMTVNTUAACAAAA",

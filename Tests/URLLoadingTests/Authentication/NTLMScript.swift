@@ -29,9 +29,17 @@ final class NTLMScript: Sendable {
     private let stages = Watched<[Int: Stage]>([:])
     private let record = Watched<[Leg]>([])
     let breaksBetweenLegs: Bool
+    /// Wants to be told for each request.
+    let forgets: Bool
+    /// How many last messages get lost, with their connections.
+    private let losses: Watched<Int>
     let isProxy: Bool
 
-    init(users: Set<String> = ["ada"], breaksBetweenLegs: Bool = false, isProxy: Bool = false) {
+    init(
+        users: Set<String> = ["ada"], breaksBetweenLegs: Bool = false, isProxy: Bool = false, forgets: Bool = false, losses: Int = 0
+    ) {
+        self.forgets = forgets
+        self.losses = Watched(losses)
         self.users = users
         self.breaksBetweenLegs = breaksBetweenLegs
         self.isProxy = isProxy
@@ -61,13 +69,18 @@ final class NTLMScript: Sendable {
                 set(.challenged, request)
                 let effects = refuse("NTLM " + Data(Self.challenge).base64EncodedString())
                 return breaksBetweenLegs ? effects.then(.close) : effects
+            case (3, .challenged) where losses.change({ losses in
+                losses -= 1
+                return losses >= 0
+            }):
+                return ScriptedReply([.close])
             case (3, .challenged):
                 let user = Self.user(of: message)
                 guard users.contains(user) else {
                     set(.fresh, request)
                     return refuse("NTLM")
                 }
-                set(.open(user: user), request)
+                set(forgets ? .fresh : .open(user: user), request)
                 return reply(request, user)
             case (0, .open(let user)): return reply(request, user)
             default:

@@ -226,15 +226,7 @@ struct ProxyTunnelTests {
         let interview = Interview(user: rules.user, password: rules.password)
         try await withTunnel(
             delegate: TaskInterviewer(interview),
-            proxy: { demand, port in
-                var request = RecordedRequest()
-                request.method = demand.method
-                request.target = demand.target
-                request.headers = demand.values(of: "Proxy-Authorization").map { ("Proxy-Authorization", $0) }
-                guard case .write(let bytes)? = gate.script()(request).effects.first else { return .say("") }
-                let text = String(decoding: bytes, as: UTF8.self)
-                return text.hasPrefix("HTTP/1.1 200") ? .tunnel(to: port) : .say(text)
-            }
+            proxy: { $0.answer(by: gate.script(), to: $1) }
         ) { (server, proxy, session) async throws in
             #expect(try await session.text(server.url()) == "secret")
             #expect(try await session.text(server.url(host: "localhost")) == "secret")
@@ -252,13 +244,8 @@ struct ProxyTunnelTests {
             try await withTunnel(
                 delegate: Interviewer(interview),
                 proxy: { demand, port in
-                    var request = RecordedRequest()
-                    request.connection = demand.connection
-                    request.headers = demand.values(of: "Proxy-Authorization").map { ("Proxy-Authorization", $0) }
-                    guard case .write(let bytes)? = script.script()(request).effects.first else { return .say("") }
-                    let text = String(decoding: bytes, as: UTF8.self)
-                    if text.hasPrefix("HTTP/1.1 200") { return .tunnel(to: port) }
-                    return .say(text, closes: closesFirst && request.proxyAuthorization == nil)
+                    guard case .say(let text, _) = demand.answer(by: script.script(), to: port) else { return .tunnel(to: port) }
+                    return .say(text, closes: closesFirst && demand.authorization == nil)
                 }
             ) { (server, proxy, session) async throws in
                 #expect(try await session.text(server.url()) == "secret")
@@ -266,6 +253,32 @@ struct ProxyTunnelTests {
                 #expect(interview.questions.map(\.by) == ["session"])
                 #expect(script.legs.map(\.message) == [0, 1, 3])
                 #expect(proxy.connectionCount == (closesFirst ? 2 : 1))
+                // The next tunnel is a connection of its own, and asks nobody.
+                #expect(try await session.text(server.url(host: "localhost")) == "secret")
+                #expect(script.legs.map(\.message) == [0, 1, 3, 1, 3])
+                #expect(interview.failures == [0])
+            }
+        }
+    }
+
+    @Test func `what the proxy proves of itself with its 200 is checked`() async throws {
+        for proof in [DigestGate.Proof.right, .wrong] {
+            var rules = DigestGate.Rules()
+            rules.isProxy = true
+            rules.proof = proof
+            let gate = DigestGate(rules)
+            let interview = Interview(user: rules.user, password: rules.password)
+            try await withTunnel(
+                delegate: TaskInterviewer(interview),
+                proxy: { $0.answer(by: gate.script(), to: $1) }
+            ) { (server, proxy, session) async throws in
+                if proof == .right {
+                    #expect(try await session.text(server.url()) == "secret")
+                } else {
+                    let error = await expectFailure(.badServerResponse) { try await session.data(from: server.url()) }
+                    #expect(error?.failingURL == server.url())
+                    #expect(server.requests.isEmpty)
+                }
             }
         }
     }

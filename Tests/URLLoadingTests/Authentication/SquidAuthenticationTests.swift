@@ -31,7 +31,7 @@ struct SquidAuthenticationTests {
             $0.tlsTrustRoots = [certificates.root]
             $0.connectionProxyDictionary = proxyDictionary(http: squid.port, https: squid.port)
         } test: { (session) async throws in
-            try await test(squid, [clear.url("/x"), secure.url("/x")], session)
+            try await test(squid, [clear.url("/x"), secure.url("/x"), secure.url("/y", host: "localhost")], session)
         }
         try await clear.close()
         try await secure.close()
@@ -51,6 +51,8 @@ struct SquidAuthenticationTests {
             for _ in 0..<2 {
                 #expect(try await session.text(urls[0]) == "clear ")
                 #expect(try await session.text(urls[1]) == "secure ")
+                // A second tunnel.
+                #expect(try await session.text(urls[2]) == "secure ")
                 let post = URLRequest(urls[0], method: "POST", body: Data("body".utf8))
                 #expect(try await session.text(post).text == "clear body")
             }

@@ -31,6 +31,20 @@ final class TunnelProxy: Sendable {
         }
 
         var authorization: String? { values(of: "Proxy-Authorization").first }
+
+        /// What the script of a ``ScriptedServer`` says to it; a 200 is the tunnel.
+        func answer(by script: (RecordedRequest) -> ScriptedReply, to port: Int) -> Answer {
+            var request = RecordedRequest()
+            request.connection = connection
+            request.method = method
+            request.target = target
+            request.headers = values(of: "Proxy-Authorization").map { ("Proxy-Authorization", $0) }
+            guard case .write(let bytes)? = script(request).effects.first else { return .say("") }
+            let text = String(decoding: bytes, as: UTF8.self)
+            guard text.hasPrefix("HTTP/1.1 200") else { return .say(text) }
+            let info = text.components(separatedBy: "\r\n").first { $0.hasPrefix("Proxy-Authentication-Info:") }
+            return .tunnel(to: port, fields: info.map { $0 + "\r\n" } ?? "")
+        }
     }
 
     enum Answer: Sendable {
