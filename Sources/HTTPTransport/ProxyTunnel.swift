@@ -195,7 +195,8 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         }
         isThinking = true
         advice.ask(
-            { [attempt] in $0.opened(attempt, by: consent, reply: $1) }, otherwise: LoadError?.none,
+            { [attempt] adviser, reply in adviser.opened(attempt, by: consent) { _ = reply($0) } },
+            otherwise: { _ -> LoadError?? in .some(nil) },
             reply: { [self] refusal in
                 isThinking = false
                 if let refusal { return finish(.failure(refusal)) }

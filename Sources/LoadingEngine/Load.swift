@@ -50,6 +50,9 @@ final class Load {
     private(set) var isAsking = false
     /// Bytes told to the client and not yet dealt with.
     private(set) var outstandingBytes = 0
+    /// Bytes of the body that were collected, or are in the file, and all that there will be, or -1.
+    var receivedBodyBytes: Int64 = 0
+    var expectedBodyBytes: Int64 = -1
 
     struct Attempt {
         var connectionWasReused = false

@@ -90,6 +90,7 @@ package actor SessionEngine {
             load.order.priority = priority
             load.control.line?.priorityChanged(priority)
         case .consumed(let bytes): load.consumed(bytes)
+        case .tellCounts: load.beginTellingCounts()
         }
     }
 
@@ -173,11 +174,13 @@ package actor SessionEngine {
     private func end(_ load: Load, _ result: Result<TaskOutcome.Body, LoadError>) {
         loads[load.id] = nil
         deadlines.remove(load)
+        load.tellSent()
         load.control.exchange = nil
         var outcome = TaskOutcome(
             result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [], redirectCount: load.redirectCount
         )
         outcome.sentBodyBytes = load.transaction?.exchange?.requestBodyBytes ?? 0
+        outcome.receivedBodyBytes = load.receivedBodyBytes
         ended.append((load.client, outcome))
         // Loads that end in one turn of the loop are told of together: waking one thread many times costs more than the loads.
         if ended.count == 1 { loop.execute { self.assumeIsolated { $0.tellEnded() } } }
@@ -231,8 +234,7 @@ package actor SessionEngine {
             let answer = try await plan.answer(load.firstHop(), in: load)
             return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
         }
-        let (answer, start) = try await DownloadResumption(resuming: resumeData, in: load).answer(plan, in: load)
-        return try await DownloadDelivery.deliver(answer, continuing: start, of: load)
+        return try await DownloadResumption(resuming: resumeData, in: load).deliver(by: plan, in: load)
     }
 
     @inline(never)

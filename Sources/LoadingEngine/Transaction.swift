@@ -18,6 +18,8 @@ final class Transaction {
     var source = TransactionTimeline.Source.network
     var response: LoadResponse?
     var exchange: Exchange?
+    /// The length of the body that was sent, or -1 where it was not known.
+    var sentBodyLength: Int64 = 0
     /// For loads without an exchange (`file:`, `data:`, the app's own protocols).
     var end: NIODeadline?
     var bodyBytes: Int64 = 0

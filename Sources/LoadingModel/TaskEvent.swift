@@ -47,6 +47,8 @@ package struct TaskOutcome: Sendable {
     package var redirectCount: Int
     /// Bytes of the request's body that the last request sent.
     package var sentBodyBytes: Int64 = 0
+    /// Bytes of the response's body that were collected, or are in the file, those of an earlier load included.
+    package var receivedBodyBytes: Int64 = 0
 
     package init(
         result: Result<Body, LoadError>, response: LoadResponse?, timelines: [TransactionTimeline], redirectCount: Int

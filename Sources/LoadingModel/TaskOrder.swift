@@ -87,6 +87,8 @@ package enum TaskCommand: Sendable {
     case setPriority(Float)
     /// Data that was told has been dealt with; opens the credit window by as many bytes.
     case consumed(bytes: Int)
+    /// Somebody looks at the task's counts: tells what they are, and from now on what becomes of them.
+    case tellCounts
 }
 
 /// What every task of a session has in common, fixed when the session is made.

@@ -94,7 +94,7 @@ struct DownloadCommand: AsyncParsableCommand {
         do {
             try options.conclude(outcome)
         } catch {
-            try clean(place, after: outcome)
+            try clean(place, after: outcome, wasResumed: data != nil)
             throw error
         }
         place.removeRemains()
@@ -112,8 +112,14 @@ struct DownloadCommand: AsyncParsableCommand {
         return ToolFailure(130, "interrupted; go on with: \(continuation(place))")
     }
 
-    /// Keeps what a lost connection left, where the server lets a download be gone on with.
-    private func clean(_ place: DownloadPlace, after outcome: TransferObserver.State) throws {
+    /// Keeps what a lost connection left, where the server lets a download be gone on with; and what was there before a server that
+    /// could not help just then.
+    private func clean(_ place: DownloadPlace, after outcome: TransferObserver.State, wasResumed: Bool) throws {
+        if wasResumed, outcome.error == nil, let status = (outcome.response as? HTTPURLResponse)?.statusCode,
+            status >= 400, ![404, 410, 416].contains(status)
+        {
+            return say("what was there is kept; go on with: \(continuation(place))")
+        }
         guard let data = (outcome.error as? URLError)?.downloadTaskResumeData else {
             return place.removeRemains()
         }

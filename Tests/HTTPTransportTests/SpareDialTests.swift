@@ -99,5 +99,5 @@ final class PassingAdviser: HandshakeAdviser {
     func identity(for server: ServerName, reply: @escaping (IdentityAnswer) -> Bool) { _ = reply(.none) }
     func authorization(for tunnel: TunnelAttempt) -> String? { nil }
     func answer(_ head: ResponseHead, for tunnel: TunnelAttempt, reply: @escaping (Result<String?, LoadError>) -> Void) {}
-    func opened(_ tunnel: TunnelAttempt) {}
+    func opened(_ tunnel: TunnelAttempt, by head: ResponseHead, reply: @escaping (LoadError?) -> Void) { reply(nil) }
 }

@@ -98,6 +98,26 @@ struct TransferTests {
         }
     }
 
+    @Test func `a server that cannot help just then leaves what was there`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { request in
+            if request.order == 1 { return .status(503, body: "later") }
+            return request.order == 0 ? halting(request, by: .close) : source.reply(to: request)
+        }) { server in
+            let address = server.url("/file").absoluteString
+            #expect(try await Tool.run(["download", "-o", "file.bin", address], in: folder).code == 18)
+            let second = try await Tool.run(["download", "--resume", "-o", "file.bin", address], in: folder)
+            #expect(second.code == 22, "\(second.errors)")
+            #expect(second.errors.contains("urlsession download --resume -o 'file.bin'"))
+            #expect(try folder.names == ["file.bin.part", "file.bin.resume"])
+            let third = try await Tool.run(["download", "--resume", "-o", "file.bin", address], in: folder)
+            #expect(third.code == 0, "\(third.errors)")
+            #expect(server.requests.last?.header("Range") != nil)
+            #expect(try Array(Data(contentsOf: folder.file("file.bin"))) == source.content)
+            #expect(try folder.names == ["file.bin"])
+        }
+    }
+
     @Test func `an interrupted download that cannot be gone on with leaves nothing`() async throws {
         let folder = try TemporaryDirectory()
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"

@@ -182,6 +182,135 @@ struct DownloadResumeTests {
         }
     }
 
+    @Test(arguments: [401, 403, 407, 429, 500, 502, 503, 504])
+    func `an error instead of the rest leaves what is there for another attempt`(status: Int) async throws {
+        let file = ScriptedFile(content)
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            request.order == 1 ? .status(status, [("Content-Length", "4")], body: "busy") : file.reply(to: request)
+        }
+        try await interrupted(file, after: reply) { (server, session, recorder, data) async throws in
+            let refused = session.downloadTask(withResumeData: try #require(data))
+            refused.resume()
+            let record = try await recorder.completion(of: refused)
+            #expect(record.error == nil && record.file == Data("busy".utf8))
+            #expect((refused.response as? HTTPURLResponse)?.statusCode == status)
+            #expect(!record.letters.contains("q"))
+            let again = session.downloadTask(withResumeData: try #require(data))
+            again.resume()
+            #expect(try await recorder.completion(of: again).file == Data(content))
+            #expect(try await server.request(2).header("Range") == "bytes=\(cut)-")
+        }
+    }
+
+    @Test func `an error whose text is cut short gives the resume data back`() async throws {
+        let file = ScriptedFile(content)
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            request.order == 1
+                ? [.write(ScriptedReply.head(503, [("Content-Length", "400")]) + "busy"), .close] : file.reply(to: request)
+        }
+        try await interrupted(file, after: reply) { (server, session, recorder, data) async throws in
+            let refused = session.downloadTask(withResumeData: try #require(data))
+            refused.resume()
+            let record = try await recorder.completion(of: refused)
+            #expect((record.error as? URLError)?.downloadTaskResumeData == data)
+            let again = session.downloadTask(withResumeData: try #require(data))
+            again.resume()
+            #expect(try await recorder.completion(of: again).file == Data(content))
+        }
+    }
+
+    @Test(arguments: [404, 410]) func `a file that is gone is not waited for`(status: Int) async throws {
+        let file = ScriptedFile(content)
+        try await interrupted(file, after: { $0.order == 1 ? .status(status, body: "gone") : file.reply(to: $0) }) {
+            (server, session, recorder, data) async throws in
+            for expected in [Data("gone".utf8), Data(content)] {
+                let task = session.downloadTask(withResumeData: try #require(data))
+                task.resume()
+                #expect(try await recorder.completion(of: task).file == expected)
+            }
+            #expect(try await server.request(2).header("Range") == nil)
+        }
+    }
+
+    @Test func `a download that led to another origin goes on with the fields of the app's own request`() async throws {
+        let file = ScriptedFile(content)
+        let recorder = EventRecorder()
+        try await withScriptedServer(reply: { $0.order == 0 ? file.reply(to: $0, cutAfter: cut) : file.reply(to: $0) }) {
+            (store) async throws in
+            let place = store.url("/file").absoluteString
+            try await withScenario(
+                delegate: recorder,
+                reply: { $0.header("Authorization") == "Bearer token" ? .redirect(302, to: place) : .status(401, body: "who?") }
+            ) { (server, session) async throws in
+                let headers = ["Authorization": "Bearer token", "X-Own": "own"]
+                let first = session.downloadTask(with: URLRequest(server.url("/api"), headers: headers))
+                first.resume()
+                let data = (try await recorder.completion(of: first).error as? URLError)?.downloadTaskResumeData
+                let second = session.downloadTask(withResumeData: try #require(data))
+                #expect(second.originalRequest?.allHTTPHeaderFields == headers)
+                second.resume()
+                #expect(try await recorder.completion(of: second).file == Data(content))
+                #expect((second.response as? HTTPURLResponse)?.statusCode == 206)
+                let request = try await store.request(1)
+                #expect(request.header("Range") == "bytes=\(cut)-" && request.header("Authorization") == nil)
+            }
+        }
+    }
+
+    @Test func `a POST that became a GET on its way cannot be gone on with`() async throws {
+        let file = ScriptedFile(content)
+        let recorder = EventRecorder()
+        try await withScenario(
+            delegate: recorder, reply: { $0.path == "/form" ? .redirect(303, to: "/file") : file.reply(to: $0, cutAfter: cut) }
+        ) { (server, session) async throws in
+            let task = session.downloadTask(with: URLRequest(server.url("/form"), method: "POST", body: Data("x".utf8)))
+            task.resume()
+            let error = try #require(try await recorder.completion(of: task).error as? URLError)
+            #expect(error.code == .networkConnectionLost && error.downloadTaskResumeData == nil)
+        }
+    }
+
+    @Test(arguments: ["the request", "the session", "nobody"])
+    func `F3 a part that was not asked for by resuming cannot be gone on with`(asking: String) async throws {
+        let recorder = EventRecorder()
+        let part: ScriptedReply = [
+            .write(
+                ScriptedReply.head(206, [("ETag", "\"v1\""), ("Content-Range", "bytes 100-599999/600000"), ("Transfer-Encoding", "chunked")])
+                    + "1000\r\n"), .write([UInt8](repeating: 7, count: 0x1000)), .write("\r\n"), .close,
+        ]
+        try await withScenario(
+            delegate: recorder, configure: { if asking == "the session" { $0.httpAdditionalHeaders = ["Range": "bytes=100-"] } },
+            reply: { _ in part }
+        ) { (server, session) async throws in
+            let headers = asking == "the request" ? ["Range": "bytes=100-"] : [:]
+            let task = session.downloadTask(with: URLRequest(server.url("/file"), headers: headers))
+            task.resume()
+            let error = try #require(try await recorder.completion(of: task).error as? URLError)
+            #expect(error.code == .networkConnectionLost && error.downloadTaskResumeData == nil)
+        }
+    }
+
+    @Test func `a download goes on with the settings of its request`() async throws {
+        let file = ScriptedFile(content)
+        let recorder = EventRecorder()
+        try await withScenario(
+            delegate: recorder, reply: { $0.order == 0 ? file.reply(to: $0, cutAfter: cut) : file.reply(to: $0) }
+        ) { (server, session) async throws in
+            var request = URLRequest(server.url("/file"))
+            request.httpShouldHandleCookies = false
+            request.timeoutInterval = 17
+            request.mainDocumentURL = URL(string: "https://site.example/page")
+            request.cookiePartitionIdentifier = "https://site.example"
+            let first = session.downloadTask(with: request)
+            first.resume()
+            let data = (try await recorder.completion(of: first).error as? URLError)?.downloadTaskResumeData
+            let second = session.downloadTask(withResumeData: try #require(data))
+            #expect(second.originalRequest == request)
+            second.resume()
+            #expect(try await recorder.completion(of: second).file == Data(content))
+        }
+    }
+
     @Test func `F3 a 200 starts over and does not tell of resuming`() async throws {
         try await interrupted(ScriptedFile(content), after: { ScriptedFile(Self.other, entityTag: "\"v2\"").reply(to: $0) }) {
             (_, session, recorder, data) async throws in

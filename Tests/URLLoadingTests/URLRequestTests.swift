@@ -126,6 +126,14 @@ import URLLoading
         #expect(left == right && left.hashValue == right.hashValue)
     }
 
+    @Test func `requests are compared by the timeout that they show`() {
+        var request = URLRequest(url: swift)
+        request.timeoutInterval = 60
+        #expect(request == URLRequest(url: swift))
+        request.timeoutInterval = 61
+        #expect(request != URLRequest(url: swift))
+    }
+
     @Test func `a relative URL is made absolute at first and kept when set`() throws {
         let relative = try #require(URL(string: "/get", relativeTo: swift))
         var request = URLRequest(url: relative)

@@ -184,6 +184,36 @@ struct UploadTests {
         }
     }
 
+    @Test func `sending is told of after the response, to the last byte`() async throws {
+        let recorder = EventRecorder()
+        let count = 16 << 20
+        try await withScenario(
+            delegate: recorder,
+            early: { _ in
+                [
+                    .write("HTTP/1.1 100 Continue\r\n\r\n"), .awaitBody(1000), .stopReading,
+                    .write(ScriptedReply.head(200, [("Content-Length", "4")])), .gate("answered"), .startReading, .awaitRequestEnd,
+                    .gate("sent"), .write("done"),
+                ]
+            },
+            reply: { _ in .ok() }
+        ) { (server, session) async throws in
+            let task = session.uploadTask(with: URLRequest(server.url(), method: "PUT"), from: Data(count: count))
+            task.resume()
+            try await recorder.wait(for: task) { $0.letters.contains("R") }
+            server.open("answered")
+            // Nothing of the answer's body has come yet.
+            try await recorder.wait(for: task) { $0.events.last == .sent(total: Int64(count), expected: Int64(count)) }
+            server.open("sent")
+            let record = try await recorder.completion(of: task)
+            #expect(record.error == nil && record.body == Data("done".utf8))
+            #expect(record.letters.contains(/R.*s/))
+            let totals = record.events.compactMap { if case .sent(let total, _) = $0 { total } else { nil } }
+            #expect(totals == Array(Set(totals)).sorted())
+            try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
+        }
+    }
+
     @Test func `an early answer with the rest of the body taken keeps the exchange whole`() async throws {
         try await withScenario(
             early: {

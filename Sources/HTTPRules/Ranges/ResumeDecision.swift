@@ -14,8 +14,10 @@ package import HTTPWire
 package enum ResumeDecision: Hashable, Sendable {
     /// The body continues the file at this offset; the file has so many bytes in all, where that is known.
     case append(offset: Int64, total: Int64?)
-    /// The body is the whole answer: empty the file first.
+    /// The body is the whole answer, or there is nothing any more: the file is of no use.
     case startOver
+    /// The body says nothing of the file: deliver it by itself, and keep the file for the next attempt.
+    case setAside
     /// The file was complete already; the body says nothing.
     case alreadyComplete
     /// The answer is of no use: drop it and the file, and send the request again without the fields of ``requestFields(for:)``.
@@ -32,8 +34,10 @@ package enum ResumeDecision: Hashable, Sendable {
         switch status {
         case 206: partial(headers, point)
         case 416: unsatisfied(headers, point)
-        // 200: the server ignored Range, or If-Range told it that the file had changed. Errors are delivered as of any request.
-        default: .startOver
+        // The server ignored Range, or If-Range told it that the file had changed; or the file is gone.
+        case 200...299, 404, 410: .startOver
+        // Busy, or not for us now: that proves nothing against what is there.
+        default: .setAside
         }
     }
 
@@ -78,10 +82,15 @@ package enum ResumeDecision: Hashable, Sendable {
         headers.all("Content-Encoding").contains { !$0.isEmpty && $0.lowercased() != "identity" }
     }
 
-    /// Whether a download with this response can be resumed when it is interrupted: GET, all or the rest of a file, a strong
-    /// validator, no content coding, and no word against ranges.
-    package static func mayResume(method: String, status: Int, headers: HeaderBlock) -> Bool {
-        method == "GET" && (status == 200 || status == 206) && !isCoded(headers) && !headers.hasToken("none", in: "Accept-Ranges")
+    /// Whether a download with this response can be resumed when it is interrupted: GET, all of a file, or the rest where
+    /// ``requestFields(for:)`` asked for it, a strong validator, no content coding, and no word against ranges.
+    ///
+    /// A part that the app asked for by itself cannot: what is there would be taken for the file's beginning.
+    package static func mayResume(
+        method: String, asked: HeaderBlock, isContinuing: Bool, status: Int, headers: HeaderBlock
+    ) -> Bool {
+        method == "GET" && !asked.contains("Range") && (status == 200 || status == 206 && isContinuing)
+            && !isCoded(headers) && !headers.hasToken("none", in: "Accept-Ranges")
             && ResumePoint.strongValidator(
                 entityTag: headers.first("ETag"),
                 lastModified: headers.first("Last-Modified"),
@@ -93,7 +102,7 @@ package enum ResumeDecision: Hashable, Sendable {
     ///
     /// No content coding is asked for, because its ranges would be those of the coded bytes.
     package static func requestFields(for point: ResumePoint) -> [(String, String)] {
-        guard point.receivedByteCount > 0, let validator = point.strongValidator else { return [] }
+        guard point.receivedByteCount > 0, !point.headers.contains("Range"), let validator = point.strongValidator else { return [] }
         return [
             ("Range", ByteRange.field(from: point.receivedByteCount)),
             ("If-Range", validator),

@@ -26,11 +26,42 @@ extension ResumePoint {
         var method: String
         /// Names and values in turn.
         var fields: [String]
+        /// The rest is left out where it is as in a new request.
+        var handlesCookies: Bool?
+        var timeout: Double?
+        var mainDocumentURL: String?
+        var cookiePartition: String?
 
         enum CodingKeys: String, CodingKey {
             case url = "URL"
             case method = "HTTPMethod"
             case fields = "HTTPHeaderFields"
+            case handlesCookies = "HTTPShouldHandleCookies"
+            case timeout = "TimeoutInterval"
+            case mainDocumentURL = "MainDocumentURL"
+            case cookiePartition = "CookiePartitionIdentifier"
+        }
+
+        init(_ point: ResumePoint) {
+            url = point.originalURL.absoluteString
+            method = point.method
+            fields = point.headers.fields.flatMap { [$0.name, $0.value] }
+            handlesCookies = point.settings.handlesCookies ? nil : false
+            timeout = point.settings.timeout
+            mainDocumentURL = point.settings.mainDocumentURL?.absoluteString
+            cookiePartition = point.settings.cookiePartition
+        }
+
+        /// Nil where it holds what is no URL.
+        var settings: Settings? {
+            var settings = Settings()
+            settings.handlesCookies = handlesCookies ?? true
+            settings.timeout = timeout
+            settings.cookiePartition = cookiePartition
+            guard let mainDocumentURL else { return settings }
+            guard let url = URL(string: mainDocumentURL) else { return nil }
+            settings.mainDocumentURL = url
+            return settings
         }
     }
 
@@ -66,11 +97,7 @@ extension ResumePoint {
         let content = Content(
             version: Self.version,
             downloadURL: url.absoluteString,
-            originalRequest: Request(
-                url: originalURL.absoluteString,
-                method: method,
-                fields: headers.fields.flatMap { [$0.name, $0.value] }
-            ),
+            originalRequest: Request(self),
             bytesReceived: receivedByteCount,
             totalBytes: totalByteCount,
             entityTag: entityTag,
@@ -96,7 +123,7 @@ extension ResumePoint {
         guard content.version == Self.version else { throw .unknownVersion }
         let request = content.originalRequest
         guard let url = URL(string: content.downloadURL), let originalURL = URL(string: request.url),
-            request.fields.count % 2 == 0
+            let settings = request.settings, request.fields.count % 2 == 0
         else { throw .badValue }
         var headers = HeaderBlock()
         for index in stride(from: 0, to: request.fields.count, by: 2) {
@@ -114,6 +141,7 @@ extension ResumePoint {
             serverDate: content.serverDate,
             temporaryFileName: content.fileName
         )
+        self.settings = settings
         guard isPlausible else { throw .badValue }
     }
 

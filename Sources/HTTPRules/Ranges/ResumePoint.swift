@@ -27,6 +27,22 @@ package struct ResumePoint: Hashable, Sendable {
         case badValue
     }
 
+    /// What else the app set on its request.
+    package struct Settings: Hashable, Sendable {
+        package var handlesCookies = true
+        /// Nil where the session's applies.
+        package var timeout: Double?
+        package var mainDocumentURL: URL?
+        package var cookiePartition: String?
+
+        package init() {}
+
+        /// No property list can hold most control characters.
+        var isPlausible: Bool {
+            timeout?.isFinite != false && cookiePartition?.unicodeScalars.allSatisfy { $0.value >= 0x20 } != false
+        }
+    }
+
     /// Where the bytes came from, after all redirects.
     package var url: URL
     /// What the app asked for.
@@ -34,6 +50,7 @@ package struct ResumePoint: Hashable, Sendable {
     package var method: String
     /// The fields the app set on its request.
     package var headers: HeaderBlock
+    package var settings = Settings()
     package var receivedByteCount: Int64
     /// How many bytes there are in all, where the server said so.
     package var totalByteCount: Int64?
@@ -94,7 +111,7 @@ package struct ResumePoint: Hashable, Sendable {
             && receivedByteCount >= 0 && (totalByteCount.map { $0 >= receivedByteCount } ?? true)
             && headers.fields.allSatisfy { ASCII.isToken($0.name) && ASCII.isFieldValue($0.value) }
             && [entityTag, lastModified, serverDate].allSatisfy { $0.map(ASCII.isFieldValue) ?? true }
-            && Self.isFileName(temporaryFileName)
+            && Self.isFileName(temporaryFileName) && settings.isPlausible
     }
 
     /// One safe path component: letters, digits, `-`, `_` and `.`, not in first place.

@@ -108,6 +108,11 @@ package final class Exchange {
         }
     }
 
+    /// Whether ``next()`` has something to return or to throw, without waiting.
+    package var hasNext: Bool {
+        control.failure != nil || !control.isSuspended && (!queue.isEmpty || isComplete || failure != nil)
+    }
+
     /// Whether the whole body is here already; then taking it will not wait.
     package var hasWholeBody: Bool { isComplete }
 

@@ -47,17 +47,14 @@ enum DataDelivery {
         } else {
             data.append(piece)
         }
-        if load.wants(.receivedBytes) {
-            load.tell(.wrote(bytes: Int64(piece.readableBytes), total: total, expected: expected))
-        }
+        load.received(Int64(piece.readableBytes), total: total, expected: expected)
     }
 
     @inline(never)
     private static func taken(_ whole: Data, _ answer: Answer, _ load: Load) throws(LoadError) -> Data {
         try check(Int64(whole.count), answer, load)
-        if load.wants(.receivedBytes), !whole.isEmpty {
-            load.tell(.wrote(bytes: Int64(whole.count), total: Int64(whole.count), expected: answer.response.expectedLength))
-        }
+        let count = Int64(whole.count)
+        if count > 0 { load.received(count, total: count, expected: answer.response.expectedLength) }
         return whole
     }
 

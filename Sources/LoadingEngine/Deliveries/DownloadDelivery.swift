@@ -49,6 +49,8 @@ enum DownloadDelivery {
     ) async throws(LoadError) -> Download {
         if let start {
             load.tell(.resumed(offset: start.offset, expected: start.total ?? -1))
+            load.receivedBodyBytes = start.offset
+            load.expectedBodyBytes = start.total ?? -1
             return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1)
         }
         let expected = answer.response.expectedLength
@@ -59,11 +61,10 @@ enum DownloadDelivery {
     }
 
     private static func write(_ answer: Answer, to download: inout Download, of load: Load) async throws(LoadError) {
-        let tellsProgress = load.wants(.receivedBytes)
         if let body = answer.body as? ExchangeBody {
             let isDone = try await body.splice(into: download.sink) { count in
                 download.total += count
-                if tellsProgress { load.tell(.wrote(bytes: count, total: download.total, expected: download.expected)) }
+                load.received(count, total: download.total, expected: download.expected)
             }
             if isDone { return }
         }
@@ -71,7 +72,7 @@ enum DownloadDelivery {
             let count = Int64(piece.readableBytes)
             try await download.sink.write(piece)
             download.total += count
-            if tellsProgress { load.tell(.wrote(bytes: count, total: download.total, expected: download.expected)) }
+            load.received(count, total: download.total, expected: download.expected)
         }
     }
 
@@ -85,17 +86,27 @@ enum DownloadDelivery {
             await download.sink.abort()
             return error
         }
-        guard let head = answer.response.head else { return error }
-        let request = answer.transaction.request
-        let point = ResumePoint(
-            url: answer.response.url, originalURL: load.order.request.url ?? answer.response.url, method: "GET",
-            headers: request.headers, receivedByteCount: kept,
-            totalByteCount: download.expected < 0 ? nil : download.expected, entityTag: head.headers.first("ETag"),
+        error.resumeData = resumePoint(download, answer, kept, of: load)?.encodedIfPossible()
+        // A file that nobody could go on with is not left behind.
+        if error.resumeData == nil { try? FileManager.default.removeItem(atPath: download.sink.path) }
+        return error
+    }
+
+    private static func resumePoint(_ download: Download, _ answer: Answer, _ kept: Int64, of load: Load) -> ResumePoint? {
+        guard let head = answer.response.head else { return nil }
+        // The app's own request, from before any redirect: what was left out for another origin is sent again.
+        let request = load.order.request
+        var point = ResumePoint(
+            url: answer.response.url, originalURL: request.url ?? answer.response.url, headers: request.headers,
+            receivedByteCount: kept, totalByteCount: download.expected < 0 ? nil : download.expected, entityTag: head.headers.first("ETag"),
             lastModified: head.headers.first("Last-Modified"), serverDate: head.headers.first("Date"),
             temporaryFileName: String(download.sink.path.split(separator: "/").last ?? "")
         )
-        error.resumeData = point.encoded()
-        return error
+        point.settings.handlesCookies = request.handlesCookies
+        point.settings.timeout = request.timeout
+        point.settings.mainDocumentURL = request.mainDocumentURL
+        point.settings.cookiePartition = request.cookiePartition
+        return point
     }
 
     private static func mayResume(_ answer: Answer, after error: LoadError, of load: Load) -> Bool {
@@ -105,8 +116,14 @@ enum DownloadDelivery {
         case .cannotWriteToFile, .cannotDecodeRawData, .cannotDecodeContentData: return false
         default: break
         }
+        // Redirects may have changed both; the next attempt begins with the app's own request.
+        guard load.order.request.method == "GET", !load.order.request.headers.contains("Range"),
+            load.session.headers.sessionValue("Range") == nil
+        else { return false }
+        let request = answer.transaction.request
         return ResumeDecision.mayResume(
-            method: answer.transaction.request.method, status: head.status, headers: head.headers
+            method: request.method, asked: request.headers, isContinuing: !load.rangeFields.isEmpty, status: head.status,
+            headers: head.headers
         )
     }
 }

@@ -22,6 +22,16 @@ struct DownloadResumption {
         let total: Int64?
     }
 
+    /// Where the body of the answer belongs.
+    private enum Place {
+        /// To what is there.
+        case behind(Start)
+        /// Into a new file; nothing is left of the old one.
+        case instead
+        /// Into a new file, while the old one stays for the next attempt.
+        case beside
+    }
+
     private let point: ResumePoint
     private let data: Data
     private let path: String
@@ -38,14 +48,33 @@ struct DownloadResumption {
         path = load.session.policy.temporaryDirectory + "/" + point.temporaryFileName
     }
 
+    /// Goes on with the download, or begins again.
+    func deliver(by plan: LoadPlan, in load: Load) async throws(LoadError) -> TaskOutcome.Body {
+        let (answer, place) = try await answer(plan, in: load)
+        switch place {
+        case .behind(let start):
+            return try await DownloadDelivery.deliver(answer, continuing: start, of: load)
+        case .instead:
+            return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
+        case .beside:
+            do {
+                return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
+            } catch {
+                var error = error
+                error.resumeData = data
+                throw error
+            }
+        }
+    }
+
     /// Sends the request for the rest, and where the answer does not fit what is there, the request for all.
-    func answer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> (Answer, Start?) {
+    private func answer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> (Answer, Place) {
         let sink: FileSink
         do {
             sink = try await FileSink.reopen(path: path, length: point.receivedByteCount, expectedLength: point.totalByteCount)
         } catch {
             // Somebody cleaned up: there is nothing to go on from, and nothing is lost by starting over.
-            return (try await wholeAnswer(plan, in: load), nil)
+            return (try await wholeAnswer(plan, in: load), .instead)
         }
         load.rangeFields = ResumeDecision.requestFields(for: point)
         do {
@@ -65,26 +94,29 @@ struct DownloadResumption {
 
     private func judge(
         _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
-    ) async throws(LoadError) -> (Answer, Start?) {
+    ) async throws(LoadError) -> (Answer, Place) {
         guard let head = answer.response.head, !load.rangeFields.isEmpty else {
             await sink.abort()
-            return (answer, nil)
+            return (answer, .instead)
         }
         switch ResumeDecision.decide(status: head.status, headers: head.headers, resumingFrom: point) {
         case .append(let offset, let total):
-            return (answer, Start(sink: sink, offset: offset, total: total))
+            return (answer, .behind(Start(sink: sink, offset: offset, total: total)))
         case .alreadyComplete:
             answer.body.cancel()
             let complete = Answer(response: answer.response, body: EmptyBody(), transaction: answer.transaction)
-            return (complete, Start(sink: sink, offset: point.receivedByteCount, total: point.receivedByteCount))
+            return (complete, .behind(Start(sink: sink, offset: point.receivedByteCount, total: point.receivedByteCount)))
         case .startOver:
             await sink.abort()
-            return (answer, nil)
+            return (answer, .instead)
+        case .setAside:
+            _ = try? await sink.keep()
+            return (answer, .beside)
         case .restart:
             answer.body.cancel()
             await sink.abort()
             load.rangeFields = []
-            return (try await wholeAnswer(plan, in: load), nil)
+            return (try await wholeAnswer(plan, in: load), .instead)
         case .fail(let reason):
             answer.body.cancel()
             load.response = answer.response

@@ -15,9 +15,11 @@ final class ExchangeBody: ResponseBody {
     private let exchange: Exchange
     private let decoder: ContentDecoder?
     private let transaction: Transaction
+    private let load: Load
     private var codedIsComplete = false
 
-    init(_ exchange: Exchange, decoder: ContentDecoder?, transaction: Transaction) {
+    init(_ exchange: Exchange, decoder: ContentDecoder?, transaction: Transaction, of load: Load) {
+        self.load = load
         self.exchange = exchange
         self.decoder = decoder
         self.transaction = transaction
@@ -25,6 +27,7 @@ final class ExchangeBody: ResponseBody {
 
     func next() async throws(LoadError) -> ByteBuffer? {
         guard let decoder else {
+            if isStillSending { await tellWhileSending() }
             let piece = try await exchange.next()
             if let piece { transaction.bodyBytesAfterDecoding += Int64(piece.readableBytes) }
             return piece
@@ -39,7 +42,20 @@ final class ExchangeBody: ResponseBody {
         guard decoder == nil, exchange.maySplice else { return false }
         return try await exchange.splice(into: sink) { count in
             transaction.bodyBytesAfterDecoding += count
+            load.tellSent()
             progress(count)
+        }
+    }
+
+    /// The server answers before it has the whole request, and somebody wants to hear how that goes on.
+    private var isStillSending: Bool { exchange.requestEnd == nil && load.wants(.sentBytes) }
+
+    /// Tells how the request's body goes out until there is something of the response, or the end.
+    private func tellWhileSending() async {
+        load.tellSent()
+        while !exchange.hasNext, exchange.requestEnd == nil {
+            await load.control.wait()
+            load.tellSent()
         }
     }
 
@@ -55,6 +71,7 @@ final class ExchangeBody: ResponseBody {
                 throw fail(error)
             }
             if codedIsComplete { return nil }
+            if isStillSending { await tellWhileSending() }
             if let coded = try await exchange.next() {
                 decoder.push(coded)
             } else {

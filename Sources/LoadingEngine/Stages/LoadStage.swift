@@ -32,8 +32,7 @@ final class Hop {
     var extraFields: [(String, String)] = []
     /// The message, from when `PrepareStage` composed it until it is sent.
     var message: PreparedMessage?
-    /// The length of the body that was sent last, or -1 where it was not known; and whether the server was asked for 100 (Continue).
-    var sentBodyLength: Int64 = 0
+    /// Whether the server was asked for 100 (Continue).
     var askedToContinue = false
     /// A redirect led away from the origin that the load began with, if perhaps back to it: what is secret there stayed there.
     var leftOrigin = false

@@ -99,7 +99,7 @@ final class NetworkStage: LoadStage {
             transaction.exchange = exchange
             load.control.exchange = exchange
             // What was sent is not needed while the load waits, perhaps with ten thousand others.
-            hop.sentBodyLength = message.body.length ?? 0
+            transaction.sentBodyLength = message.body.length ?? 0
             hop.askedToContinue = message.expectsContinue
             hop.message = nil
             hop.wasSent = true
@@ -127,8 +127,7 @@ final class NetworkStage: LoadStage {
         while let event = exchange.takeEvent() {
             switch event {
             case .sent(let bytes, let total):
-                guard load.wants(.sentBytes) else { break }
-                load.tell(.sent(bytes: bytes, total: total, expected: hop.sentBodyLength))
+                if load.wants(.sentBytes) { load.tellSent(bytes, total: total) }
             case .informational(let head):
                 Remembrance.keep(head.headers, of: hop, in: load)
                 guard load.wants(.informational), let url = hop.request.url else { break }
@@ -148,7 +147,7 @@ final class NetworkStage: LoadStage {
         let (response, decoder) = try response(url: url, head: head, exchange: exchange, method: hop.request.method, in: load)
         transaction.response = response
         Remembrance.keep(head.headers, of: hop, in: load)
-        let body = ExchangeBody(exchange, decoder: decoder, transaction: transaction)
+        let body = ExchangeBody(exchange, decoder: decoder, transaction: transaction, of: load)
         return Answer(
             response: response, body: Keeping.keep(body, response, head, hop, exchange, in: load) ?? body, transaction: transaction
         )

@@ -138,9 +138,10 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
 
     /// The class and the parts.
     open override var description: String {
-        "<\(type(of: self))> { Host: \(spaceHost), Port: \(spacePort), "
-            + "\(isProxySpace ? "Proxy type" : "Protocol"): \(kind ?? "nil"), "
-            + "Realm: \(spaceRealm ?? "nil"), Authentication method: \(method) }"
+        let none = "(null)"
+        return "<\(type(of: self)) \(Unmanaged.passUnretained(self).toOpaque())>: Host:\(spaceHost), "
+            + "Server:\(`protocol` ?? none), Auth-Scheme:\(method), Realm:\(spaceRealm ?? none), Port:\(spacePort), "
+            + "Proxy:\(isProxySpace ? "YES" : "NO"), Proxy-Type:\(proxyType ?? none)"
     }
 
     /// The realm, or nil where there is none.

@@ -46,6 +46,8 @@ final class RequestStorage: @unchecked Sendable {
         set { load.cookiePartition = newValue }
     }
     var properties: [String: Any] = [:]
+    /// As it is shown, whether it was set or not.
+    var timeout: TimeInterval { load.timeout ?? Self.defaultTimeout }
     /// Whether header fields were ever set: an empty dictionary and nil are told apart.
     private var hasHeaderFields = false
 
@@ -171,7 +173,7 @@ final class RequestStorage: @unchecked Sendable {
 
     func equals(_ other: RequestStorage) -> Bool {
         load.url == other.load.url && load.mainDocumentURL == other.load.mainDocumentURL && load.method == other.load.method
-            && load.timeout == other.load.timeout && load.cachePolicy == other.load.cachePolicy
+            && timeout == other.timeout && load.cachePolicy == other.load.cachePolicy
             && load.handlesCookies == other.load.handlesCookies && body == other.body && stream === other.stream
             && options == other.options && serviceType == other.serviceType && cookiePartition == other.cookiePartition
             && (load.headers == other.load.headers || headerFields == other.headerFields)

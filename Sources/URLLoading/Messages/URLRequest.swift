@@ -64,7 +64,7 @@ public struct URLRequest: Sendable {
     /// Reads 60 where it was never set; then the session's `timeoutIntervalForRequest` applies. A value that was set, also 60,
     /// overrules the session's.
     public var timeoutInterval: TimeInterval {
-        get { storage.load.timeout ?? RequestStorage.defaultTimeout }
+        get { storage.timeout }
         set { unique().load.timeout = newValue }
     }
 

@@ -129,15 +129,14 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
     /// The MIME type of the body in lower case, without parameters, or nil where the server did not say. Bodies are not sniffed.
     open var mimeType: String? { givenMIMEType }
 
-    /// The length of the body in bytes, or -1 where it is not known. For a coded body it is the coded length, as on Apple's
-    /// platforms.
+    /// The length of the body in bytes, or -1 where it is not known: of a coded body the coded length says nothing.
     open var expectedContentLength: Int64 { givenLength }
 
     /// The name of the body's character encoding in lower case, or nil where the server did not say.
     open var textEncodingName: String? { givenEncoding }
 
     /// A valid name for a file that holds the body: from Content-Disposition (RFC 6266), or else the URL's last path component, or
-    /// else the host, or else "Unknown", with an extension that fits the MIME type.
+    /// else the host, or else "unknown", with an extension that fits the MIME type.
     open var suggestedFilename: String? {
         archivedFilename ?? SuggestedFilename.make(contentDisposition: contentDisposition, url: url, mimeType: mimeType)
     }

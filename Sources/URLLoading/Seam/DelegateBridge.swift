@@ -64,7 +64,15 @@ final class DelegateBridge: LoadClient {
     // MARK: The engine's side
 
     func tell(_ event: TaskEvent) {
-        if case .data(let data) = event, let task = directReader() { return task.take(data) }
+        switch event {
+        case .data(let data):
+            if let task = directReader() { return task.take(data) }
+        // No delegate hears of them where the result is for an async caller, who may look at the task at any time.
+        case .response, .wrote:
+            if let task = callersTask() { return task.tell(event) }
+        case .requestChanged, .informational, .sent, .resumed, .becameDownload, .finished:
+            break
+        }
         post(.event(event))
     }
 
@@ -91,6 +99,18 @@ final class DelegateBridge: LoadClient {
     private func directReader() -> URLSessionTask? {
         let task = state.withLock { $0.task }
         return task.mutex.withLock { if case .bytes = $0.audience { true } else { false } } ? task : nil
+    }
+
+    /// The task, if its result is for an async caller.
+    private func callersTask() -> URLSessionTask? {
+        let task = state.withLock { $0.task }
+        let isForCaller = task.mutex.withLock { state in
+            switch state.audience {
+            case .caller, .waitingForData, .waitingForFile, .bytes: true
+            case .delegate, .data, .download: false
+            }
+        }
+        return isForCaller ? task : nil
     }
 
     // MARK: The delegate queue's side
@@ -170,7 +190,7 @@ final class DelegateBridge: LoadClient {
         if case .finished(let outcome) = event { return end(task, outcome) }
         let wasGivenUp = task.mutex.withLock { state in
             state.note(event)
-            return state.lifecycle.phase == .cancelling
+            return state.isGivenUp
         }
         task.updateProgress()
         // What comes between the app's giving up and the end is not reported: Apple's may report it, but need not.
@@ -198,7 +218,7 @@ final class DelegateBridge: LoadClient {
         let isForDelegate = task.isForDelegate
         if isForDelegate, case .success(.file(let path)) = outcome.result, let download = task as? URLSessionDownloadTask {
             task.noteResponse(outcome.response)
-            if task.state != .canceling { calls.downloaded(download, to: URL(fileURLWithPath: path)) }
+            if !task.mutex.withLock({ $0.isGivenUp }) { calls.downloaded(download, to: URL(fileURLWithPath: path)) }
             try? FileManager.default.removeItem(atPath: path)
         }
         guard let settlement = task.settle(outcome) else { return }

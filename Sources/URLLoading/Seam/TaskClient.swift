@@ -49,20 +49,22 @@ extension URLSessionTask: LoadClient {
 
     /// A response whose body is streamed.
     func take(_ response: LoadResponse) {
-        let (audience, visible) = mutex.withLock { state in
+        let (audience, visible, showsProgress) = mutex.withLock { state in
             state.note(response)
-            guard case .bytes = state.audience else { return (state.audience, nil as URLResponse?) }
-            return (state.audience, state.visibleResponse())
+            guard case .bytes = state.audience else { return (state.audience, nil as URLResponse?, state.progress != nil) }
+            return (state.audience, state.visibleResponse(), state.progress != nil)
         }
+        if showsProgress { updateProgress() }
         if case .bytes(let stream) = audience, let visible { stream.arrived(visible) }
     }
 
     /// Data of a streamed body: for an iterator, or for nobody.
     func take(_ data: Data) {
-        let audience = mutex.withLock { state in
+        let (audience, showsProgress) = mutex.withLock { state in
             state.receivedCount += Int64(data.count)
-            return state.audience
+            return (state.audience, state.progress != nil)
         }
+        if showsProgress { updateProgress() }
         if case .bytes(let stream) = audience {
             stream.append(data)
         } else {

@@ -123,14 +123,14 @@ extension URLSession {
     /// The tasks that have not completed, also those never resumed.
     public var tasks: ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
         get async {
-            let sorted = TasksByKind(registry.tasks)
+            let sorted = TasksByKind(watchedTasks)
             return (sorted.data, sorted.upload, sorted.download)
         }
     }
 
     /// The tasks that have not completed, also those never resumed.
     public var allTasks: [URLSessionTask] {
-        get async { registry.tasks }
+        get async { watchedTasks }
     }
 
     /// Empties what the session remembers; see `reset(completionHandler:)`.

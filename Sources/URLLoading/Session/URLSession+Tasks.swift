@@ -68,7 +68,18 @@ extension URLSession {
         var request = LoadRequest(url: point.originalURL)
         request.method = point.method
         request.headers = point.headers
+        request.handlesCookies = point.settings.handlesCookies
+        request.timeout = point.settings.timeout
+        request.mainDocumentURL = point.settings.mainDocumentURL
+        request.cookiePartition = point.settings.cookiePartition
         return URLRequest(loadRequest: request, template: nil)
+    }
+
+    /// The live tasks, for the app: whoever asks for them may want to see how far they are.
+    var watchedTasks: [URLSessionTask] {
+        let tasks = registry.tasks
+        for task in tasks { task.mutex.withLock { task.watch(&$0) } }
+        return tasks
     }
 
     /// Makes a task known: to the session, and to a delegate, on this thread (`didCreateTask`).

@@ -57,27 +57,24 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         /// Made when it is first needed, unless the app gave one: sessions that are only used with `async` never need it.
         var queue: OperationQueue?
         var description: String?
+        /// Made when it is first needed, for a session that was given no configuration.
+        var equipment: SessionEquipment?
     }
 
     /// A session with the default configuration and no delegate, for everybody.
     ///
     /// It cannot be invalidated.
-    public class var shared: URLSession { SharedSession.session }
+    open class var shared: URLSession { SharedSession.session }
 
-    let service: any LoadingService
     let registry = TaskRegistry()
-    let customClasses: CustomClasses
-    let memory: SessionMemory
-    /// The configuration's header fields, for the requests that tasks show.
-    let additionalFields: [(name: String, value: String)]
-    /// Those of the configuration, in DER.
-    let trustRoots: [Data]
-    private let settings: URLSessionConfiguration
-    private let isShared: Bool
-    private let mutex: Mutex<State>
+    /// Changes in the initializers alone, before anybody else has the session; that is why nothing guards it.
+    @exclusivity(unchecked) private final var given: SessionEquipment?
+    private let mutex = Mutex(State())
 
     /// Makes a session with the default configuration, for classes that put methods of their own in place of the session's.
-    public override convenience init() { self.init(configuration: .default) }
+    ///
+    /// The only designated initializer, as on Apple's platforms: a class with stored properties of its own need not even call it.
+    public override init() { super.init() }
 
     /// Makes a session without a delegate.
     public convenience init(configuration: URLSessionConfiguration) {
@@ -90,42 +87,43 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     ///   - configuration: Copied; later changes have no effect on the session.
     ///   - delegate: Told of the session's tasks. Held until the session became invalid.
     ///   - queue: Where the delegate's methods and completion handlers are called. It should be serial. Nil makes one.
-    public init(configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?)
-    {
-        settings = URLSession.snapshot(of: configuration)
-        memory = SessionMemory(settings.snapshot)
-        let policy = settings.sessionPolicy()
-        trustRoots = policy.trustRoots
-        service = EngineDirectory.service(for: policy, memory, settings.snapshot.security)
-        customClasses = CustomClasses(settings, isShared: false)
-        additionalFields = settings.snapshot.additionalFields()
-        isShared = false
-        mutex = Mutex(State(roster: delegate.map { DelegateRoster($0) }, queue: queue))
-        super.init()
+    public convenience init(
+        configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?
+    ) {
+        self.init()
+        equip(SessionEquipment(configuration), delegate, queue)
     }
 
     /// Makes a session on an engine of the caller's.
-    package init(
+    package convenience init(
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?,
         service: any LoadingService, isShared: Bool = false
     ) {
-        settings = URLSession.snapshot(of: configuration)
-        memory = SessionMemory(settings.snapshot)
-        self.service = service
-        trustRoots = []
-        customClasses = CustomClasses(settings, isShared: isShared)
-        additionalFields = settings.snapshot.additionalFields()
-        self.isShared = isShared
-        mutex = Mutex(State(roster: delegate.map { DelegateRoster($0) }, queue: queue))
-        super.init()
+        self.init()
+        equip(SessionEquipment(configuration, service: service, isShared: isShared), delegate, queue)
     }
 
-    deinit { if !registry.isClosed { service.invalidate() } }
+    private func equip(_ equipment: SessionEquipment, _ delegate: (any URLSessionDelegate)?, _ queue: OperationQueue?) {
+        given = equipment
+        mutex.withLock { state in
+            state.roster = delegate.map { DelegateRoster($0) }
+            state.queue = queue
+        }
+    }
 
-    private static func snapshot(of configuration: URLSessionConfiguration) -> URLSessionConfiguration {
-        let copy = configuration.copy() as? URLSessionConfiguration ?? configuration
-        copy.settleStores()
-        return copy
+    deinit {
+        guard !registry.isClosed else { return }
+        (given ?? mutex.withLock { $0.equipment })?.service.invalidate()
+    }
+
+    private var equipment: SessionEquipment {
+        if let given { return given }
+        return mutex.withLock { state in
+            if let equipment = state.equipment { return equipment }
+            let equipment = SessionEquipment(.default)
+            state.equipment = equipment
+            return equipment
+        }
     }
 
     /// Returns the session itself.
@@ -137,7 +135,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     // MARK: What it is
 
     /// The settings of the session: a copy each time, changes to which have no effect.
-    open var configuration: URLSessionConfiguration { URLSession.snapshot(of: settings) }
+    open var configuration: URLSessionConfiguration { SessionEquipment.snapshot(of: equipment.settings) }
 
     /// The delegate, until the session became invalid.
     open var delegate: (any URLSessionDelegate)? { roster?.object }
@@ -160,6 +158,12 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         set { mutex.withLock { $0.description = newValue } }
     }
 
+    final var service: any LoadingService { equipment.service }
+    final var customClasses: CustomClasses { equipment.customClasses }
+    final var memory: SessionMemory { equipment.memory }
+    final var additionalFields: [(name: String, value: String)] { equipment.additionalFields }
+    final var trustRoots: [Data] { equipment.trustRoots }
+
     var roster: DelegateRoster? { mutex.withLock { $0.roster } }
 
     // MARK: Ending it
@@ -171,7 +175,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// Making a task after that is a mistake: such a task fails with `URLError.cancelled` when it is resumed (differs from Apple's,
     /// which throws an exception, because a server should not end over it). No effect on the shared session.
     open func finishTasksAndInvalidate() {
-        guard !isShared else { return }
+        guard !equipment.isShared else { return }
         registry.close { self.becomeInvalid() }
     }
 
@@ -181,7 +185,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// No effect on the shared session.
     open func invalidateAndCancel() {
-        guard !isShared else { return }
+        guard !equipment.isShared else { return }
         registry.close { self.becomeInvalid() }
         for task in registry.tasks { task.cancel() }
     }
@@ -228,14 +232,14 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         _ completionHandler: @escaping @Sendable ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) -> Void
     ) {
         delegateQueue.addOperation {
-            let sorted = TasksByKind(self.registry.tasks)
+            let sorted = TasksByKind(self.watchedTasks)
             completionHandler(sorted.data, sorted.upload, sorted.download)
         }
     }
 
     /// Calls the handler on the delegate queue with the tasks that have not completed, also those never resumed.
     open func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {
-        delegateQueue.addOperation { completionHandler(self.registry.tasks) }
+        delegateQueue.addOperation { completionHandler(self.watchedTasks) }
     }
 
     // MARK: Making tasks

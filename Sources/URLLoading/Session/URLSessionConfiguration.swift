@@ -347,7 +347,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// How many times its coded length a decoded body may have, beyond the first 64 MiB, before its load fails with
-    /// `URLError.cannotDecodeRawData`: the guard against decompression bombs. Default 200. Not in Apple's API.
+    /// `URLError.dataLengthExceedsMaximum`: the guard against decompression bombs. Default 200. Not in Apple's API.
     open var maximumDecompressionRatio: Int {
         get { get { $0.maximumDecompressionRatio } }
         set { set { $0.maximumDecompressionRatio = newValue } }

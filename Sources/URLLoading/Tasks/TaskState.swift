@@ -43,6 +43,10 @@ struct TaskState: Sendable {
     var earliestBegin: Date?
     var prefersIncrementalDelivery: Bool
     var progress: Progress?
+    /// The load tells how far it is, or will: somebody looks, or has a delegate.
+    var isWatched = false
+    /// Given up only to go on later: a success that was on its way counts.
+    var mayStillSucceed = false
     let created = Date.timeIntervalSinceReferenceDate
 
     /// The task's own delegate, until it completed.
@@ -68,6 +72,9 @@ struct TaskState: Sendable {
             prefersIncrementalDelivery = false
         }
     }
+
+    /// Whether the app gave the task up, so that nothing but its end is told.
+    var isGivenUp: Bool { lifecycle.phase == .cancelling && !mayStillSucceed }
 
     /// The response as the app sees it; the same object each time.
     mutating func visibleResponse() -> URLResponse? {

@@ -16,8 +16,9 @@ public import Foundation
 open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
     /// Gives the download up and keeps what is needed to go on with it.
     ///
-    /// The handler gets resume data if the request was a GET over HTTP, the response named an `ETag` or `Last-Modified`, and the
-    /// server supports ranges; otherwise nil. It is called on no particular thread, once the load has ended.
+    /// The handler gets resume data if the request was a GET over HTTP without a `Range` of its own, the response named an `ETag`
+    /// or `Last-Modified`, and the server supports ranges; otherwise nil. It is called on no particular thread, once the load
+    /// has ended. A download that was complete by then completes as any other, and the handler gets nil.
     open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
         cancelKeepingResumeData(completionHandler)
     }

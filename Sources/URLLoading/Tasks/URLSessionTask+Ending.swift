@@ -41,8 +41,10 @@ extension URLSessionTask {
     /// A task that was given up ends as cancelled, whatever its load came to meanwhile.
     func settle(_ outcome: TaskOutcome) -> TaskSettlement? {
         let settlement: TaskSettlement? = mutex.withLock { state in
-            let wasGivenUp = state.lifecycle.phase == .cancelling
+            let wasGivenUp = state.isGivenUp
             guard state.lifecycle.handle(.finished) == .complete else { return nil }
+            state.sentCount = max(state.sentCount, outcome.sentBodyBytes)
+            state.receivedCount = max(state.receivedCount, outcome.receivedBodyBytes)
             if let response = outcome.response, state.loadResponse == nil, state.response == nil { state.note(response) }
             var settlement = TaskSettlement(
                 session: state.session.take(),
@@ -55,7 +57,6 @@ extension URLSessionTask {
             switch outcome.result {
             case .success(let body) where !wasGivenUp:
                 if case .collected(let data) = body, state.receivedCount == 0 { state.receivedCount = Int64(data.count) }
-                state.sentCount = max(state.sentCount, outcome.sentBodyBytes)
                 settlement.result = .success(body)
             case .success(let body):
                 if case .file(let path) = body { try? FileManager.default.removeItem(atPath: path) }

@@ -34,7 +34,10 @@ extension URLSessionTask {
         }
     }
 
-    func cancelLoad() { abandonLoad(with: .cancel) }
+    func cancelLoad() {
+        mutex.withLock { $0.mayStillSucceed = false }
+        abandonLoad(with: .cancel)
+    }
 
     func cancelKeepingResumeData(_ handler: @escaping @Sendable (Data?) -> Void) {
         let isOver = mutex.withLock { state in
@@ -50,6 +53,7 @@ extension URLSessionTask {
         let unstarted: (any LoadClient, LoadError)? = mutex.withLock { state in
             switch state.lifecycle.handle(.cancel) {
             case .abort:
+                if case .cancelProducingResumeData = command { state.mayStillSucceed = true }
                 say(command, state)
                 return nil
             case .endUnstarted:
@@ -94,11 +98,13 @@ extension URLSessionTask {
         }
         if let refusal = Self.refusal(of: request) { return (client, refusal) }
         state.expectedToSend = request.body.knownLength
+        let interests = interests(state, session)
+        state.isWatched = interests.isSuperset(of: Self.counts)
         var order = TaskOrder(
             id: identity,
             request: request,
             delivery: state.delivery,
-            interests: interests(state, session),
+            interests: interests,
             priority: state.priority,
             earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
         )
@@ -134,11 +140,31 @@ extension URLSessionTask {
         if !session.customClasses.isEmpty { interests.insert(.customLoaders) }
         if let bridge = state.bridge { interests.formUnion(bridge.interests) }
         switch state.audience {
-        case .delegate, .data, .download: interests.formUnion([.sentBytes, .receivedBytes])
-        case .caller, .waitingForData, .waitingForFile, .bytes: break
+        case .delegate, .data, .download: interests.formUnion(Self.counts)
+        // A delegate knows the task, and may look at it. Others have to ask for it, which begins to watch it.
+        case .caller, .waitingForData, .waitingForFile, .bytes:
+            if state.isWatched || state.bridge != nil { interests.formUnion(Self.counts) }
         }
-        if state.progress != nil { interests.formUnion([.sentBytes, .receivedBytes]) }
         return interests
+    }
+
+    private static let counts: TaskOrder.Interests = [.sentBytes, .receivedBytes]
+
+    /// Somebody looks at how far the task is: the load tells it from now on, if it did not so far.
+    func watch(_ state: inout TaskState) {
+        guard !state.isWatched else { return }
+        state.isWatched = true
+        switch state.lifecycle.phase {
+        case .running, .paused: say(.tellCounts, state)
+        case .unstarted, .cancelling, .completed: break
+        }
+    }
+
+    func count(_ count: (borrowing TaskState) -> Int64) -> Int64 {
+        mutex.withLock { state in
+            watch(&state)
+            return count(state)
+        }
     }
 
     // MARK: Progress
@@ -151,6 +177,7 @@ extension URLSessionTask {
             progress.isPausable = true
             progress.totalUnitCount = -1
             state.progress = progress
+            watch(&state)
             return (progress, true)
         }
         if isNew {

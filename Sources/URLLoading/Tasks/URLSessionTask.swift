@@ -85,7 +85,12 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     open var currentRequest: URLRequest? { mutex.withLock { $0.visibleRequest() } }
 
     /// The response, once there is one.
-    open var response: URLResponse? { mutex.withLock { $0.visibleResponse() } }
+    open var response: URLResponse? {
+        mutex.withLock { state in
+            watch(&state)
+            return state.visibleResponse()
+        }
+    }
 
     /// Why the task failed, once it did.
     open var error: (any Error)? { mutex.withLock { $0.error } }
@@ -179,14 +184,14 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     }
 
     /// Bytes of the request's body that were sent.
-    open var countOfBytesSent: Int64 { mutex.withLock { $0.sentCount } }
+    open var countOfBytesSent: Int64 { count { $0.sentCount } }
 
     /// Bytes of the response's body that were received.
-    open var countOfBytesReceived: Int64 { mutex.withLock { $0.receivedCount } }
+    open var countOfBytesReceived: Int64 { count { $0.receivedCount } }
 
     /// Bytes of the request's body, or `NSURLSessionTransferSizeUnknown` for a stream.
-    open var countOfBytesExpectedToSend: Int64 { mutex.withLock { $0.expectedToSend } }
+    open var countOfBytesExpectedToSend: Int64 { count { $0.expectedToSend } }
 
     /// Bytes of the response's body as the server announced them, or `NSURLSessionTransferSizeUnknown`.
-    open var countOfBytesExpectedToReceive: Int64 { mutex.withLock { $0.expectedToReceive } }
+    open var countOfBytesExpectedToReceive: Int64 { count { $0.expectedToReceive } }
 }

@@ -100,11 +100,16 @@ import Testing
         }
     }
 
-    @Test func `a whole answer starts over`() throws {
-        for status in [200, 203, 302, 404, 500] {
-            #expect(
-                ResumeDecision.decide(status: status, headers: HeaderBlock(), resumingFrom: try point()) == .startOver,
-                "\(status)")
+    @Test func `a whole answer starts over, and an error proves nothing against the file`() throws {
+        let rows: [(ResumeDecision, [Int])] = [
+            (.startOver, [200, 203, 204, 404, 410]), (.setAside, [302, 304, 400, 401, 403, 407, 412, 429, 451, 500, 502, 503, 504]),
+        ]
+        for (expected, statuses) in rows {
+            for status in statuses {
+                #expect(
+                    ResumeDecision.decide(status: status, headers: HeaderBlock(), resumingFrom: try point()) == expected,
+                    "\(status)")
+            }
         }
     }
 
@@ -141,8 +146,25 @@ import Testing
         ]
         for (method, status, fields, expected) in rows {
             #expect(
-                ResumeDecision.mayResume(method: method, status: status, headers: HeaderBlock(fields)) == expected,
-                "\(method) \(status) \(fields)")
+                ResumeDecision.mayResume(
+                    method: method, asked: HeaderBlock(), isContinuing: true, status: status, headers: HeaderBlock(fields)
+                ) == expected, "\(method) \(status) \(fields)")
+        }
+    }
+
+    @Test func `only the part that resuming asked for can be gone on with`() {
+        // hostile-inputs.md, F3.
+        let part = HeaderBlock([("ETag", "\"a\"")])
+        let range = HeaderBlock([("Range", "bytes=100-")])
+        let rows: [(String, HeaderBlock, Bool, Int, Bool)] = [
+            ("the rest that was asked for", HeaderBlock(), true, 206, true), ("an unasked part", HeaderBlock(), false, 206, false),
+            ("the app's own part", range, false, 206, false), ("all, where a part was asked for", range, false, 200, false),
+        ]
+        for (name, asked, isContinuing, status, expected) in rows {
+            #expect(
+                ResumeDecision.mayResume(
+                    method: "GET", asked: asked, isContinuing: isContinuing, status: status, headers: part
+                ) == expected, "\(name)")
         }
     }
 
@@ -153,5 +175,8 @@ import Testing
         #expect(fields.map(\.1) == ["bytes=100-", "\"a\"", "identity"])
         #expect(ResumeDecision.requestFields(for: try point(received: 0)).isEmpty)
         #expect(ResumeDecision.requestFields(for: try point(tag: "W/\"a\"")).isEmpty)
+        var part = try point()
+        part.headers.append("range", "bytes=5-")
+        #expect(ResumeDecision.requestFields(for: part).isEmpty)
     }
 }

@@ -54,6 +54,22 @@ import Testing
         #expect(try ResumePoint(decoding: bare).entityTag == nil)
     }
 
+    @Test func `resume data brings back the request's settings`() throws {
+        var point = try point()
+        point.settings.handlesCookies = false
+        point.settings.timeout = 7.5
+        point.settings.mainDocumentURL = try requiredURL("https://site.example/page?a&b")
+        point.settings.cookiePartition = "https://site.example"
+        let back = try ResumePoint(decoding: point.encoded())
+        #expect(back == point)
+        #expect(!back.settings.handlesCookies && back.settings.timeout == 7.5)
+        point.settings = ResumePoint.Settings()
+        let text = try #require(String(data: point.encoded(), encoding: .utf8))
+        for key in ["HTTPShouldHandleCookies", "TimeoutInterval", "MainDocumentURL", "CookiePartitionIdentifier"] {
+            #expect(!text.contains(key), "data of before the settings has no \(key), and is still read")
+        }
+    }
+
     @Test func `resume data is a property list with Apple's keys`() throws {
         // behaviour.md, section 8.
         let text = try #require(String(data: encoded(), encoding: .utf8))
@@ -125,6 +141,8 @@ import Testing
         #expect(try encoded { $0.temporaryFileName = "/tmp/x" }.isEmpty)
         #expect(try encoded { $0.headers.append("X", String(repeating: "a", count: ResumePoint.sizeLimit)) }.isEmpty)
         #expect(try encoded { $0.method = "POST" }.isEmpty)
+        #expect(try encoded { $0.settings.timeout = .nan }.isEmpty)
+        #expect(try encoded { $0.settings.cookiePartition = "a\u{1}b" }.isEmpty)
     }
 
     @Test func `only a strong validator is used`() throws {

@@ -143,6 +143,58 @@ import URLLoading
         #expect(await task.cancelByProducingResumeData() == nil)
     }
 
+    @Test(arguments: [false, true]) func `a download that was complete when it was given up to go on later is complete`(
+        isForHandler: Bool
+    ) async {
+        let path = temporaryFile("content")
+        let recorder = Recorder()
+        let ended = Journal()
+        let (session, _) = makeSession(recorder) { load in
+            load.finish(.file(path: path))
+            ended.note("ended")
+        }
+        session.delegateQueue.isSuspended = true
+        let handed = Journal()
+        let task =
+            isForHandler
+            ? session.downloadTask(with: someURL) { url, _, error in
+                handed.note("file \(url.flatMap { try? String(contentsOf: $0, encoding: .utf8) } ?? "none"), \(error == nil)")
+            } : session.downloadTask(with: someURL)
+        task.resume()
+        await ended.wait(for: "ended")
+        task.cancel(byProducingResumeData: { handed.note($0 == nil ? "nothing to resume" : "resume data") })
+        session.delegateQueue.isSuspended = false
+        await handed.wait(for: "nothing to resume")
+        await session.delegateQueue.idle()
+        #expect(task.error == nil && task.state == .completed)
+        if isForHandler {
+            #expect(handed.lines == ["file content, true", "nothing to resume"])
+        } else {
+            #expect(recorder.journal.lines == ["created", "file content", "metrics 1", "complete ok state 3"])
+        }
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func `a download that is cancelled for good is cancelled, complete or not`() async {
+        let path = temporaryFile("content")
+        let recorder = Recorder()
+        let ended = Journal()
+        let (session, _) = makeSession(recorder) { load in
+            load.finish(.file(path: path))
+            ended.note("ended")
+        }
+        session.delegateQueue.isSuspended = true
+        let task = session.downloadTask(with: someURL)
+        task.resume()
+        await ended.wait(for: "ended")
+        task.cancel(byProducingResumeData: { _ in ended.note("no resume data") })
+        task.cancel()
+        session.delegateQueue.isSuspended = false
+        await ended.wait(for: "no resume data")
+        #expect((task.error as? URLError)?.code == .cancelled)
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
     // MARK: Bytes
 
     @Test func `bytes come in order, credit is returned, and the sequence ends`() async throws {
@@ -273,14 +325,35 @@ private final class MockTask: URLSessionDataTask, @unchecked Sendable {
 }
 
 private final class MockSession: URLSession, @unchecked Sendable {
+    let answer: Data
+    init(answer: Data) { self.answer = answer }
+    override init() { answer = Data() }
+    override class var shared: URLSession { MockSession(answer: Data("shared".utf8)) }
     override func dataTask(
         with request: URLRequest, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDataTask {
-        MockTask { completionHandler(Data("mock".utf8), nil, nil) }
+        let answer = answer
+        return MockTask { completionHandler(answer, nil, nil) }
     }
 }
 
 @Suite struct MockTests {
+    @Test func `a session of an app's own loads, if it is let`() async throws {
+        let session = MockSession(answer: Data())
+        let url = try #require(URL(string: "data:,text"))
+        #expect(try await session.data(from: url).0 == Data("text".utf8))
+    }
+
+    @Test func `sessions of an app's own answer by themselves`() {
+        let journal = Journal()
+        for session in [MockSession(answer: Data("own".utf8)), MockSession(), MockSession.shared] {
+            session.dataTask(with: URLRequest(url: someURL)) { data, _, _ in
+                journal.note(String(decoding: data ?? Data(), as: UTF8.self))
+            }.resume()
+        }
+        #expect(journal.lines == ["own", "", "shared"])
+    }
+
     @Test func `tasks of an app's own need no session`() {
         let journal = Journal()
         let task = MockTask { journal.note("resumed") }

@@ -70,6 +70,7 @@ final class ScriptedLoad: Sendable {
             case .resume: state.commands.append("resume")
             case .setPriority(let priority): state.commands.append("priority \(priority)")
             case .consumed(let bytes): state.consumed += bytes
+            case .tellCounts: state.commands.append("tell counts")
             case .cancel, .cancelProducingResumeData:
                 state.commands.append("cancel")
                 state.isCancelled = true

@@ -1,0 +1,53 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import LoadingModel
+
+/// What a session has from its configuration, and never changes.
+final class SessionEquipment: Sendable {
+    let settings: URLSessionConfiguration
+    let service: any LoadingService
+    let customClasses: CustomClasses
+    let memory: SessionMemory
+    /// The configuration's header fields, for the requests that tasks show.
+    let additionalFields: [(name: String, value: String)]
+    /// Those of the configuration, in DER.
+    let trustRoots: [Data]
+    let isShared: Bool
+
+    init(_ configuration: URLSessionConfiguration) {
+        settings = Self.snapshot(of: configuration)
+        memory = SessionMemory(settings.snapshot)
+        let policy = settings.sessionPolicy()
+        trustRoots = policy.trustRoots
+        service = EngineDirectory.service(for: policy, memory, settings.snapshot.security)
+        customClasses = CustomClasses(settings, isShared: false)
+        additionalFields = settings.snapshot.additionalFields()
+        isShared = false
+    }
+
+    /// For a session on an engine of the caller's.
+    init(_ configuration: URLSessionConfiguration, service: any LoadingService, isShared: Bool) {
+        settings = Self.snapshot(of: configuration)
+        memory = SessionMemory(settings.snapshot)
+        self.service = service
+        trustRoots = []
+        customClasses = CustomClasses(settings, isShared: isShared)
+        additionalFields = settings.snapshot.additionalFields()
+        self.isShared = isShared
+    }
+
+    /// A copy whose stores are settled.
+    static func snapshot(of configuration: URLSessionConfiguration) -> URLSessionConfiguration {
+        let copy = configuration.copy() as? URLSessionConfiguration ?? configuration
+        copy.settleStores()
+        return copy
+    }
+}
