@@ -19,17 +19,17 @@ package import NIOCore
 /// Confined to the session's event loop.
 package final class LoadControl {
     /// Why the load must end, once it must. The first reason stays.
-    package private(set) var failure: LoadError?
-    package private(set) var isSuspended = false
+    @exclusivity(unchecked) package private(set) var failure: LoadError?
+    @exclusivity(unchecked) package private(set) var isSuspended = false
     /// The last instant at which something arrived or left; the request timeout counts from here.
-    package private(set) var lastProgress: NIODeadline
+    @exclusivity(unchecked) package private(set) var lastProgress: NIODeadline
     /// Told when ``isSuspended`` changes, so that reading from the socket stops at once; the load lets go of it at its end.
-    package var exchange: Exchange?
+    @exclusivity(unchecked) package var exchange: Exchange?
 
     /// Where the load stands, while it waits for a connection.
-    package var line: (any PlaceInLine)?
+    @exclusivity(unchecked) package var line: (any PlaceInLine)?
 
-    private var waiter: UnsafeContinuation<Void, Never>?
+    @exclusivity(unchecked) private var waiter: UnsafeContinuation<Void, Never>?
 
     package init(now: NIODeadline) { lastProgress = now }
 

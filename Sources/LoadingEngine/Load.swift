@@ -24,35 +24,35 @@ final class Load {
     let control: LoadControl
     let session: SessionFacts
     let started: NIODeadline
-    var order: TaskOrder
+    @exclusivity(unchecked) var order: TaskOrder
     /// The response that was, or is being, delivered.
-    var response: LoadResponse?
+    @exclusivity(unchecked) var response: LoadResponse?
     /// The transaction that goes on, or was the last.
-    private(set) var transaction: Transaction?
-    private var earlierTransactions: [Transaction] = []
-    var redirectCount = 0
+    @exclusivity(unchecked) private(set) var transaction: Transaction?
+    @exclusivity(unchecked) private var earlierTransactions: [Transaction] = []
+    @exclusivity(unchecked) var redirectCount = 0
     /// Where `DeadlineClock` keeps the load.
-    var deadlineSlot = -1
+    @exclusivity(unchecked) var deadlineSlot = -1
     /// Cancelled by the app so that it can go on later.
-    var wantsResumeData = false
+    @exclusivity(unchecked) var wantsResumeData = false
     /// `earliestBegin` has not come; no timeout runs.
-    var isWaitingToBegin = false
+    @exclusivity(unchecked) var isWaitingToBegin = false
     /// `Range` and `If-Range` of a download that goes on; part of every hop, since a redirect leads to the same file.
-    var rangeFields: [(String, String)] = []
+    @exclusivity(unchecked) var rangeFields: [(String, String)] = []
     /// What the last attempt did on the wire, for the decision whether to try again.
-    var lastAttempt = Attempt()
+    @exclusivity(unchecked) var lastAttempt = Attempt()
     /// The app is being asked about a redirect; a request timeout then delivers the redirect itself.
-    var isAskingAboutRedirect = false
-    var redirectWentUnanswered = false
+    @exclusivity(unchecked) var isAskingAboutRedirect = false
+    @exclusivity(unchecked) var redirectWentUnanswered = false
     /// A proxy asks who we are, for the connection that the load waits for.
-    var tunnelQuestion: TunnelQuestion?
+    @exclusivity(unchecked) var tunnelQuestion: TunnelQuestion?
     /// The app thinks about an answer; the request timeout does not run meanwhile.
-    private(set) var isAsking = false
+    @exclusivity(unchecked) private(set) var isAsking = false
     /// Bytes told to the client and not yet dealt with.
-    private(set) var outstandingBytes = 0
+    @exclusivity(unchecked) private(set) var outstandingBytes = 0
     /// Bytes of the body that were collected, or are in the file, and all that there will be, or -1.
-    var receivedBodyBytes: Int64 = 0
-    var expectedBodyBytes: Int64 = -1
+    @exclusivity(unchecked) var receivedBodyBytes: Int64 = 0
+    @exclusivity(unchecked) var expectedBodyBytes: Int64 = -1
 
     struct Attempt {
         var connectionWasReused = false

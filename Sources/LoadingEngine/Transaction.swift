@@ -15,15 +15,15 @@ import NIOCore
 final class Transaction {
     let request: LoadRequest
     let fetchStart: NIODeadline
-    var source = TransactionTimeline.Source.network
-    var response: LoadResponse?
-    var exchange: Exchange?
+    @exclusivity(unchecked) var source = TransactionTimeline.Source.network
+    @exclusivity(unchecked) var response: LoadResponse?
+    @exclusivity(unchecked) var exchange: Exchange?
     /// The length of the body that was sent, or -1 where it was not known.
-    var sentBodyLength: Int64 = 0
+    @exclusivity(unchecked) var sentBodyLength: Int64 = 0
     /// For loads without an exchange (`file:`, `data:`, the app's own protocols).
-    var end: NIODeadline?
-    var bodyBytes: Int64 = 0
-    var bodyBytesAfterDecoding: Int64 = 0
+    @exclusivity(unchecked) var end: NIODeadline?
+    @exclusivity(unchecked) var bodyBytes: Int64 = 0
+    @exclusivity(unchecked) var bodyBytesAfterDecoding: Int64 = 0
 
     init(request: LoadRequest, now: NIODeadline) {
         self.request = request

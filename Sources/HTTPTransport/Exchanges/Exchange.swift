@@ -37,31 +37,31 @@ package final class Exchange {
     package let control: LoadControl
     package let facts: ConnectionFacts
     package let isReused: Bool
-    package internal(set) var head: ResponseHead?
-    package internal(set) var framing: ResponseParser.Framing = .none
-    package internal(set) var trailers: HeaderBlock?
-    package internal(set) var requestStart: NIODeadline
-    package internal(set) var requestEnd: NIODeadline?
-    package internal(set) var responseStart: NIODeadline?
-    package internal(set) var responseEnd: NIODeadline?
-    package internal(set) var requestHeaderBytes = 0
-    package internal(set) var requestBodyBytes: Int64 = 0
-    package internal(set) var responseHeaderBytes: Int64 = 0
-    package internal(set) var responseBodyBytes: Int64 = 0
+    @exclusivity(unchecked) package internal(set) var head: ResponseHead?
+    @exclusivity(unchecked) package internal(set) var framing: ResponseParser.Framing = .none
+    @exclusivity(unchecked) package internal(set) var trailers: HeaderBlock?
+    @exclusivity(unchecked) package internal(set) var requestStart: NIODeadline
+    @exclusivity(unchecked) package internal(set) var requestEnd: NIODeadline?
+    @exclusivity(unchecked) package internal(set) var responseStart: NIODeadline?
+    @exclusivity(unchecked) package internal(set) var responseEnd: NIODeadline?
+    @exclusivity(unchecked) package internal(set) var requestHeaderBytes = 0
+    @exclusivity(unchecked) package internal(set) var requestBodyBytes: Int64 = 0
+    @exclusivity(unchecked) package internal(set) var responseHeaderBytes: Int64 = 0
+    @exclusivity(unchecked) package internal(set) var responseBodyBytes: Int64 = 0
     /// Whether any byte of a response has arrived: what decides whether the request may be sent again.
-    package internal(set) var hasReceivedBytes = false
+    @exclusivity(unchecked) package internal(set) var hasReceivedBytes = false
 
     /// What carries the exchange, until its end.
-    var connection: HTTP1Connection?
+    @exclusivity(unchecked) var connection: HTTP1Connection?
     private var queue = BodyQueue()
     private var informational: [ResponseHead] = []
-    private var informationalCount = 0
-    private var toldSentBytes: Int64 = 0
-    private var isComplete = false
-    private var failure: LoadError?
-    private(set) var wantsReading = true
+    @exclusivity(unchecked) private var informationalCount = 0
+    @exclusivity(unchecked) private var toldSentBytes: Int64 = 0
+    @exclusivity(unchecked) private var isComplete = false
+    @exclusivity(unchecked) private var failure: LoadError?
+    @exclusivity(unchecked) private(set) var wantsReading = true
     /// The body goes past this process, which must not read it meanwhile.
-    var isBypassed = false
+    @exclusivity(unchecked) var isBypassed = false
 
     init(control: LoadControl, connection: HTTP1Connection, isReused: Bool, now: NIODeadline) {
         self.control = control

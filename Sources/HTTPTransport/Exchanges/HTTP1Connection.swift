@@ -24,21 +24,21 @@ package final class HTTP1Connection: ChannelInboundHandler {
 
     package let facts: ConnectionFacts
     /// Told when an exchange is over, and when the connection is; let go then.
-    var pool: ConnectionPool?
+    @exclusivity(unchecked) var pool: ConnectionPool?
     let id: Int
 
     private let isSecure: Bool
-    private var context: ChannelHandlerContext?
+    @exclusivity(unchecked) private var context: ChannelHandlerContext?
     private var parser = ResponseParser()
-    private var exchange: Exchange?
-    private var pump: RequestBodyPump?
-    private var requestIsComplete = true
-    private var exchangesServed = 0
-    private var isClosing = false
-    private var transportError: (any Error)?
-    private var isReading = true
+    @exclusivity(unchecked) private var exchange: Exchange?
+    @exclusivity(unchecked) private var pump: RequestBodyPump?
+    @exclusivity(unchecked) private var requestIsComplete = true
+    @exclusivity(unchecked) private var exchangesServed = 0
+    @exclusivity(unchecked) private var isClosing = false
+    @exclusivity(unchecked) private var transportError: (any Error)?
+    @exclusivity(unchecked) private var isReading = true
     /// The body of the exchange goes past this handler; the end of the channel says nothing about it.
-    private var isBypassed = false
+    @exclusivity(unchecked) private var isBypassed = false
 
     init(id: Int, facts: ConnectionFacts) {
         self.id = id

@@ -27,36 +27,36 @@ protocol LoadStage: AnyObject {
 /// One round of a load: a request as it is about to be sent. The stages of one round share it.
 final class Hop {
     let number: Int
-    var request: LoadRequest
+    @exclusivity(unchecked) var request: LoadRequest
     /// Fields that the stages add to the caller's.
     var extraFields: [(String, String)] = []
     /// The message, from when `PrepareStage` composed it until it is sent.
-    var message: PreparedMessage?
+    @exclusivity(unchecked) var message: PreparedMessage?
     /// Whether the server was asked for 100 (Continue).
-    var askedToContinue = false
+    @exclusivity(unchecked) var askedToContinue = false
     /// A redirect led away from the origin that the load began with, if perhaps back to it: what is secret there stayed there.
-    var leftOrigin = false
+    @exclusivity(unchecked) var leftOrigin = false
     /// How often this hop was sent since the last answer, and failed.
-    var failedAttempts = 0
+    @exclusivity(unchecked) var failedAttempts = 0
     /// It failed over a kept connection: the next one is to be new.
-    var needsNewConnection = false
+    @exclusivity(unchecked) var needsNewConnection = false
     /// The server refused `Expect: 100-continue`.
-    var withoutExpectation = false
+    @exclusivity(unchecked) var withoutExpectation = false
     /// How the load authenticates with the server, and with a proxy, once one of them asked or is known to ask.
-    var server: Authenticator?
-    var proxy: Authenticator?
+    @exclusivity(unchecked) var server: Authenticator?
+    @exclusivity(unchecked) var proxy: Authenticator?
     /// The way the message takes, where it is not the plain one to its server.
-    var route: Route?
+    @exclusivity(unchecked) var route: Route?
     /// The message was sent before, at least in part.
-    var wasSent = false
+    @exclusivity(unchecked) var wasSent = false
     /// The cookies that the app's own storage has for this hop.
-    var cookies: String?
+    @exclusivity(unchecked) var cookies: String?
     /// The `Set-Cookie` fields that came, for the app that keeps the cookies itself.
     var cookiesForApp: [String] = []
     /// What the cache has for this hop, and what is to be made of it.
-    var cached: CachedAnswer?
+    @exclusivity(unchecked) var cached: CachedAnswer?
     /// Whether the cache may have something for this hop, which an answer that is not stored makes outdated.
-    var hasStored = false
+    @exclusivity(unchecked) var hasStored = false
 
     init(number: Int, request: LoadRequest) {
         self.number = number

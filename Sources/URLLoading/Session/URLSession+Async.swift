@@ -102,8 +102,9 @@ extension URLSession {
     /// What the cache has fresh, where nobody wants to hear how it was loaded. Cancelled callers take the long way, and are told.
     @inline(never)
     private func answerAtOnce(_ request: URLRequest) -> (Data, URLResponse)? {
-        guard roster == nil, customClasses.isEmpty, !memory.isPartlyOfTheApp, !Task.isCancelled, !registry.isClosed,
-            let (response, data) = service.answerAtOnce(request.loadRequest)
+        let equipment = equipment
+        guard roster == nil, equipment.customClasses.isEmpty, equipment.memory.interests.isEmpty, !Task.isCancelled, !registry.isClosed,
+            let (response, data) = equipment.service.answerAtOnce(request.loadRequest)
         else { return nil }
         return (data, URLResponse.make(response))
     }

@@ -116,7 +116,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         (given ?? mutex.withLock { $0.equipment })?.service.invalidate()
     }
 
-    private var equipment: SessionEquipment {
+    final var equipment: SessionEquipment {
         if let given { return given }
         return mutex.withLock { state in
             if let equipment = state.equipment { return equipment }

@@ -136,8 +136,9 @@ extension URLSessionTask {
     }
 
     private func interests(_ state: borrowing TaskState, _ session: URLSession) -> TaskOrder.Interests {
-        var interests = session.memory.interests
-        if !session.customClasses.isEmpty { interests.insert(.customLoaders) }
+        let equipment = session.equipment
+        var interests = equipment.memory.interests
+        if !equipment.customClasses.isEmpty { interests.insert(.customLoaders) }
         if let bridge = state.bridge { interests.formUnion(bridge.interests) }
         switch state.audience {
         case .delegate, .data, .download: interests.formUnion(Self.counts)
