@@ -78,12 +78,16 @@ package struct SystemResolver: Resolver {
         return { isCancelled.isSet.store(true, ordering: .relaxed) }
     }
 
+    /// Made once: it is said of every connection to an address.
+    private static let otherFamily = LoadError(.cannotFindHost, "looking up an address: it is one of the other family")
+
     /// What needs no lookup.
     private static func known(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily
     ) -> Result<[SocketAddress], LoadError>? {
         let literal = HostName.unbracketed(host)
         if AddressLiteral.isAddress(host) {
+            guard literal.utf8.contains(UInt8(ascii: ":")) == (family == .inet6) else { return .failure(otherFamily) }
             let result = ask(literal, port: port, family: family, flags: AI_NUMERICHOST)
             return result
         }
