@@ -95,7 +95,11 @@ final class Tool: Sendable {
         Thread.detachNewThread {
             while true {
                 let data = handle.availableData
-                guard !data.isEmpty else { return atEnd() }
+                guard !data.isEmpty else {
+                    // The handle does not go with its thread.
+                    try? handle.close()
+                    return atEnd()
+                }
                 take(data)
             }
         }

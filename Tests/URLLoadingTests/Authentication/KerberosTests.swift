@@ -22,14 +22,9 @@ struct KerberosTests {
         return tool
     }
 
-    /// What `Scripts/sanitize` has this process run with.
-    private static let sanitizer = ProcessInfo.processInfo.environment.filter { name, _ in
-        ["LD_PRELOAD", "TSAN_OPTIONS", "ASAN_OPTIONS"].contains(name)
-    }
-
     private func run(_ arguments: [String], _ environment: [String: String], in directory: TemporaryDirectory) throws -> String {
         let output = directory.file(UUID().uuidString)
-        let order = ServerProcess.Order([try tool()] + arguments, environment: Self.sanitizer.merging(environment) { $1 }, output: output)
+        let order = ServerProcess.Order([try tool()] + arguments, environment: SanitizerEnvironment.variables.merging(environment) { $1 }, output: output)
         return (try? ServerProcess.run(order)) ?? ((try? String(contentsOf: output, encoding: .utf8)) ?? "")
     }
 
@@ -50,7 +45,7 @@ struct KerberosTests {
                 let output = directory.file(UUID().uuidString)
                 let fixed = [try tool(), "get", "-i", "-s", "--no-cache"] + (trust.map { ["--cacert", $0] } ?? [])
                 return try ServerProcess.run(
-                    ServerProcess.Order(fixed + arguments + [url.absoluteString], environment: Self.sanitizer.merging(environment) { $1 }, output: output))
+                    ServerProcess.Order(fixed + arguments + [url.absoluteString], environment: SanitizerEnvironment.variables.merging(environment) { $1 }, output: output))
             }
             let withTicket = try get(["--negotiate"], ticket)
             #expect(withTicket.contains("HTTP 200") && withTicket.contains("page of negotiate"), "\(withTicket)")

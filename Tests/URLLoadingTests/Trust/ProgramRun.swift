@@ -43,7 +43,7 @@ enum ProgramRun {
         let process = Process()
         process.executableURL = executable
         process.arguments = ["--testing-library", "swift-testing", "--no-parallel", "--filter", "ProgramSecurityProbe"]
-        var variables = environment.merging([
+        var variables = SanitizerEnvironment.variables.merging(environment) { $1 }.merging([
             urlsKey: urls.joined(separator: " "), proxyKey: "\(proxy)", reportKey: folder.file("report").path,
             "HOME": folder.path,
             "XDG_DATA_HOME": folder.path, "XDG_CACHE_HOME": folder.path, "XDG_STATE_HOME": folder.path,

@@ -1,0 +1,16 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import Foundation
+
+/// What `Scripts/sanitize` has this process run with, for the programs that tests start with an environment of their own.
+package enum SanitizerEnvironment {
+    package static let variables = ProcessInfo.processInfo.environment.filter { name, _ in
+        ["LD_PRELOAD", "TSAN_OPTIONS", "ASAN_OPTIONS"].contains(name)
+    }
+}
