@@ -58,7 +58,9 @@ package final class ApacheServer: Sendable {
             ["digest", "other"].map { "\(user):\($0):\(hexMD5("\(user):\($0):\(password)"))\n" }
         }
         try directory.write(digest.joined().utf8, to: "digest.users")
-        let (process, ports) = try ServerProcess.serving(ports: Access.allCases.count) { ports in
+        let (process, ports) = try ServerProcess.serving(
+            ports: Access.allCases.count, sign: "resuming normal operations", in: directory.file("error.log")
+        ) { ports in
             let text = configuration(directory.path, ports: ports, keytab: realm?.keytab.path)
             let file = try directory.write(text.utf8, to: "apache.conf")
             return ServerProcess.Order(
@@ -115,7 +117,7 @@ package final class ApacheServer: Sendable {
             MaxKeepAliveRequests 0
             KeepAliveTimeout 60
             ErrorLog \(root)/error.log
-            LogLevel warn auth_digest:info
+            LogLevel warn auth_digest:info mpm_event:notice
             LogFormat "%{remote}p %u %>s %m %U" journal
             TransferLog \(root)/access.log
             CustomLog \(root)/access.log journal

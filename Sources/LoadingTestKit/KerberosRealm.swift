@@ -53,7 +53,7 @@ package final class KerberosRealm: Sendable {
             )
         )
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: keytab.path)
-        let (kdc, _) = try ServerProcess.serving(ports: 1) { ports in
+        let (kdc, _) = try ServerProcess.serving(ports: 1, sign: "krb5kdc: starting...", in: output) { ports in
             try writeConfiguration(directory, port: ports[0])
             return ServerProcess.Order([daemon, "-n", "-r", name], environment: environment, output: output)
         }

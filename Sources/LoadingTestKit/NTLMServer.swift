@@ -50,7 +50,7 @@ package final class NTLMServer: Sendable {
         defer { Glibc.close(socket.descriptor) }
         let process = try ServerProcess.start(
             ServerProcess.Order(
-                arguments, environment: environment, output: directory.file("log"), sockets: [socket.descriptor]
+                arguments, environment: environment, output: .file(directory.file("log")), sockets: [socket.descriptor]
             )
         )
         return NTLMServer(port: socket.port, isSecure: identity != nil, directory: directory, process: process)

@@ -22,33 +22,26 @@ import Glibc
 /// Below the root: every file by its path; `/gzip/` compresses; `/slow/` sends 256 KiB/s; `/upload/` takes PUT and DELETE; `/old`
 /// redirects to `/new`; `/basic/` wants to know that it is ada, by Basic.
 package final class NginxServer: Sendable {
-    package struct Failure: Error, CustomStringConvertible {
-        package var description: String
-    }
-
     package let directory: TemporaryDirectory
     package let port: Int
     package let securePort: Int
-    private let process: Mutex<pid_t?>
+    private let process: ServerProcess
 
-    private init(directory: TemporaryDirectory, port: Int, securePort: Int, process: pid_t) {
+    private init(directory: TemporaryDirectory, port: Int, securePort: Int, process: ServerProcess) {
         self.directory = directory
         self.port = port
         self.securePort = securePort
-        self.process = Mutex(process)
+        self.process = process
     }
 
     package static func start(_ identity: TestCertificates.Identity) throws -> NginxServer {
-        let places = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"]
-        guard let program = places.first(where: FileManager.default.isExecutableFile(atPath:)) else {
-            throw Failure(description: "nginx is not installed: apt-get install nginx-light")
-        }
+        let program = try ServerProcess.program("nginx", package: "nginx-light")
         let directory = try TemporaryDirectory()
         for name in ["html/gzip", "html/slow", "html/upload", "html/basic", "temp"] {
             try FileManager.default.createDirectory(at: directory.file(name), withIntermediateDirectories: true)
         }
-        let clear = try listeningSocket()
-        let secure = try listeningSocket()
+        let clear = try ServerProcess.listeningSocket()
+        let secure = try ServerProcess.listeningSocket()
         defer {
             Glibc.close(clear.descriptor)
             Glibc.close(secure.descriptor)
@@ -58,10 +51,10 @@ package final class NginxServer: Sendable {
         try directory.write("ada:{PLAIN}lovelace\n".utf8, to: "users")
         let text = configuration(directory.path, port: clear.port, securePort: secure.port)
         let file = try directory.write(text.utf8, to: "nginx.conf")
-        let process = try spawn(
-            [program, "-p", directory.path, "-c", file.path, "-e", directory.path + "/error.log"],
-            clear: clear.descriptor, secure: secure.descriptor
-        )
+        let process = try ServerProcess.start(
+            ServerProcess.Order(
+                [program, "-p", directory.path, "-c", file.path, "-e", directory.path + "/error.log"],
+                environment: ["NGINX": "3;4;"], output: .nothing, sockets: [clear.descriptor, secure.descriptor]))
         return NginxServer(directory: directory, port: clear.port, securePort: secure.port, process: process)
     }
 
@@ -81,16 +74,7 @@ package final class NginxServer: Sendable {
         return url
     }
 
-    package func stop() {
-        let running = process.withLock { process in
-            defer { process = nil }
-            return process
-        }
-        guard let running else { return }
-        kill(running, SIGTERM)
-        var status: Int32 = 0
-        waitpid(running, &status, 0)
-    }
+    package func stop() { process.stop() }
 
     deinit { stop() }
 
@@ -129,50 +113,5 @@ package final class NginxServer: Sendable {
             }
         }
         """
-    }
-
-    private static func listeningSocket() throws -> (descriptor: Int32, port: Int) {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { throw Failure(description: "socket: errno \(errno)") }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let result = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(descriptor, pointer, length) == 0 && listen(descriptor, 1024) == 0
-                    && getsockname(descriptor, pointer, &length) == 0
-            }
-        }
-        guard result else {
-            Glibc.close(descriptor)
-            throw Failure(description: "bind to 127.0.0.1: errno \(errno)")
-        }
-        return (descriptor, Int(UInt16(bigEndian: address.sin_port)))
-    }
-
-    private static func spawn(_ arguments: [String], clear: Int32, secure: Int32) throws -> pid_t {
-        // Duplicates above the numbers that the child sees them under.
-        let high = (fcntl(clear, F_DUPFD_CLOEXEC, 64), fcntl(secure, F_DUPFD_CLOEXEC, 64))
-        defer {
-            Glibc.close(high.0)
-            Glibc.close(high.1)
-        }
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
-        posix_spawn_file_actions_adddup2(&actions, high.0, 3)
-        posix_spawn_file_actions_adddup2(&actions, high.1, 4)
-        let argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-        let environment: [UnsafeMutablePointer<CChar>?] = [
-            strdup("NGINX=3;4;"), strdup("PATH=/usr/sbin:/usr/bin:/sbin:/bin"), nil,
-        ]
-        defer { for pointer in argv + environment { free(pointer) } }
-        var process: pid_t = 0
-        let result = posix_spawn(&process, arguments[0], &actions, nil, argv, environment)
-        guard result == 0 else { throw Failure(description: "starting nginx: errno \(result)") }
-        return process
     }
 }

@@ -20,35 +20,67 @@ package final class ServerProcess: Sendable {
         package var description: String
     }
 
+    /// Where a program writes.
+    package enum Output: Sendable {
+        case file(URL)
+        /// Given away as it comes, on a thread of its own; empty at the end.
+        case pipe(@Sendable (Data) -> Void)
+        case nothing
+    }
+
     /// How a program is started: its arguments, and what it has in its environment besides PATH, HOME and LANG.
-    package struct Order {
+    package struct Order: Sendable {
         package var arguments: [String]
         package var environment: [String: String]
+        /// Where it runs; where this process does if nil.
+        package var directory: URL?
         /// What it reads; /dev/null if nil.
         package var input: URL?
-        /// Where its output goes.
-        package var output: URL
+        package var output: Output
+        /// The same as the output if nil.
+        package var errors: Output?
         /// Sockets that it sees as 3, 4 and so on.
         var sockets: [Int32]
 
+        package init(
+            _ arguments: [String], environment: [String: String] = [:], in directory: URL? = nil, input: URL? = nil,
+            output: Output,
+            errors: Output? = nil
+        ) {
+            self.init(
+                arguments, environment: environment, in: directory, input: input, output: output, errors: errors, sockets: [])
+        }
+
         package init(_ arguments: [String], environment: [String: String] = [:], input: URL? = nil, output: URL) {
-            self.init(arguments, environment: environment, input: input, output: output, sockets: [])
+            self.init(arguments, environment: environment, input: input, output: .file(output))
         }
 
         init(
-            _ arguments: [String], environment: [String: String] = [:], input: URL? = nil, output: URL, sockets: [Int32]
+            _ arguments: [String], environment: [String: String] = [:], in directory: URL? = nil, input: URL? = nil,
+            output: Output,
+            errors: Output? = nil, sockets: [Int32]
         ) {
             self.arguments = arguments
             self.environment = environment
+            self.directory = directory
             self.input = input
             self.output = output
+            self.errors = errors
             self.sockets = sockets
+        }
+
+        /// What it wrote to its file.
+        var text: String {
+            guard case .file(let file) = output else { return "" }
+            return (try? String(contentsOf: file, encoding: .utf8)) ?? ""
         }
     }
 
-    private let process: Mutex<pid_t?>
+    private let process: pid_t
+    /// Its exit code, or 128 and the signal, once nothing is left of it: its number may be another program's then.
+    private let code = Mutex<Int32?>(nil)
 
-    private init(_ process: pid_t) { self.process = Mutex(process) }
+    init(_ process: pid_t) { self.process = process }
 
     /// Finds a program; daemons are not always on the path.
     package static func program(_ name: String, package: String) throws -> String {
@@ -60,121 +92,113 @@ package final class ServerProcess: Sendable {
         return program
     }
 
-    /// Starts a program and waits until it accepts connections at as many ports as it needs.
-    ///
-    /// The ports are free when they are chosen. Should one be taken before the program has it, the program ends, and other ports are
-    /// tried.
-    static func serving(ports count: Int, _ order: ([Int]) throws -> Order) throws -> (ServerProcess, ports: [Int]) {
-        var log = ""
-        for _ in 0..<5 {
-            let ports = try freePorts(count)
-            let order = try order(ports)
-            let process = try start(order)
-            if try process.accepts(at: ports) { return (process, ports) }
-            log = (try? String(contentsOf: order.output, encoding: .utf8)) ?? ""
-        }
-        throw Failure(description: "the server does not start: \(log.suffix(2000))")
-    }
-
-    /// Runs a program to its end, and says what it wrote.
+    /// Runs a program to its end, and says what it wrote to its file.
     @discardableResult
-    package static func run(_ order: Order) throws -> String {
-        let status = try start(order).waited()
-        let text = (try? String(contentsOf: order.output, encoding: .utf8)) ?? ""
-        guard status == 0 else {
+    package static func run(_ order: Order) throws -> String { try outcome(of: order, try start(order).waited()) }
+
+    /// As the other one, with no thread that waits; the program ends with the task.
+    @discardableResult
+    package static func run(_ order: Order) async throws -> String { try outcome(of: order, try await start(order).end()) }
+
+    private static func outcome(of order: Order, _ code: Int32) throws -> String {
+        let text = order.text
+        guard code == 0 else {
             throw Failure(
-                description: "\(order.arguments.joined(separator: " ")) ended with status \(status): \(text.suffix(2000))")
+                description: "\(order.arguments.joined(separator: " ")) ended with status \(code): \(text.suffix(2000))")
         }
         return text
     }
 
-    static func start(_ order: Order) throws -> ServerProcess {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, 0, order.input?.path ?? "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, 1, order.output.path, O_WRONLY | O_CREAT | O_APPEND, 0o644)
-        posix_spawn_file_actions_adddup2(&actions, 1, 2)
-        // Duplicates above the numbers that the child sees them under.
-        let high = order.sockets.map { fcntl($0, F_DUPFD_CLOEXEC, 64) }
-        defer { for descriptor in high { Glibc.close(descriptor) } }
-        for (index, descriptor) in high.enumerated() {
-            posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(3 + index))
+    /// Starts a program and waits until it has written what shows that it is ready, which is handed back.
+    package static func start(
+        _ arguments: [String], until isReady: @escaping @Sendable (String) -> Bool
+    ) async throws -> (ServerProcess, String) {
+        let output = Watched((text: "", hasEnded: false))
+        let process = try start(
+            Order(
+                arguments,
+                output: .pipe { data in
+                    output.change { output in
+                        output.text += String(decoding: data, as: UTF8.self)
+                        output.hasEnded = data.isEmpty
+                    }
+                }))
+        let (text, isRunning) = try await output.value { output -> (String, Bool)? in
+            if isReady(output.text) { return (output.text, true) }
+            return output.hasEnded ? (output.text, false) : nil
         }
-        let variables = [
-            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
-            "HOME": order.output.deletingLastPathComponent().path,
-        ].merging(order.environment) { $1 }
-        let argv: [UnsafeMutablePointer<CChar>?] = order.arguments.map { strdup($0) } + [nil]
-        let environment: [UnsafeMutablePointer<CChar>?] = variables.map { strdup("\($0)=\($1)") } + [nil]
-        defer { for pointer in argv + environment { free(pointer) } }
-        // Threads that run Swift's tasks have signals blocked, which would be handed down.
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        posix_spawnattr_setsigmask(&attributes, &signals)
-        sigfillset(&signals)
-        posix_spawnattr_setsigdefault(&attributes, &signals)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-        var process: pid_t = 0
-        let result = posix_spawn(&process, order.arguments[0], &actions, &attributes, argv, environment)
-        guard result == 0 else { throw Failure(description: "starting \(order.arguments[0]): errno \(result)") }
-        return ServerProcess(process)
+        guard isRunning else { throw Failure(description: "\(arguments[0]) does not start: \(text.suffix(2000))") }
+        return (process, text)
     }
 
-    var isRunning: Bool {
-        process.withLock { process in
-            guard let running = process else { return false }
-            var status: Int32 = 0
-            guard waitpid(running, &status, WNOHANG) != 0 else { return true }
-            process = nil
-            return false
+    /// Starts a program that serves at as many ports as it needs, and waits until a file of it says that it does.
+    ///
+    /// The ports are free when they are chosen. Should one be taken before the program has it, the program ends, and other ports are
+    /// tried.
+    static func serving(
+        ports count: Int, sign: String, in log: URL, _ order: ([Int]) throws -> Order
+    ) throws -> (ServerProcess, ports: [Int]) {
+        func text() -> String { (try? String(contentsOf: log, encoding: .utf8)) ?? "" }
+        var output = ""
+        for _ in 0..<5 {
+            let ports = try freePorts(count)
+            let order = try order(ports)
+            let changes = try FileChanges(below: log.deletingLastPathComponent())
+            let process = try start(order)
+            let life = Pipe()
+            Thread.detachNewThread {
+                process.awaitEnd()
+                try? life.fileHandleForWriting.close()
+            }
+            while !text().contains(sign), changes.wait(orEndOf: life.fileHandleForReading.fileDescriptor) {}
+            if text().contains(sign) { return (process, ports) }
+            output = order.text + text()
         }
+        throw Failure(description: "the server does not start: \(output.suffix(2000))")
+    }
+
+    /// Sends it a signal, if it runs.
+    package func signal(_ signal: Int32) {
+        code.withLock { if $0 == nil { _ = kill(process, signal) } }
     }
 
     /// Asks it to end, and waits until it has.
-    func stop(_ signal: Int32 = SIGTERM) {
-        let running = take()
-        guard let running else { return }
-        kill(running, signal)
-        var status: Int32 = 0
-        waitpid(running, &status, 0)
+    package func stop(_ signal: Int32 = SIGTERM) {
+        self.signal(signal)
+        waited()
     }
 
     deinit { stop(SIGKILL) }
 
-    private func take() -> pid_t? {
-        process.withLock { process in
-            defer { process = nil }
-            return process
+    /// Waits for the end: the exit code, or 128 and the signal. It ends with the task.
+    package func end() async throws -> Int32 {
+        let code = Watched<Int32?>(nil)
+        Thread.detachNewThread { [self] in code.change { $0 = waited() } }
+        do {
+            return try await code.value { $0 }
+        } catch {
+            signal(SIGKILL)
+            throw error
         }
     }
 
+    /// It stays a zombie, so that nobody signals a stranger.
+    private func awaitEnd() {
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) == -1, errno == EINTR {}
+    }
+
+    @discardableResult
     private func waited() -> Int32 {
-        guard let running = take() else { return -1 }
-        var status: Int32 = 0
-        waitpid(running, &status, 0)
-        return status
-    }
-
-    /// False if it ends instead.
-    private func accepts(at ports: [Int]) throws -> Bool {
-        for port in ports {
-            var attempts = 0
-            while true {
-                guard isRunning else { return false }
-                if Self.connects(to: port) { break }
-                attempts += 1
-                guard attempts < 3000 else {
-                    stop(SIGKILL)
-                    throw Failure(description: "nobody listens at port \(port)")
-                }
-                usleep(10_000)
-            }
+        awaitEnd()
+        return code.withLock { code in
+            if let code { return code }
+            var status: Int32 = 0
+            waitpid(process, &status, 0)
+            let result = status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
+            code = result
+            return result
         }
-        return isRunning
     }
 }
 
@@ -207,18 +231,6 @@ extension ServerProcess {
             throw Failure(description: "bind to 127.0.0.1: errno \(errno)")
         }
         return (descriptor, Int(UInt16(bigEndian: address.sin_port)))
-    }
-
-    private static func connects(to port: Int) -> Bool {
-        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { return false }
-        defer { Glibc.close(descriptor) }
-        var address = loopback(port: port)
-        return withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                connect(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
     }
 
     private static func loopback(port: Int) -> sockaddr_in {

@@ -59,7 +59,9 @@ package final class SquidServer: Sendable {
             }
         }
         settings += schemes.isEmpty ? "http_access allow all\n" : "acl known proxy_auth REQUIRED\nhttp_access allow known\n"
-        let (process, ports) = try ServerProcess.serving(ports: 1) { [settings] ports in
+        let (process, ports) = try ServerProcess.serving(
+            ports: 1, sign: "Accepting HTTP Socket connections", in: directory.file("logs/cache.log")
+        ) { [settings] ports in
             let file = try directory.write((fixed(directory.path, port: ports[0]) + settings).utf8, to: "squid.conf")
             return ServerProcess.Order(
                 [program, "-N", "-f", file.path], environment: realm?.environment ?? [:], output: directory.file("output.log")
@@ -88,7 +90,7 @@ package final class SquidServer: Sendable {
             ServerProcess.Order(
                 [try SpnegoPython.interpreter(), program.path],
                 environment: try SpnegoPython.write(users, domain: NTLMServer.domain, in: directory),
-                output: directory.file("judge.log"), sockets: [socket.descriptor]
+                output: .file(directory.file("judge.log")), sockets: [socket.descriptor]
             )
         )
         return (process, socket.port)

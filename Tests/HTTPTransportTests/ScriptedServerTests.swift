@@ -237,12 +237,7 @@ struct ScriptedServerTests {
         let directory = try TemporaryDirectory()
         let content = ScriptedFile.pattern(100_000)
         let file = try directory.write(GzipBytes.stored(content), to: "a.gz")
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/gzip")
-        process.arguments = ["-d", file.path]
-        try process.run()
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
+        try ServerProcess.run(ServerProcess.Order(["/bin/gzip", "-d", file.path], output: directory.file("output")))
         #expect(Array(try Data(contentsOf: directory.file("a"))) == content)
     }
 

@@ -27,12 +27,11 @@ final class Tool: Sendable {
         var output = Data()
         var errors = Data()
         var openPipes = 2
-        var code: Int32?
         var errorText: String { String(decoding: errors, as: UTF8.self) }
     }
 
     private let progress = Watched(Progress())
-    private let processID: Int32
+    private let process: ServerProcess
     /// Where its cookies and responses are: never among the user's.
     private let home: TemporaryDirectory
 
@@ -57,74 +56,42 @@ final class Tool: Sendable {
     ) throws {
         let home = try home ?? TemporaryDirectory()
         self.home = home
-        let process = Process()
         let path = try Self.path()
-        process.executableURL = URL(fileURLWithPath: preparation == nil ? path : "/bin/sh")
-        process.arguments = (preparation.map { ["-c", $0 + #"; exec "$0" "$@""#, path] } ?? []) + arguments
-        process.environment = ProcessInfo.processInfo.environment
+        let shell = preparation.map { ["/bin/sh", "-c", $0 + #"; exec "$0" "$@""#] } ?? []
+        let variables = ProcessInfo.processInfo.environment
             .merging(["XDG_DATA_HOME": home.path + "/data", "XDG_CACHE_HOME": home.path + "/cache"]) { $1 }
             .merging(environment) { $1 }
-        process.currentDirectoryURL = folder.url
-        process.standardInput = try input.map { try FileHandle(forReadingFrom: $0) } ?? FileHandle.nullDevice
-        let (output, errors) = (Pipe(), Pipe())
-        process.standardOutput = output
-        process.standardError = errors
         let progress = progress
-        Self.gather(output) { data in
-            progress.change { $0.output += data }
-        } atEnd: {
-            progress.change { $0.openPipes -= 1 }
-        }
-        Self.gather(errors) { data in
-            progress.change { $0.errors += data }
-        } atEnd: {
-            progress.change { $0.openPipes -= 1 }
-        }
-        process.terminationHandler = { process in
-            let code = process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
-            progress.change { $0.code = code }
-        }
-        try process.run()
-        processID = process.processIdentifier
-    }
-
-    private static func gather(
-        _ pipe: Pipe, _ take: @escaping @Sendable (Data) -> Void, atEnd: @escaping @Sendable () -> Void
-    ) {
-        let handle = pipe.fileHandleForReading
-        Thread.detachNewThread {
-            while true {
-                let data = handle.availableData
-                guard !data.isEmpty else {
-                    // The handle does not go with its thread.
-                    try? handle.close()
-                    return atEnd()
+        func gathered(in part: @escaping @Sendable (inout Progress, Data) -> Void) -> ServerProcess.Output {
+            .pipe { data in
+                progress.change { progress in
+                    part(&progress, data)
+                    if data.isEmpty { progress.openPipes -= 1 }
                 }
-                take(data)
             }
         }
+        process = try ServerProcess.start(
+            ServerProcess.Order(
+                shell + [path] + arguments, environment: variables, in: folder.url, input: input,
+                output: gathered { $0.output += $1 }, errors: gathered { $0.errors += $1 }))
     }
 
     /// Presses Ctrl-C.
     func interrupt() {
-        kill(processID, SIGINT)
+        process.signal(SIGINT)
     }
 
     /// Waits until standard error has shown this text.
     func shown(_ text: String) async throws {
-        try await progress.value { $0.errorText.contains(text) || $0.code != nil ? () : nil }
+        try await progress.value { $0.errorText.contains(text) || $0.openPipes == 0 ? () : nil }
     }
 
     /// Waits for the end; where the test may not wait any longer, the tool is stopped.
     func result() async throws -> Result {
-        do {
-            return try await progress.value { progress in
-                guard let code = progress.code, progress.openPipes == 0 else { return nil }
-                return Result(code: code, output: progress.output, errors: progress.errorText)
-            }
-        } catch {
-            kill(processID, SIGKILL)
-            throw error
+        let code = try await process.end()
+        return try await progress.value { progress in
+            guard progress.openPipes == 0 else { return nil }
+            return Result(code: code, output: progress.output, errors: progress.errorText)
         }
     }
 

@@ -177,7 +177,9 @@ struct TrustOptionTests {
     @Test(arguments: clients)
     func `a client's certificate is shown to a server that asks for it`(_ client: Client) async throws {
         try writeClients()
-        let server = try await CertificateServer(certificates, in: folder)
+        let server = try await PeerProcess.openSSL(
+            chain: certificates.valid.chainPEM, key: certificates.valid.keyPEM, root: certificates.rootPEM,
+            ["-Verify", "3", "-verify_return_error"])
         let result = try await Tool.run(
             ["get", "--cacert", "root.pem"] + client.arguments + ["https://localhost:\(server.port)/"], in: folder
         )
@@ -188,7 +190,9 @@ struct TrustOptionTests {
 
     @Test func `the password of a key is asked for when it is missing`() async throws {
         try writeClients()
-        let server = try await CertificateServer(certificates, in: folder)
+        let server = try await PeerProcess.openSSL(
+            chain: certificates.valid.chainPEM, key: certificates.valid.keyPEM, root: certificates.rootPEM,
+            ["-Verify", "3", "-verify_return_error"])
         let terminal = try Terminal()
         let tool = try Tool(
             ["get", "--cacert", "root.pem", "--p12", "client.p12", "https://localhost:\(server.port)/"], in: folder,
@@ -211,12 +215,12 @@ struct TrustOptionTests {
         let file = try client.pkcs12(password: "sesame")
         try folder.write(file, to: "client.p12")
         try folder.write(file, to: "cl:ient.p12")
-        let locking = Process()
-        locking.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
-        let output = ["-out", "locked.pem", "-v2", "aes-256-cbc", "-passout", "pass:sesame"]
-        locking.arguments = ["pkcs8", "-topk8", "-in", "key.pem"] + output
-        locking.currentDirectoryURL = folder.url
-        try locking.run()
-        locking.waitUntilExit()
+        let locking = [
+            "pkcs8", "-topk8", "-in", "key.pem", "-out", "locked.pem", "-v2", "aes-256-cbc", "-passout", "pass:sesame",
+        ]
+        try ServerProcess.run(
+            ServerProcess.Order(
+                [ServerProcess.program("openssl", package: "openssl")] + locking, in: folder.url,
+                output: .file(folder.file("locking.log"))))
     }
 }

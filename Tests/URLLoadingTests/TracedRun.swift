@@ -36,11 +36,8 @@ enum TracedRun {
         let trace = try FileTrace()
         try FileManager.default.createDirectory(at: home.file("tmp"), withIntermediateDirectories: true)
         let report = try TemporaryDirectory()
-        let output = try FileHandle(forWritingTo: try report.write([], to: "output"))
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
-        process.arguments = ["--testing-library", "swift-testing", "--no-parallel", "--filter", suite]
-        process.environment = ProcessInfo.processInfo.environment
+        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let variables = ProcessInfo.processInfo.environment
             .merging([
                 variable: suite, "HOME": home.path, "TMPDIR": home.path + "/tmp",
                 "XDG_DATA_HOME": home.path + "/data", "XDG_CACHE_HOME": home.path + "/cache",
@@ -48,21 +45,11 @@ enum TracedRun {
             ]) { $1 }
             .merging(trace.environment) { $1 }
             .merging(environment) { $1 }
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = output
-        let code = Watched<Int32?>(nil)
-        process.terminationHandler = { process in
-            code.change { $0 = process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus }
-        }
-        try process.run()
-        let ended: Int32
-        do {
-            ended = try await code.value { $0 }
-        } catch {
-            process.terminate()
-            throw error
-        }
+        let process = try ServerProcess.start(
+            ServerProcess.Order(
+                [program, "--testing-library", "swift-testing", "--no-parallel", "--filter", suite], environment: variables,
+                output: report.file("output")))
+        let ended = try await process.end()
         let text = String(decoding: try Data(contentsOf: report.file("output")), as: UTF8.self)
         return Result(code: ended, output: text, lines: try trace.takeLines())
     }

@@ -40,32 +40,16 @@ enum ProgramRun {
             }
             executable = copy
         }
-        let process = Process()
-        process.executableURL = executable
-        process.arguments = ["--testing-library", "swift-testing", "--no-parallel", "--filter", "ProgramSecurityProbe"]
         var variables = SanitizerEnvironment.variables.merging(environment) { $1 }.merging([
             urlsKey: urls.joined(separator: " "), proxyKey: "\(proxy)", reportKey: folder.file("report").path,
             "HOME": folder.path,
             "XDG_DATA_HOME": folder.path, "XDG_CACHE_HOME": folder.path, "XDG_STATE_HOME": folder.path,
         ]) { $1 }
         for key in ["NSAllowsArbitraryLoads", "SSL_CERT_FILE", strict] { variables[key] = environment[key] }
-        process.environment = variables
-        process.standardInput = FileHandle.nullDevice
-        let log = try FileHandle(forWritingTo: try folder.write([], to: "log"))
-        process.standardOutput = log
-        process.standardError = log
-        let code = Watched<Int32?>(nil)
-        process.terminationHandler = { process in code.change { $0 = process.terminationStatus } }
-        try process.run()
-        let status: Int32
-        do {
-            status = try await code.value { $0 }
-        } catch {
-            process.terminate()
-            throw error
-        }
-        let text = try String(contentsOf: folder.file("log"), encoding: .utf8)
-        #expect(status == 0, "\(text.suffix(2000))")
+        let arguments = [
+            executable.path, "--testing-library", "swift-testing", "--no-parallel", "--filter", "ProgramSecurityProbe",
+        ]
+        try await ServerProcess.run(ServerProcess.Order(arguments, environment: variables, output: folder.file("log")))
         return try String(contentsOf: folder.file("report"), encoding: .utf8).split(separator: "\n").map(String.init)
     }
 }

@@ -49,18 +49,13 @@ struct TransportSecurityTLSTests {
         bits: Int = 2048, _ options: [[String]], test: (PeerProcess, Data, Int) async throws -> Void
     ) async throws {
         let folder = try TemporaryDirectory()
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: try ServerProcess.program("openssl", package: "openssl"))
-        process.arguments = [
-            "req", "-x509", "-newkey", "rsa:\(bits)", "-nodes", "-keyout", folder.file("key").path, "-out",
-            folder.file("chain").path,
-            "-subj", "/CN=RSA", "-days", "2", "-addext", "subjectAltName=DNS:www.example.com,DNS:localhost",
-        ]
-        process.standardError = FileHandle.nullDevice
-        let hasEnded = Watched(false)
-        process.terminationHandler = { _ in hasEnded.change { $0 = true } }
-        try process.run()
-        try await hasEnded.value { $0 ? () : nil }
+        try await ServerProcess.run(
+            ServerProcess.Order(
+                [
+                    ServerProcess.program("openssl", package: "openssl"), "req", "-x509", "-newkey", "rsa:\(bits)", "-nodes",
+                    "-keyout", folder.file("key").path, "-out", folder.file("chain").path, "-subj", "/CN=RSA", "-days", "2",
+                    "-addext", "subjectAltName=DNS:www.example.com,DNS:localhost",
+                ], output: folder.file("output")))
         let chain = try String(contentsOf: folder.file("chain"), encoding: .utf8)
         let key = try String(contentsOf: folder.file("key"), encoding: .utf8)
         for (index, options) in options.enumerated() {

@@ -7,38 +7,29 @@
 //
 //===----------------------------------------------------------------------===//
 
-import Foundation
-import LoadingTestKit
+package import Foundation
 
 /// Another vendor's TLS server on a loopback port of the system's choice: `openssl s_server`, or nginx with a configuration of the
 /// test's.
-final class PeerProcess: Sendable {
-    struct DidNotStart: Error {
-        let output: String
-    }
-
-    let port: Int
-    private let process: Process
-    /// What ends it. A child has the signals blocked that the thread has which starts it: only nginx sees to SIGTERM in spite of
-    /// that.
-    private let signal: Int32
+package final class PeerProcess: Sendable {
+    package let port: Int
+    private let process: ServerProcess
     /// The server's files.
     private let folder: TemporaryDirectory
 
-    private init(port: Int, process: Process, signal: Int32, folder: TemporaryDirectory) {
+    private init(port: Int, process: ServerProcess, folder: TemporaryDirectory) {
         self.port = port
-        self.signal = signal
         self.process = process
         self.folder = folder
     }
 
-    func url(_ path: String = "/", host: String = "127.0.0.1") throws -> URL {
-        guard let url = URL(string: "https://\(host):\(port)\(path)") else { throw DidNotStart(output: "no URL") }
+    package func url(_ path: String = "/", host: String = "127.0.0.1") throws -> URL {
+        guard let url = URL(string: "https://\(host):\(port)\(path)") else { throw ServerProcess.Failure(description: "no URL") }
         return url
     }
 
     /// Answers every GET with a page about the handshake, on a connection that it closes then.
-    static func openSSL(chain: String, key: String, root: String, _ options: [String] = []) async throws -> PeerProcess {
+    package static func openSSL(chain: String, key: String, root: String, _ options: [String] = []) async throws -> PeerProcess {
         let folder = try TemporaryDirectory()
         let root = try folder.write(root.utf8, to: "root.pem").path
         let chain = try folder.write(chain.utf8, to: "chain.pem").path
@@ -47,17 +38,19 @@ final class PeerProcess: Sendable {
             "s_server", "-accept", "127.0.0.1:0", "-www", "-cert", chain, "-cert_chain", chain, "-key", key, "-CAfile", root,
         ]
         let program = try ServerProcess.program("openssl", package: "openssl")
-        let (process, output) = try await run(program, arguments + options) {
+        let (process, output) = try await ServerProcess.start([program] + arguments + options) {
             $0.contains("ACCEPT 127.0.0.1:") && $0.hasSuffix("\n")
         }
         guard let port = output.firstMatch(of: /ACCEPT 127\.0\.0\.1:(\d+)/).flatMap({ Int($0.1) }) else {
-            throw DidNotStart(output: output)
+            throw ServerProcess.Failure(description: output)
         }
-        return PeerProcess(port: port, process: process, signal: SIGKILL, folder: folder)
+        return PeerProcess(port: port, process: process, folder: folder)
     }
 
     /// Keeps connections; asks for a client's certificate, takes any, and says in each answer whose it was.
-    static func nginx(_ identity: TestCertificates.Identity, verify: String = "optional_no_ca") async throws -> PeerProcess {
+    package static func nginx(
+        _ identity: TestCertificates.Identity, verify: String = "optional_no_ca"
+    ) async throws -> PeerProcess {
         var output = ""
         for _ in 0..<5 {
             let folder = try TemporaryDirectory()
@@ -67,16 +60,15 @@ final class PeerProcess: Sendable {
             try folder.write(identity.keyPEM.utf8, to: "key.pem")
             let file = try folder.write(configuration(folder.path, port, verify).utf8, to: "nginx.conf")
             do {
-                let (process, _) = try await run(
-                    ServerProcess.program("nginx", package: "nginx-light"),
-                    ["-p", folder.path, "-c", file.path, "-e", "stderr"]
+                let (process, _) = try await ServerProcess.start(
+                    [ServerProcess.program("nginx", package: "nginx-light"), "-p", folder.path, "-c", file.path, "-e", "stderr"]
                 ) { $0.contains("start worker process ") }
-                return PeerProcess(port: port, process: process, signal: SIGTERM, folder: folder)
-            } catch let failure as DidNotStart {
-                output = failure.output
+                return PeerProcess(port: port, process: process, folder: folder)
+            } catch let failure as ServerProcess.Failure {
+                output = failure.description
             }
         }
-        throw DidNotStart(output: output)
+        throw ServerProcess.Failure(description: output)
     }
 
     private static func configuration(_ root: String, _ port: Int, _ verify: String) -> String {
@@ -106,43 +98,13 @@ final class PeerProcess: Sendable {
             """
     }
 
-    private static func run(
-        _ program: String, _ arguments: [String], until isReady: @escaping @Sendable (String) -> Bool
-    ) async throws -> (Process, String) {
-        let output = Watched((text: "", hasEnded: false))
-        let pipe = Pipe()
-        pipe.fileHandleForReading.readabilityHandler = { handle in
-            let data = handle.availableData
-            if data.isEmpty { handle.readabilityHandler = nil }
-            output.change { output in
-                output.text += String(decoding: data, as: UTF8.self)
-                output.hasEnded = data.isEmpty
-            }
-        }
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = pipe
-        process.standardError = pipe
-        try process.run()
-        let (text, isRunning) = try await output.value { output -> (String, Bool)? in
-            if isReady(output.text) { return (output.text, true) }
-            return output.hasEnded ? (output.text, false) : nil
-        }
-        guard isRunning else { throw DidNotStart(output: text) }
-        return (process, text)
-    }
-
-    func stop() {
-        if process.isRunning { kill(process.processIdentifier, signal) }
-    }
+    package func stop() { process.stop() }
 
     deinit { stop() }
 }
 
 /// Runs a test with `openssl s_server`.
-func withOpenSSL(
+package func withOpenSSL(
     _ identity: TestCertificates.Identity, root: String, _ options: [String] = [],
     test: (PeerProcess) async throws -> Void
 ) async throws {

@@ -1,0 +1,37 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// Waits for what is written to the files of a folder, by inotify.
+final class FileChanges {
+    private let descriptor: Int32
+
+    init(below folder: URL) throws {
+        descriptor = inotify_init1(Int32(IN_CLOEXEC))
+        guard descriptor >= 0, inotify_add_watch(descriptor, folder.path, UInt32(IN_MODIFY | IN_CREATE | IN_MOVED_TO)) >= 0 else {
+            throw ServerProcess.Failure(description: "inotify: errno \(errno)")
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Waits for a change since the last one: true; or false where the other end of a pipe is closed first.
+    func wait(orEndOf pipe: Int32) -> Bool {
+        var events = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0), pollfd(fd: pipe, events: 0, revents: 0)]
+        while poll(&events, 2, -1) < 0, errno == EINTR {}
+        guard events[0].revents != 0 else { return false }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        return read(descriptor, &buffer, buffer.count) > 0
+    }
+}
