@@ -95,21 +95,24 @@ var targets: [Target] = [
         swiftSettings: settings
     ),
     // Tests.
+    room("SeededNumbers"),
     room("LoadingTestKit", ["LoadingModel", nioCore, nioPosix, nioSSL, x509, asn1, crypto]),
-    tests("HTTPWireTests", ["HTTPWire"]),
-    tests("HTTPRulesTests", ["HTTPRules", "HTTPWire"]),
-    tests("TransportMachinesTests", ["TransportMachines", "HTTPWire"]),
+    tests("HTTPWireTests", ["HTTPWire", "SeededNumbers"]),
+    tests("HTTPRulesTests", ["HTTPRules", "HTTPWire", "SeededNumbers"]),
+    tests("TransportMachinesTests", ["TransportMachines", "HTTPWire", "SeededNumbers"]),
     tests(
         "HTTPTransportTests",
         [
-            "HTTPTransport", "LoadingTestKit", "LoadingModel", "HTTPWire", "HTTPRules", "CZlib",
+            "HTTPTransport", "LoadingTestKit", "SeededNumbers", "LoadingModel", "HTTPWire", "HTTPRules", "CZlib",
             nioCore, nioPosix, nioSSL, x509, crypto,
         ]
     ),
     tests("LoadingTrustTests", ["LoadingTrust", "LoadingModel", "LoadingTestKit", x509, asn1, crypto]),
     tests("SystemLibrariesTests", ["SystemLibraries", "LoadingTestKit"]),
-    tests("LoadingStoresTests", ["LoadingStores", "LoadingModel", "HTTPRules", "HTTPWire"]),
-    tests("URLLoadingTests", ["URLLoading", "LoadingStores", "LoadingTestKit"]),
+    tests(
+        "LoadingStoresTests", ["LoadingStores", "LoadingModel", "HTTPRules", "HTTPWire", "LoadingTestKit", "SeededNumbers"]
+    ),
+    tests("URLLoadingTests", ["URLLoading", "LoadingStores", "LoadingTestKit", "SeededNumbers"]),
     // A client as older programs are: Swift 5 mode, no upcoming features. It warns, as on Apple's platforms, that a delegate is Sendable.
     .testTarget(
         name: "SwiftFiveTests",

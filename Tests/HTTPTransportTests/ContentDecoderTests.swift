@@ -11,6 +11,7 @@ import Foundation
 import HTTPTransport
 import LoadingTestKit
 import NIOCore
+import SeededNumbers
 import Testing
 
 @Suite struct ContentDecoderTests {
@@ -137,7 +138,7 @@ import Testing
     }
 
     @Test func `no damage does worse than to fail`() {
-        var random = SplitMix(seed: 7)
+        var random = SeededNumbers(seed: 7)
         for round in 0..<3_000 {
             var damaged = round % 2 == 0 ? Self.gzip : GzipBytes.stored(GzipBytes.zlib(Self.text))
             for _ in 0...random.next(below: 4) {
@@ -205,20 +206,4 @@ import Testing
         #expect(decoder.decodedBytes == Int64(decoded.count))
         return decoded
     }
-}
-
-/// Random numbers that are the same in every run (splitmix64).
-private struct SplitMix {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
-    }
-
-    mutating func next(below limit: Int) -> Int { Int(next() % UInt64(limit)) }
 }

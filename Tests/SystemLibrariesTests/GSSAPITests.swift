@@ -14,13 +14,13 @@ import Testing
 
 /// GSSAPI's initiator against a real KDC, in processes of their own, since the library reads its configuration once.
 @Suite(.timeLimit(.minutes(1))) struct GSSAPITests {
-    @Test func `a user without a ticket`() throws {
+    @Test func `a user without a ticket`() async throws {
         let realm = try KerberosRealm.start()
         defer { realm.stop() }
-        try OwnProcess.run("WithoutTicketTests", environment: realm.environment)
+        try await OwnProcess.run("WithoutTicketTests", environment: realm.environment)
     }
 
-    @Test func `a user with a ticket`() throws {
+    @Test func `a user with a ticket`() async throws {
         let realm = try KerberosRealm.start()
         defer { realm.stop() }
         let apache = try ApacheServer.start(TestCertificates.shared.get(), realm: realm)
@@ -28,15 +28,15 @@ import Testing
         var environment = try realm.ticket(for: "ada", password: "lovelace")
         environment["KRB5_KTNAME"] = realm.keytab.path
         environment[Negotiation.variable] = apache.url("/negotiate/page.txt").absoluteString
-        try OwnProcess.run("WithTicketTests", environment: environment)
+        try await OwnProcess.run("WithTicketTests", environment: environment)
         #expect(realm.log.contains("HTTP/localhost@\(KerberosRealm.name)"))
     }
 
-    @Test func `a KDC that does not answer`() throws {
+    @Test func `a KDC that does not answer`() async throws {
         let realm = try KerberosRealm.start()
         let environment = try realm.ticket(for: "ada", password: "lovelace")
         realm.stop()
-        try OwnProcess.run("WithoutKDCTests", environment: environment)
+        try await OwnProcess.run("WithoutKDCTests", environment: environment)
     }
 
     @Test func `there is a library`() { #expect(GSSAPI.isAvailable) }

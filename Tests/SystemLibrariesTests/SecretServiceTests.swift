@@ -16,26 +16,26 @@ private let schema = "org.urlloading.Test"
 
 /// The Secret Service as GNOME Keyring gives it, on a session bus of the test's own; and its absence.
 @Suite(.timeLimit(.minutes(1))) struct SecretServiceTests {
-    @Test func `a keyring keeps secrets`() throws {
+    @Test func `a keyring keeps secrets`() async throws {
         let home = try ServerDirectory()
         let dbus = try ServerProcess.program("dbus-run-session", package: "dbus-daemon")
         let keyring = try ServerProcess.program("gnome-keyring-daemon", package: "gnome-keyring")
         // Unlocked; returns when it is there, and goes with the bus.
         let script = #"printf 'master\n' | "$0" --unlock --components=secrets >/dev/null && exec "$@""#
-        try OwnProcess.run(
+        try await OwnProcess.run(
             "UnlockedKeyringTests", environment: Self.environment(home),
             wrapper: [dbus, "--", "/bin/sh", "-c", script, keyring]
         )
     }
 
-    @Test func `without a bus everything fails at once`() throws {
+    @Test func `without a bus everything fails at once`() async throws {
         let home = try ServerDirectory()
         var environment = Self.environment(home)
         environment["DBUS_SESSION_BUS_ADDRESS"] = "unix:path=/nonexistent/bus"
-        try OwnProcess.run("WithoutServiceTests", environment: environment)
+        try await OwnProcess.run("WithoutServiceTests", environment: environment)
     }
 
-    @Test func `with a bus but nobody on it everything fails at once`() throws {
+    @Test func `with a bus but nobody on it everything fails at once`() async throws {
         let home = try ServerDirectory()
         let dbus = try ServerProcess.program("dbus-run-session", package: "dbus-daemon")
         // No services that the bus could start.
@@ -48,7 +48,7 @@ private let schema = "org.urlloading.Test"
             </busconfig>
             """
         let file = try home.write(configuration.utf8, to: "bus.conf")
-        try OwnProcess.run(
+        try await OwnProcess.run(
             "WithoutServiceTests", environment: Self.environment(home), wrapper: [dbus, "--config-file=\(file.path)", "--"]
         )
     }

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import SeededNumbers
 import Testing
 import TransportMachines
 
@@ -112,7 +113,7 @@ private struct RaceHistory {
     var faults: [String] = []
     var log: String { entries.map { "\($0.0) -> \($0.1)" }.joined(separator: "\n") }
     private var entries: [(Race.Event, [Race.Action])] = []
-    private var random: SeededGenerator
+    private var random: SeededNumbers
     private var race = Race()
     private var lookups: [Race.Family] = []
     private var sockets: [Int] = []
@@ -122,7 +123,7 @@ private struct RaceHistory {
     private var outcomes = 0
     private var winner: Int?
 
-    init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+    init(seed: UInt64) { random = SeededNumbers(seed: seed) }
 
     mutating func run() {
         let isCancelled = Int.random(in: 0..<4, using: &random) == 0

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import SeededNumbers
 import Testing
 import TransportMachines
 
@@ -103,14 +104,14 @@ private struct DeadlineHistory {
 
     var faults: [String] = []
     var log: [String] = []
-    private var random: SeededGenerator
+    private var random: SeededNumbers
     private var machine = DeadlineMachine()
     private var loads: [Int: Load] = [:]
     private var loadCount = 0
     private var timerAt: Int64?
     private var now: Int64 = 0
 
-    init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+    init(seed: UInt64) { random = SeededNumbers(seed: seed) }
 
     mutating func step() {
         now += Int64.random(in: 0...second / 2, using: &random)

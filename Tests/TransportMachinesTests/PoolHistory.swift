@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import SeededNumbers
 import TransportMachines
 
 /// Drives a pool with random events, carries its actions out on a model, and notes what breaks a rule.
@@ -26,7 +27,7 @@ struct PoolHistory {
     private(set) var faults: [String] = []
     private var entries: [(note: String, event: PoolMachine.Event, actions: [PoolMachine.Action])] = []
     var log: String { entries.map { "\($0.note)\($0.event) -> \($0.actions)" }.joined(separator: "\n") }
-    private var random: SeededGenerator
+    private var random: SeededNumbers
     private let limit: Int
     private var pool: PoolMachine
     private var sockets: [Int: Socket] = [:]
@@ -39,7 +40,7 @@ struct PoolHistory {
     private var highestSocket = -1
 
     init(seed: UInt64) {
-        random = SeededGenerator(seed: seed)
+        random = SeededNumbers(seed: seed)
         limit = Int.random(in: 1...4, using: &random)
         pool = PoolMachine(maximumPerHost: limit)
     }

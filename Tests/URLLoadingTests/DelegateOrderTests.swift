@@ -9,6 +9,7 @@
 
 import Foundation
 import LoadingTestKit
+import SeededNumbers
 import Testing
 import URLLoading
 
@@ -234,11 +235,8 @@ struct DelegateOrderTests {
     @Test func `exactly one completion under cancel, suspend and invalidate in every order`() async throws {
         try await withScriptedServer(reply: { _ in .chunked(["a", "b", "c"]) }) { (server) async throws in
             for seed in 0..<60 {
-                var state = UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 &+ 1
-                func random(_ limit: Int) -> Int {
-                    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-                    return Int((state >> 33) % UInt64(limit))
-                }
+                var numbers = SeededNumbers(seed: UInt64(seed))
+                func random(_ limit: Int) -> Int { numbers.next(below: limit) }
                 let recorder = EventRecorder()
                 let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
                 let tasks = (0..<6).map { session.dataTask(with: server.url("/\($0)")) }

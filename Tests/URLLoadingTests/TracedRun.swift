@@ -13,10 +13,9 @@ import Testing
 
 /// A suite of this test program in a process of its own, whose files are traced, with a home of the test's.
 ///
-/// The suite is enabled by ``isHere(_:)`` alone.
+/// The suite is enabled by ``OwnProcess/isHere(_:)`` alone.
 enum TracedRun {
     struct Result: Sendable {
-        let code: Int32
         let output: String
         let lines: [FileTrace.Line]
 
@@ -26,31 +25,17 @@ enum TracedRun {
         }
     }
 
-    private static let variable = "URL_LOADING_TRACED_SUITE"
-
-    /// Whether this process was made for the suite.
-    static func isHere(_ suite: String) -> Bool { ProcessInfo.processInfo.environment[variable] == suite }
-
     /// Runs the suite; the home's folders are `data`, `cache`, `state` and `tmp`, of which the last is there.
     static func run(_ suite: String, home: TemporaryDirectory, environment: [String: String] = [:]) async throws -> Result {
         let trace = try FileTrace()
         try FileManager.default.createDirectory(at: home.file("tmp"), withIntermediateDirectories: true)
-        let report = try TemporaryDirectory()
-        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let variables = ProcessInfo.processInfo.environment
-            .merging([
-                variable: suite, "HOME": home.path, "TMPDIR": home.path + "/tmp",
-                "XDG_DATA_HOME": home.path + "/data", "XDG_CACHE_HOME": home.path + "/cache",
-                "XDG_STATE_HOME": home.path + "/state",
-            ]) { $1 }
-            .merging(trace.environment) { $1 }
-            .merging(environment) { $1 }
-        let process = try ServerProcess.start(
-            ServerProcess.Order(
-                [program, "--testing-library", "swift-testing", "--no-parallel", "--filter", suite], environment: variables,
-                output: report.file("output")))
-        let ended = try await process.end()
-        let text = String(decoding: try Data(contentsOf: report.file("output")), as: UTF8.self)
-        return Result(code: ended, output: text, lines: try trace.takeLines())
+        let variables = [
+            "HOME": home.path, "TMPDIR": home.path + "/tmp", "XDG_DATA_HOME": home.path + "/data",
+            "XDG_CACHE_HOME": home.path + "/cache", "XDG_STATE_HOME": home.path + "/state",
+        ]
+        .merging(trace.environment) { $1 }
+        .merging(environment) { $1 }
+        let output = try await OwnProcess.run(suite, environment: variables)
+        return Result(output: output, lines: try trace.takeLines())
     }
 }

@@ -21,7 +21,8 @@ struct StoreBench {
         do {
             let options = try Options(CommandLine.arguments)
             switch options.name {
-            case "memory": try await hits("memory", bodySize: 1024, cache: URLCache(memoryCapacity: 64 << 20, diskCapacity: 0), options)
+            case "memory":
+                try await hits("memory", bodySize: 1024, cache: URLCache(memoryCapacity: 64 << 20, diskCapacity: 0), options)
             case "disk":
                 let directory = URL(fileURLWithPath: options.url).appendingPathComponent("hits")
                 let cache = URLCache(memoryCapacity: 0, diskCapacity: 1 << 30, directory: directory)
@@ -49,7 +50,9 @@ struct StoreBench {
             guard
                 let response = HTTPURLResponse(
                     url: url, statusCode: 200, httpVersion: "HTTP/1.1",
-                    headerFields: ["Cache-Control": "max-age=36000", "Content-Type": "text/plain", "Content-Length": String(bodySize)]
+                    headerFields: [
+                        "Cache-Control": "max-age=36000", "Content-Type": "text/plain", "Content-Length": String(bodySize),
+                    ]
                 )
             else { throw BenchFailure("no response") }
             cache.storeCachedResponse(
@@ -72,7 +75,9 @@ struct StoreBench {
         _ session: URLSession, bodySize: Int, _ options: Options
     ) async throws -> (cpu: Double, p50: Double, parallel: Double) {
         let urls = try (0..<100).map(url)
-        for url in urls { guard try await session.data(from: url).0.count == bodySize else { throw BenchFailure("not the body") } }
+        for url in urls {
+            guard try await session.data(from: url).0.count == bodySize else { throw BenchFailure("not the body") }
+        }
         var latencies: [Double] = []
         latencies.reserveCapacity(options.count)
         var cpu = Usage.cpu
@@ -107,7 +112,9 @@ struct StoreBench {
             // With a delegate, every request goes the whole way: without one, a fresh response needs no cookies.
             return URLSession(configuration: configuration, delegate: Nobody(), delegateQueue: nil)
         }
-        let storage = HTTPCookieStorage()
+        // On a file, as programs have it.
+        let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: "bench")
+        storage.removeCookies(since: .distantPast)
         for number in 0..<3000 {
             let cookie = HTTPCookie(properties: [
                 .name: "name\(number / 500)", .value: "value\(number)", .domain: "host\(number % 500).example.com", .path: "/",
@@ -123,6 +130,7 @@ struct StoreBench {
             let plain = try await measure(without, bodySize: 1024, options).parallel
             differences.append(try await measure(with, bodySize: 1024, options).parallel - plain)
         }
+        storage.removeCookies(since: .distantPast)
         print("{\"cookies_us\": \(differences.sorted()[3])}")
     }
 

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import SeededNumbers
 import Testing
 
 @Suite struct AuthenticateHeaderTests {
@@ -71,7 +72,7 @@ import Testing
     @Test func `random fields never trap and name only tokens`() {
         let pieces = ["Basic", "Digest", " ", ",", "=", "\"", "\\", "realm", "x", "==", "/", "\t", "ä", ";"]
         for seed in 0..<4000 as Range<UInt64> {
-            var random = SeededBytes(seed: seed)
+            var random = SeededNumbers(seed: seed)
             for challenge in AuthenticateHeader.challenges(in: [random.text(of: pieces, upTo: 20)]) {
                 #expect(!challenge.scheme.isEmpty && challenge.parameters.allSatisfy { !$0.name.isEmpty }, "seed \(seed)")
                 #expect(challenge.token68 == nil || challenge.parameters.isEmpty, "seed \(seed)")

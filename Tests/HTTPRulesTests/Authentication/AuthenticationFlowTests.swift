@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import SeededNumbers
 import Testing
 
 @Suite struct AuthenticationFlowTests {
@@ -213,7 +214,7 @@ import Testing
             "Negotiate AQID", "Bearer", "NTLM !", "Digest realm=a",
         ]
         for seed in 0..<2000 as Range<UInt64> {
-            var random = SeededBytes(seed: seed)
+            var random = SeededNumbers(seed: seed)
             let isSecure = Bool.random(using: &random)
             var flow = AuthenticationFlow(isSecure: isSecure)
             var history: [String] = []

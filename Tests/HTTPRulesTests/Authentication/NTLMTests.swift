@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import SeededNumbers
 import Testing
 
 @Suite struct NTLMTests {
@@ -182,7 +183,7 @@ import Testing
     @Test func `random challenges never trap`() {
         let good = Self.challenge(Self.names + Self.time + Self.end)
         for seed in 0..<4000 as Range<UInt64> {
-            var random = SeededBytes(seed: seed)
+            var random = SeededNumbers(seed: seed)
             var bytes = good
             for _ in 0..<Int.random(in: 1...6, using: &random) {
                 bytes[Int.random(in: 8..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)

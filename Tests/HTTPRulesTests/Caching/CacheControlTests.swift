@@ -9,6 +9,7 @@
 
 import HTTPRules
 import HTTPWire
+import SeededNumbers
 import Testing
 
 @Suite struct CacheControlTests {
@@ -130,7 +131,7 @@ import Testing
             "max-stale", "a",
         ]
         for seed in 0..<2000 as Range<UInt64> {
-            var random = SeededBytes(seed: seed)
+            var random = SeededNumbers(seed: seed)
             let text = random.text(of: pieces, upTo: 24)
             let found = control(text)
             for value in [found.maxAge, found.maxStale, found.minFresh, found.staleIfError].compactMap({ $0 }) {

@@ -9,6 +9,7 @@
 
 import HTTPRules
 import HTTPWire
+import SeededNumbers
 import Testing
 
 /// Plays random histories of one resource through the rules, against a model that reckons in whole seconds with max-age alone.
@@ -25,7 +26,7 @@ import Testing
 
     @Test func `decisions are those of a simple model`() {
         for seed in 0..<300 as Range<UInt64> {
-            var random = SeededBytes(seed: seed)
+            var random = SeededNumbers(seed: seed)
             var history: [String] = []
             var now = 0
             var version = 1

@@ -9,6 +9,7 @@
 
 import HTTPRules
 import HTTPWire
+import SeededNumbers
 import Testing
 
 @Suite struct FreshnessTests {
@@ -186,7 +187,7 @@ import Testing
     }
 
     @Test func `the quick way to read a date and the thorough one agree`() {
-        var random = SeededBytes(seed: 1)
+        var random = SeededNumbers(seed: 1)
         for _ in 0..<3000 {
             let time = Double.random(in: 0..<8e9, using: &random).rounded()
             let parts = HTTPDate.format(time).split(separator: " ")

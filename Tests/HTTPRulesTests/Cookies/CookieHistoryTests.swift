@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import SeededNumbers
 import Testing
 
 @Suite struct CookieHistoryTests {
@@ -17,7 +18,7 @@ import Testing
     private static let paths = ["/", "/x", "/x/", "/x/y", "/xy"]
 
     /// A `Set-Cookie` value of parts that matter.
-    private static func field(_ random: inout SeededBytes, manyNames: Bool) -> String {
+    private static func field(_ random: inout SeededNumbers, manyNames: Bool) -> String {
         func pick(_ choices: [String]) -> String { choices[Int.random(in: 0..<choices.count, using: &random)] }
         let name = manyNames ? "n\(Int.random(in: 0..<1000, using: &random))" : pick(["a", "b", "", "__Secure-a", "__Host-a"])
         return name + pick(["=1", "=2", "=", ""]) + pick(["", "", "; Domain=" + pick(hosts)])
@@ -28,7 +29,7 @@ import Testing
 
     @Test func `a jar is as a plain list of cookies would be, whatever happens`() {
         for seed in 0..<30 as Range<UInt64> {
-            var random = SeededBytes(seed: seed)
+            var random = SeededNumbers(seed: seed)
             var jar = CookieJar()
             var copy = CookieJar()
             var model = NaiveCookieJar()

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import SeededNumbers
 import Testing
 
 /// RFC 6265bis, section 5.6.
@@ -109,7 +110,7 @@ import Testing
             "", "; Path=/", "; Expires=Wed, 09 Jun 2021 10:18:14 GMT", "; Expires=Wednesday, 09-Jun-21 10:18:14 GMT; Secure",
         ]
         for seed in 0..<200 as Range<UInt64> {
-            var random = SeededBytes(seed: seed)
+            var random = SeededNumbers(seed: seed)
             let cookies = (0..<Int.random(in: 1...6, using: &random)).map { number in
                 "n\(number)=\(values[Int.random(in: 0..<values.count, using: &random)])"
                     + attributes[Int.random(in: 0..<attributes.count, using: &random)]

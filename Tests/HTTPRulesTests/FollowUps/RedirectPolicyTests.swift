@@ -10,6 +10,7 @@
 import FoundationEssentials
 import HTTPRules
 import HTTPWire
+import SeededNumbers
 import Testing
 
 @Suite struct RedirectPolicyTests {
@@ -202,7 +203,7 @@ import Testing
         ]
         let base = try requiredURL("http://u:p@h:8080/a/b/c?d#e")
         for seed in 0..<4000 as Range<UInt64> {
-            var random = SeededBytes(seed: seed)
+            var random = SeededNumbers(seed: seed)
             let location = random.text(of: pieces, upTo: 10)
             let decision = RedirectPolicy.decide(status: 302, location: location, method: "GET", url: base, redirectsSoFar: 0)
             guard case .follow(let proposal) = decision else { continue }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import SeededNumbers
 import Testing
 
 @Suite struct HTTPDateTests {
@@ -69,7 +70,7 @@ import Testing
     }
 
     @Test func `every second written is read back`() {
-        var random = SeededBytes(seed: 7)
+        var random = SeededNumbers(seed: 7)
         for _ in 0..<3000 {
             let seconds = Double(Int.random(in: -62_135_596_800...253_402_300_799, using: &random))
             #expect(HTTPDate.parse(HTTPDate.format(seconds)) == seconds, "\(seconds)")

@@ -9,6 +9,7 @@
 
 import HTTPRules
 import HTTPWire
+import SeededNumbers
 import Testing
 
 @Suite struct MultipartReplaceTests {
@@ -112,7 +113,7 @@ import Testing
     @Test func `random bodies come out the same however they are cut`() throws {
         let pieces = ["--b", "--", "\r\n", "\r", "\n", "b", "-", "x", "A: 1\r\n", "\r\n\r\n", " ", "--b\r\n", "\r\n--b--"]
         for seed in 0..<2000 as Range<UInt64> {
-            var random = SeededBytes(seed: seed)
+            var random = SeededNumbers(seed: seed)
             let text = "--b\r\n" + random.text(of: pieces, upTo: 16)
             let whole = try split(text)
             for count in 1...4 {

@@ -9,6 +9,7 @@
 
 import FoundationEssentials
 import HTTPRules
+import SeededNumbers
 import Testing
 
 @Suite struct RequestTargetTests {
@@ -112,7 +113,7 @@ import Testing
             "http", "https", ":", "//", "/", "@", "[", "]", "::1", "%25", "%", "h", "?", "#", "\\", " ", "\r\n", "80", "ä", ".",
         ]
         for seed in 0..<4000 as Range<UInt64> {
-            var random = SeededBytes(seed: seed)
+            var random = SeededNumbers(seed: seed)
             let text = "http://" + random.text(of: pieces, upTo: 12)
             guard let target = try? RequestTarget(text: text) else { continue }
             #expect(target.path.utf8.first == UInt8(ascii: "/"), "seed \(seed)")

@@ -9,6 +9,7 @@
 
 import FoundationEssentials
 import HTTPRules
+import SeededNumbers
 import Testing
 
 @Suite struct SuggestedFilenameTests {
@@ -71,7 +72,7 @@ import Testing
             "iso-8859-1''", "%ff", String(repeating: "y", count: 90),
         ]
         for seed in 0..<4000 as Range<UInt64> {
-            var random = SeededBytes(seed: seed)
+            var random = SeededNumbers(seed: seed)
             let header = (seed % 2 == 0 ? "attachment; filename" : "") + random.text(of: pieces, upTo: 14)
             let name = name(header, url: "http://h/" + random.text(of: pieces, upTo: 5), type: seed % 3 == 0 ? "text/html" : nil)
             #expect((1...255).contains(name.utf8.count) && name != "." && name != "..", "seed \(seed)")

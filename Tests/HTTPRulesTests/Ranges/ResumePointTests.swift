@@ -10,6 +10,7 @@
 import FoundationEssentials
 import HTTPRules
 import HTTPWire
+import SeededNumbers
 import Testing
 
 @Suite struct ResumePointTests {
@@ -169,7 +170,7 @@ import Testing
         let data = try encoded()
         let list = data.dropLast(ResumePoint.seal(Data()).utf8.count)
         for seed in 0..<600 as Range<UInt64> {
-            var random = SeededBytes(seed: seed)
+            var random = SeededNumbers(seed: seed)
             var changed = list
             for _ in 0..<Int.random(in: 1...4, using: &random) {
                 changed[Int.random(in: 0..<changed.count, using: &random)] = UInt8.random(in: 0...255, using: &random)

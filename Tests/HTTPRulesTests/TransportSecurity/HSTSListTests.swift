@@ -9,6 +9,7 @@
 
 import Foundation
 import HTTPRules
+import SeededNumbers
 import Testing
 
 @Suite struct HSTSListTests {
@@ -126,7 +127,7 @@ import Testing
     @Test func `every history comes out as the definition says`() {
         let hosts = ["a.test", "b.a.test", "c.b.a.test", "x.test", "a.test.", "1.2.3.4", "test"]
         for seed in 0..<300 {
-            var random = SeededBytes(seed: UInt64(seed))
+            var random = SeededNumbers(seed: UInt64(seed))
             var list = HSTSList()
             var copy = HSTSList()
             var model: [[Substring]: (expires: Double, includes: Bool)] = [:]

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import SeededNumbers
 import Testing
 
 @Suite struct HSTSPolicyTests {
@@ -59,7 +60,7 @@ import Testing
     @Test func `no text traps`() {
         let pieces = ["max-age", "=", "1", "\"", "\\", ";", " ", "includeSubDomains", ",", "x", "\u{0}", "ü"]
         for seed in 0..<2000 {
-            var random = SeededBytes(seed: UInt64(seed))
+            var random = SeededNumbers(seed: UInt64(seed))
             let field = random.text(of: pieces, upTo: 12)
             if let policy = HSTSPolicy(field) {
                 #expect((0...HSTSPolicy.greatestMaxAge).contains(policy.maxAge), "seed \(seed): \(field)")

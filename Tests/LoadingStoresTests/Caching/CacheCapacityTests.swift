@@ -11,6 +11,7 @@ import Foundation
 import HTTPRules
 import HTTPWire
 import LoadingStores
+import SeededNumbers
 import Synchronization
 import Testing
 
@@ -62,7 +63,7 @@ import Testing
 
     @Test func `the capacities hold in any history, and what is found is what was stored last`() throws {
         for seed in 0..<6 as Range<UInt64> {
-            var random = CacheSeed(seed)
+            var random = SeededNumbers(seed: seed)
             let place = try CachePlace()
             let (memory, disk) = [(0, 40_000), (20_000, 40_000), (20_000, 0)][Int(seed % 3)]
             let cache = place.cache(memory: memory, disk: disk)
@@ -173,7 +174,7 @@ import Testing
             for worker in 0..<4 {
                 group.addTask {
                     let cache = caches[worker % 2]
-                    var random = CacheSeed(UInt64(worker))
+                    var random = SeededNumbers(seed: UInt64(worker))
                     for step in 0..<600 {
                         let number = Int.random(in: 0..<40, using: &random)
                         let key = "http://e/\(number)"

@@ -9,6 +9,7 @@
 
 import HTTPRules
 import LoadingStores
+import SeededNumbers
 
 /// What a cache should hold after a random history: at most the newest response of each key, or nothing.
 struct HistoryModel {
@@ -17,7 +18,7 @@ struct HistoryModel {
     private(set) var problem: String?
     private(set) var hits = 0
 
-    mutating func act(_ cache: ResponseCache, at now: Double, _ random: inout CacheSeed) {
+    mutating func act(_ cache: ResponseCache, at now: Double, _ random: inout SeededNumbers) {
         let key = "http://e/\(Int.random(in: 0..<40, using: &random))"
         switch Int.random(in: 0..<20, using: &random) {
         case 0...8:

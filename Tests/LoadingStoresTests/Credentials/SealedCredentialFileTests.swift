@@ -10,6 +10,7 @@
 import FoundationEssentials
 import LoadingModel
 import LoadingStores
+import LoadingTestKit
 import Testing
 
 @Suite struct SealedCredentialFileTests {
@@ -197,6 +198,17 @@ import Testing
     }
 
     // MARK: The kernel's keyring
+
+    @Test func `there is a keyring where the kernel has one for this user`() throws {
+        // keyctl(KEYCTL_GET_PERSISTENT, -1, KEY_SPEC_PROCESS_KEYRING), by somebody else's hand.
+        let directory = try TemporaryDirectory()
+        let machine = "{'x86_64': 250, 'aarch64': 219}[__import__('platform').machine()]"
+        let script = "import ctypes; print(ctypes.CDLL(None).syscall(\(machine), 22, -1, -2) >= 0)"
+        let text = try ServerProcess.run(
+            ServerProcess.Order(
+                [ServerProcess.program("python3", package: "python3"), "-c", script], output: directory.file("output")))
+        #expect(text == (KernelKeyring.isAvailable ? "True\n" : "False\n"))
+    }
 
     @Test(.enabled(if: KernelKeyring.isAvailable))
     func `the keyring brings back a key file that is lost or damaged`() async throws {

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import LoadingModel
+import SeededNumbers
 import Testing
 
 @Suite struct TaskLifecycleTests {
@@ -72,7 +73,7 @@ import Testing
 
     @Test func `any history starts at most once, aborts at most once and completes exactly once`() {
         for seed in UInt64(1)...2_000 {
-            var random = seed &* 0x9E37_79B9_7F4A_7C15
+            var random = SeededNumbers(seed: seed)
             var lifecycle = TaskLifecycle()
             var history: [Event] = []
             var counts: [Action: Int] = [:]
@@ -82,10 +83,7 @@ import Testing
                 if let action = lifecycle.handle(event) { counts[action, default: 0] += 1 }
             }
             for _ in 0..<12 {
-                random ^= random << 13
-                random ^= random >> 7
-                random ^= random << 17
-                let event: Event = [.resume, .suspend, .cancel, .resume, .suspend, .finished][Int(random % 6)]
+                let event: Event = [.resume, .suspend, .cancel, .resume, .suspend, .finished][random.next(below: 6)]
                 // A load cannot end before it began, unless it was cancelled.
                 if event == .finished, lifecycle.isUnstarted { continue }
                 if event == .suspend { depth += 1 }

@@ -9,6 +9,7 @@
 
 import Foundation
 import LoadingModel
+import SeededNumbers
 import Synchronization
 import Testing
 import URLLoading
@@ -76,13 +77,10 @@ private final class CompletionCounter: NSObject, URLSessionDataDelegate, Sendabl
             for worker in UInt64(1)...4 {
                 let tasks = tasks
                 group.addTask {
-                    var random = worker &* 0x9E37_79B9_7F4A_7C15
+                    var random = SeededNumbers(seed: worker)
                     for task in tasks {
                         for _ in 0..<4 {
-                            random ^= random << 13
-                            random ^= random >> 7
-                            random ^= random << 17
-                            switch random % 8 {
+                            switch random.next(below: 8) {
                             case 0: task.suspend()
                             case 1: task.cancel()
                             case 2: _ = (task.state, task.countOfBytesReceived, task.response, task.currentRequest, task.error)

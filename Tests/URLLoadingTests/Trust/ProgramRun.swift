@@ -25,7 +25,7 @@ enum ProgramRun {
         _ urls: [String], proxy: Int, infoPropertyList: String?, environment: [String: String]
     ) async throws -> [String] {
         let folder = try TemporaryDirectory()
-        var executable = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+        var executable = try OwnProcess.executable()
         if let infoPropertyList {
             let copy = folder.file("program/" + executable.lastPathComponent)
             let list = try folder.write(infoPropertyList.utf8, to: "program/Info.plist")
@@ -40,16 +40,14 @@ enum ProgramRun {
             }
             executable = copy
         }
-        var variables = SanitizerEnvironment.variables.merging(environment) { $1 }.merging([
+        var variables: [String: String?] = [
             urlsKey: urls.joined(separator: " "), proxyKey: "\(proxy)", reportKey: folder.file("report").path,
             "HOME": folder.path,
             "XDG_DATA_HOME": folder.path, "XDG_CACHE_HOME": folder.path, "XDG_STATE_HOME": folder.path,
-        ]) { $1 }
-        for key in ["NSAllowsArbitraryLoads", "SSL_CERT_FILE", strict] { variables[key] = environment[key] }
-        let arguments = [
-            executable.path, "--testing-library", "swift-testing", "--no-parallel", "--filter", "ProgramSecurityProbe",
         ]
-        try await ServerProcess.run(ServerProcess.Order(arguments, environment: variables, output: folder.file("log")))
+        for key in ["NSAllowsArbitraryLoads", "SSL_CERT_FILE", "SSL_CERT_DIR", strict] { variables.updateValue(nil, forKey: key) }
+        for (key, value) in environment { variables[key] = value }
+        try await OwnProcess.run("ProgramSecurityProbe", by: executable, environment: variables)
         return try String(contentsOf: folder.file("report"), encoding: .utf8).split(separator: "\n").map(String.init)
     }
 }

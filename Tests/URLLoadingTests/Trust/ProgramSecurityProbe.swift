@@ -8,11 +8,12 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
+import LoadingTestKit
 import Testing
 import URLLoading
 
 /// Loads in a process of its own what the environment says, and writes down what came of it.
-@Suite(.enabled(if: ProgramRun.report != nil))
+@Suite(.enabled(if: OwnProcess.isHere("ProgramSecurityProbe")))
 struct ProgramSecurityProbe {
     @Test func `loads what it was told to`() async throws {
         let report = try #require(ProgramRun.report)

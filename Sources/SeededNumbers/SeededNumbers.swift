@@ -7,15 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Reproducible random numbers (SplitMix64), so that a failure can be repeated from its seed.
-struct SeededBytes: RandomNumberGenerator {
+/// Numbers for tests that are the same in every run (SplitMix64).
+package struct SeededNumbers: RandomNumberGenerator {
     private var state: UInt64
 
-    init(seed: UInt64) {
-        state = seed
-    }
+    package init(seed: UInt64) { state = seed }
 
-    mutating func next() -> UInt64 {
+    package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
         mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
@@ -23,8 +21,10 @@ struct SeededBytes: RandomNumberGenerator {
         return mixed ^ mixed >> 31
     }
 
-    /// Text of pieces that parsers trip over, drawn at random.
-    mutating func text(of pieces: [String], upTo count: Int) -> String {
-        (0..<Int.random(in: 0...count, using: &self)).map { _ in pieces[Int.random(in: 0..<pieces.count, using: &self)] }.joined()
+    package mutating func next(below limit: Int) -> Int { Int(next() % UInt64(limit)) }
+
+    /// Text of pieces that parsers trip over.
+    package mutating func text(of pieces: [String], upTo count: Int) -> String {
+        (0..<next(below: count + 1)).map { _ in pieces[next(below: pieces.count)] }.joined()
     }
 }
