@@ -24,6 +24,24 @@ private final class AsyncOnly: NSObject, URLSessionDataDelegate {
     ) async -> URLRequest? { nil }
 }
 
+/// Answers twice, and not the same.
+private final class AnsweringTwice: NSObject, URLSessionDataDelegate {
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (Disposition) -> Void
+    ) {
+        completionHandler(.cancel)
+        completionHandler(.becomeDownload)
+    }
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        completionHandler(nil)
+        completionHandler(request)
+    }
+}
+
 private class CompletionOnly: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     let received = Atomic(0)
     func urlSession(
@@ -106,6 +124,16 @@ private final class AsyncWrapper: NSObject, URLSessionDataDelegate {
         #expect(await ask(AsyncWrapper(AsyncOnly())) == .cancel)
         #expect(await ask(AsyncWrapper(CompletionOnly())) == .becomeDownload)
         #expect(await ask(AsyncWrapper(Nothing())) == .allow)
+    }
+
+    @Test func `a delegate that is wrapped may answer twice, and the first answer counts`() async throws {
+        #expect(await ask(AsyncWrapper(AnsweringTwice())) == .cancel)
+        let url = URL(filePath: "/")
+        let response = try #require(HTTPURLResponse(url: url, statusCode: 302, httpVersion: nil, headerFields: nil))
+        let request: URLRequest? = await AnsweringTwice().urlSession(
+            Self.session, task: URLSessionDataTask(), willPerformHTTPRedirection: response, newRequest: URLRequest(url: url)
+        )
+        #expect(request == nil)
     }
 
     @Test func `what is told reaches the class, and its subclass where that overrides it`() {

@@ -153,16 +153,12 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
 extension URLCredentialStorage {
     /// The credentials of a space. See ``getCredentials(for:task:completionHandler:)``, which a subclass overrides.
     public func credentials(for protectionSpace: URLProtectionSpace, task: URLSessionTask) async -> [String: URLCredential]? {
-        await withCheckedContinuation { continuation in
-            getCredentials(for: protectionSpace, task: task) { continuation.resume(returning: $0) }
-        }
+        await AnswerOnce.wait { getCredentials(for: protectionSpace, task: task, completionHandler: $0) }
     }
 
     /// The default credential of a space. See ``getDefaultCredential(for:task:completionHandler:)``, which a subclass overrides.
     public func defaultCredential(for space: URLProtectionSpace, task: URLSessionTask) async -> URLCredential? {
-        await withCheckedContinuation { continuation in
-            getDefaultCredential(for: space, task: task) { continuation.resume(returning: $0) }
-        }
+        await AnswerOnce.wait { getDefaultCredential(for: space, task: task, completionHandler: $0) }
     }
 
     /// Whether a storage is of this very class, so that a session may go to its ``store`` and ask nobody.

@@ -169,9 +169,7 @@ open class URLCache: NSObject, @unchecked Sendable {
     /// The entry for a task's request, or nil: that which ``getCachedResponse(for:completionHandler:)`` finds, which a session
     /// asks.
     open func cachedResponse(for dataTask: URLSessionDataTask) async -> CachedURLResponse? {
-        await withCheckedContinuation { continuation in
-            getCachedResponse(for: dataTask) { continuation.resume(returning: $0) }
-        }
+        await AnswerOnce.wait { getCachedResponse(for: dataTask, completionHandler: $0) }
     }
 
     /// Removes the entries for a task's request: by default with ``removeCachedResponse(for:)-(URLRequest)``.

@@ -177,9 +177,7 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
 extension HTTPCookieStorage {
     /// The cookies that go with a task's request. See ``getCookiesFor(_:completionHandler:)``, which a subclass overrides.
     public func cookies(for task: URLSessionTask) async -> [HTTPCookie]? {
-        await withCheckedContinuation { continuation in
-            getCookiesFor(task) { continuation.resume(returning: $0) }
-        }
+        await AnswerOnce.wait { getCookiesFor(task, completionHandler: $0) }
     }
 
     /// Whether a storage is of this very class, so that a session may go to its ``store`` and ask nobody.

@@ -66,17 +66,15 @@ package enum DelegateCall {
         Task { handler(await DelegateProbe.runAsync(method, on: receiver, asyncForm) ?? fallback) }
     }
 
-    /// The same for a call to the `async` form.
+    /// The same for a call to the `async` form. The first answer counts.
     static func answer<Answer: Sendable>(
         _ method: DelegateMethod, _ receiver: any AnyObject & Sendable, otherwise fallback: Answer,
         completionForm: (@escaping @Sendable (Answer) -> Void) -> Void
     ) async -> Answer {
-        await withCheckedContinuation { continuation in
-            let fellThrough = DelegateProbe.run(method, on: receiver) {
-                completionForm { continuation.resume(returning: $0) }
-            }
-            if fellThrough { continuation.resume(returning: fallback) }
-        }
+        await AnswerOnce<Answer>.wait { reply in
+            let fellThrough = DelegateProbe.run(method, on: receiver) { completionForm { reply($0) } }
+            if fellThrough { reply(nil) }
+        } ?? fallback
     }
 }
 

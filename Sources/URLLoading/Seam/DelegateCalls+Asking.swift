@@ -9,7 +9,6 @@
 
 internal import Foundation
 internal import LoadingModel
-internal import Synchronization
 
 /// Questions to delegates. Each is answered exactly once, however often the app calls the handler; nil means that nobody implements
 /// the method.
@@ -158,16 +157,4 @@ extension DelegateCalls {
 private struct Candidate<Delegate: Sendable>: Sendable {
     var object: any URLSessionDelegate
     var delegate: Delegate
-}
-
-/// Lets the first answer through and ignores the others.
-final class AnswerOnce<Answer: Sendable>: Sendable {
-    private let reply: Mutex<(@Sendable (Answer?) -> Void)?>
-
-    init(_ reply: @escaping @Sendable (Answer?) -> Void) { self.reply = Mutex(reply) }
-
-    func callAsFunction(_ answer: Answer?) {
-        let reply = reply.withLock { $0.take() }
-        reply?(answer)
-    }
 }

@@ -80,10 +80,11 @@ struct SessionMemory: Sendable {
 }
 
 extension URLSessionTask {
-    /// Puts a question about what the app keeps to the app, away from the event loop.
+    /// Puts a question about what the app keeps to the app, away from the event loop. The first answer counts.
     func askMemory(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
         guard let memory = mutex.withLock({ $0.session?.memory }) else { return reply(.done) }
-        DispatchQueue.global().async { self.answer(question, from: memory, reply: reply) }
+        let once = AnswerOnce<TaskAnswer> { reply($0 ?? .done) }
+        DispatchQueue.global().async { self.answer(question, from: memory) { once($0) } }
     }
 
     private func answer(_ question: TaskQuestion, from memory: SessionMemory, reply: @escaping @Sendable (TaskAnswer) -> Void) {
@@ -114,13 +115,14 @@ extension URLSessionTask {
         case .storedCredential(let space):
             guard let credentials = memory.credentials else { return reply(.credential(.useCredential(nil))) }
             let space = URLProtectionSpace.make(space)
-            credentials.getDefaultCredential(for: space, task: self) { credential in
+            let preferred = AnswerOnce<URLCredential> { credential in
                 if let credential { return reply(.credential(.useCredential(credential.forEngine))) }
                 credentials.getCredentials(for: space, task: self) { all in
                     let only = all?.count == 1 ? all?.values.first : nil
                     reply(.credential(.useCredential(only?.forEngine)))
                 }
             }
+            credentials.getDefaultCredential(for: space, task: self) { preferred($0) }
         case .storeCredential(let credential, let space):
             if let credential = URLCredential.make(credential) {
                 memory.credentials?.set(credential, for: .make(space), task: self)

@@ -25,8 +25,6 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
 
     /// Gives the download up and returns what is needed to go on with it, or nil where that is not possible.
     open func cancelByProducingResumeData() async -> Data? {
-        await withCheckedContinuation { continuation in
-            cancel(byProducingResumeData: { continuation.resume(returning: $0) })
-        }
+        await AnswerOnce.wait { cancel(byProducingResumeData: $0) }
     }
 }

@@ -184,6 +184,30 @@ import URLLoading
         #expect(vault.noted.withLock { $0 } == ["set a", "remove b", "remove c", "default d"])
     }
 
+    /// Answers with what it has, and then with nothing.
+    private final class Doubling: URLCredentialStorage, @unchecked Sendable {
+        override func getCredentials(
+            for protectionSpace: URLProtectionSpace, task: URLSessionTask,
+            completionHandler: @escaping @Sendable ([String: URLCredential]?) -> Void
+        ) {
+            completionHandler(credentials(for: protectionSpace))
+            completionHandler(nil)
+        }
+        override func getDefaultCredential(
+            for space: URLProtectionSpace, task: URLSessionTask, completionHandler: @escaping @Sendable (URLCredential?) -> Void
+        ) {
+            completionHandler(defaultCredential(for: space))
+            completionHandler(nil)
+        }
+    }
+
+    @Test func `a subclass may answer for a task twice, and the first answer counts`() async throws {
+        let (storage, task) = (Doubling(), try task())
+        storage.setDefaultCredential(credential("u"), for: space)
+        #expect(await storage.credentials(for: space, task: task) == ["u": credential("u")])
+        #expect(await storage.defaultCredential(for: space, task: task) == credential("u"))
+    }
+
     // MARK: Permanence
 
     @Test func `permanent credentials are there in the next process, others are not`() async throws {

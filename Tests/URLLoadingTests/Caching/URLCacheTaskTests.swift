@@ -100,6 +100,22 @@ private final class TaskCache: URLCache, @unchecked Sendable {
         #expect(await cache.cachedResponse(for: task) == nil)
     }
 
+    @Test func `a subclass may answer for a task twice, and the first answer counts`() async throws {
+        final class Doubling: URLCache, @unchecked Sendable {
+            override func getCachedResponse(
+                for dataTask: URLSessionDataTask, completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
+            ) {
+                super.getCachedResponse(for: dataTask, completionHandler: completionHandler)
+                completionHandler(nil)
+            }
+        }
+        let cache = Doubling(memoryCapacity: 1 << 20, diskCapacity: 0)
+        let task = try task("http://a/")
+        let entry = try CacheScene.entry("http://a/")
+        cache.storeCachedResponse(entry, for: task)
+        #expect(await cache.cachedResponse(for: task) == entry)
+    }
+
     @Test func `a subclass may override the calls with tasks`() async throws {
         let cache = TaskCache(answer: try CacheScene.entry("http://a/", first: 1))
         let task = try task("http://a/")

@@ -51,6 +51,17 @@ struct CookieStorageSubclassTests {
         }
     }
 
+    /// Gives a cookie, and then another.
+    final class Doubling: Journaling, @unchecked Sendable {
+        override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
+            for name in ["first", "second"] {
+                completionHandler(
+                    HTTPCookie(properties: [.name: name, .value: "1", .domain: "elsewhere.example", .path: "/"]).map { [$0] }
+                )
+            }
+        }
+    }
+
     /// Gives nothing.
     final class Empty: Journaling, @unchecked Sendable {
         override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
@@ -171,6 +182,14 @@ struct CookieStorageSubclassTests {
         ) { (server, session) async throws in
             _ = try await session.data(for: URLRequest(server.url(), headers: ["Cookie": "own=2"]))
             #expect(server.requests.map { $0.values(of: "Cookie") } == [["own=2; x=1; y=1"]])
+        }
+    }
+
+    @Test func `of two answers of a storage the first is sent`() async throws {
+        try await withScenario(configure: { $0.httpCookieStorage = Doubling() }, reply: { _ in .ok() }) {
+            (server, session) async throws in
+            for _ in 0..<5 { _ = try await session.data(from: server.url("/", host: "localhost")) }
+            #expect(server.requests.map { $0.header("Cookie") } == Array(repeating: "first=1", count: 5))
         }
     }
 

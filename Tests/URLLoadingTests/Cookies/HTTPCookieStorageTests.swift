@@ -267,6 +267,20 @@ import URLLoading
         #expect(storage.calls.withLock { $0 } == ["get https://swift.org/a", "set 1 Optional(\"main.example\")"])
     }
 
+    @Test func `a subclass may answer for a task twice, and the first answer counts`() async throws {
+        final class Doubling: HTTPCookieStorage, @unchecked Sendable {
+            override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
+                completionHandler(cookies)
+                completionHandler(nil)
+            }
+        }
+        let storage = Doubling()
+        storage.setCookie(try cookie("a"))
+        let task = URLSession.shared.dataTask(with: URLRequest(url: try url("https://swift.org")))
+        defer { task.cancel() }
+        #expect(names(await storage.cookies(for: task)) == ["a"])
+    }
+
     @Test func `a subclass that overrides what goes by task answers the async form`() async throws {
         final class Empty: HTTPCookieStorage, @unchecked Sendable {
             override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {

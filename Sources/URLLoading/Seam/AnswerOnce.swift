@@ -1,0 +1,30 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Synchronization
+
+/// Lets the first answer through and ignores the others: an app may call a handler more than once.
+final class AnswerOnce<Answer: Sendable>: Sendable {
+    private let reply: Mutex<(@Sendable (Answer?) -> Void)?>
+
+    init(_ reply: @escaping @Sendable (Answer?) -> Void) { self.reply = Mutex(reply) }
+
+    func callAsFunction(_ answer: Answer?) {
+        let reply = reply.withLock { $0.take() }
+        reply?(answer)
+    }
+
+    /// Asks by a method that answers through a handler, and waits for the first answer.
+    static func wait(for ask: (@escaping @Sendable (Answer?) -> Void) -> Void) async -> Answer? {
+        await withCheckedContinuation { continuation in
+            let once = AnswerOnce { continuation.resume(returning: $0) }
+            ask { once($0) }
+        }
+    }
+}
