@@ -16,14 +16,14 @@ struct CacheListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
         abstract: "Shows which responses are stored.",
-        discussion: "When each was stored, until when it is fresh, the body's size, the status, the media type, the URL."
+        discussion: """
+            When each was stored, until when it is fresh, the body's size (as JSON in bytes), the status, the media type, the URL.
+            """
     )
 
-    @Flag(help: "Show them as JSON, sizes in bytes.")
-    var json = false
+    @OptionGroup var output: ListOutput
 
-    /// What a program reads.
-    private struct Item: Encodable {
+    private struct Item: ListItem {
         let url: String
         let status: Int
         let mimeType: String?
@@ -41,16 +41,11 @@ struct CacheListCommand: ParsableCommand {
             bodyLength = entry.bodyLength
             size = entry.size
         }
+
+        var row: [String] { [stored, expires ?? "-", ByteText.size(bodyLength), "\(status)", mimeType ?? "-", url] }
     }
 
     func run() throws {
-        let items = URLCache.shared.entries().map(Item.init).sorted { ($0.url, $0.stored) < ($1.url, $1.stored) }
-        try StandardOutput.write(json ? JSONText.of(items) : TextTable.text(items.map(row)))
-    }
-
-    private func row(_ item: Item) -> [String] {
-        [
-            item.stored, item.expires ?? "-", ByteText.size(item.bodyLength), "\(item.status)", item.mimeType ?? "-", item.url,
-        ]
+        try output.write(URLCache.shared.entries().map(Item.init).sorted { ($0.url, $0.stored) < ($1.url, $1.stored) })
     }
 }

@@ -22,11 +22,9 @@ struct CookieListCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Only the cookies of this domain and its subdomains.", valueName: "domain"))
     var domain: String?
 
-    @Flag(help: "Show them as JSON.")
-    var json = false
+    @OptionGroup var output: ListOutput
 
-    /// What a program reads.
-    private struct Item: Encodable {
+    private struct Item: ListItem {
         let name: String
         let value: String
         let domain: String
@@ -48,25 +46,22 @@ struct CookieListCommand: ParsableCommand {
             httpOnly = cookie.isHTTPOnly
             sameSite = cookie.sameSitePolicy?.rawValue
         }
+
+        var row: [String] {
+            [(includesSubdomains ? "." : "") + domain, path, expires ?? "session", flags, "\(name)=\(value)"]
+        }
+
+        private var flags: String {
+            var flags: [String] = []
+            if secure { flags.append("Secure") }
+            if httpOnly { flags.append("HttpOnly") }
+            if let sameSite { flags.append("SameSite=" + sameSite) }
+            return flags.isEmpty ? "-" : flags.joined(separator: ",")
+        }
     }
 
     func run() throws {
-        let cookies = CookieSelection(domain: domain, name: nil).cookies(of: .shared).sorted { one, other in
-            (bare(one.domain), one.path, one.name) < (bare(other.domain), other.path, other.name)
-        }
-        try StandardOutput.write(json ? JSONText.of(cookies.map(Item.init)) : TextTable.text(cookies.map(row)))
+        let cookies = CookieSelection(domain: domain, name: nil).cookies(of: .shared)
+        try output.write(cookies.map(Item.init).sorted { ($0.domain, $0.path, $0.name) < ($1.domain, $1.path, $1.name) })
     }
-
-    private func row(_ cookie: HTTPCookie) -> [String] {
-        var flags: [String] = []
-        if cookie.isSecure { flags.append("Secure") }
-        if cookie.isHTTPOnly { flags.append("HttpOnly") }
-        if let policy = cookie.sameSitePolicy { flags.append("SameSite=" + policy.rawValue) }
-        return [
-            cookie.domain, cookie.path, cookie.expiresDate.map { $0.ISO8601Format() } ?? "session",
-            flags.isEmpty ? "-" : flags.joined(separator: ","), "\(cookie.name)=\(cookie.value)",
-        ]
-    }
-
-    private func bare(_ domain: String) -> String { domain.hasPrefix(".") ? String(domain.dropFirst()) : domain }
 }

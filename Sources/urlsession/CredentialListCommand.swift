@@ -21,11 +21,9 @@ struct CredentialListCommand: ParsableCommand {
             """
     )
 
-    @Flag(help: "Show them as JSON.")
-    var json = false
+    @OptionGroup var output: ListOutput
 
-    /// What a program reads.
-    private struct Item: Encodable {
+    private struct Item: ListItem {
         let url: String
         let host: String
         let port: Int
@@ -56,10 +54,8 @@ struct CredentialListCommand: ParsableCommand {
     }
 
     func run() throws {
-        let items = CredentialSelection.all().map { Item($0.space, $0.credential) }.sorted {
-            $0.row.lexicographicallyPrecedes($1.row)
-        }
-        try StandardOutput.write(json ? JSONText.of(items) : TextTable.text(items.map(\.row)))
+        let items = CredentialSelection.all().map { Item($0.space, $0.credential) }
+        try output.write(items.sorted { $0.row.lexicographicallyPrecedes($1.row) })
     }
 
     private static func address(_ space: URLProtectionSpace) -> String {

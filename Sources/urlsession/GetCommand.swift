@@ -67,6 +67,10 @@ struct GetCommand: AsyncParsableCommand {
         if parallel < 1 || `repeat` ?? 1 < 1 {
             throw ValidationError("--repeat and --parallel begin at 1.")
         }
+        // It shows no response, and counts HTTP errors as failures anyway.
+        if `repeat` != nil, output != nil || include || fail || options.verbose || options.metrics {
+            throw ValidationError("--repeat excludes --output, --include, --fail, --verbose and --metrics.")
+        }
     }
 
     func run() async throws {
@@ -88,7 +92,10 @@ struct GetCommand: AsyncParsableCommand {
             request.cachePolicy = .returnCacheDataDontLoad
         }
         if let count = `repeat` {
-            try await Repetition(request: request, count: count, parallel: parallel, visit: visit).run()
+            let repetition = Repetition(
+                request: request, count: count, parallel: parallel, visit: visit, redirects: options.redirects
+            )
+            try await repetition.run(isSilent: options.silent)
             return
         }
         let sink = BodySink(path: output)
@@ -110,8 +117,7 @@ struct GetCommand: AsyncParsableCommand {
 extension RequestOptions {
     func plan(showsHeaders: Bool = false, failsOnHTTPError: Bool) -> TransferObserver.Plan {
         TransferObserver.Plan(
-            followsRedirects: !staysPut, maximumRedirects: maximumRedirects, showsHeaders: showsHeaders,
-            failsOnHTTPError: failsOnHTTPError, isVerbose: verbose
+            redirects: redirects, showsHeaders: showsHeaders, failsOnHTTPError: failsOnHTTPError, isVerbose: verbose
         )
     }
 

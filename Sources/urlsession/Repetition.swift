@@ -17,7 +17,7 @@ final class Repetition: Sendable {
     private let count: Int
     private let parallel: Int
     private let session: URLSession
-    private let answers: ChallengeAnswers
+    private let observer: Observer
     private let tally = Mutex(Tally())
 
     private struct Tally {
@@ -42,42 +42,51 @@ final class Repetition: Sendable {
         }
     }
 
-    /// The session's delegate, for nothing but challenges.
-    private final class Answering: NSObject, URLSessionTaskDelegate {
-        private let answers: ChallengeAnswers
+    /// The session's delegate, for challenges and redirects.
+    private final class Observer: NSObject, ChallengeAnswering {
+        let answers: ChallengeAnswers
+        private let redirects: RedirectRule
+        /// By the task: how often it was sent on, and why it was stopped.
+        private let loads = Mutex<[Int: (redirects: Int, failure: ToolFailure?)]>([:])
 
-        init(_ answers: ChallengeAnswers) {
+        init(_ answers: ChallengeAnswers, _ redirects: RedirectRule) {
             self.answers = answers
+            self.redirects = redirects
         }
 
         func urlSession(
-            _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
-            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+            _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+            newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
         ) {
-            let answer = answers.answer(challenge)
-            completionHandler(answer.0, answer.1)
+            let number = loads.withLock { loads in
+                loads[task.taskIdentifier, default: (0, nil)].redirects += 1
+                return loads[task.taskIdentifier]?.redirects ?? 1
+            }
+            do throws(ToolFailure) {
+                completionHandler(try redirects.admits(number) ? request : nil)
+            } catch {
+                loads.withLock { $0[task.taskIdentifier]?.failure = error }
+                task.cancel()
+                completionHandler(nil)
+            }
         }
 
-        func urlSession(
-            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
-            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-        ) {
-            let answer = answers.answer(challenge)
-            completionHandler(answer.0, answer.1)
-        }
+        /// Why a task that has ended was stopped here, if it was.
+        func failure(of task: Int) -> ToolFailure? { loads.withLock { $0.removeValue(forKey: task) }?.failure }
     }
 
-    init(request: URLRequest, count: Int, parallel: Int, visit: Visit) {
+    init(request: URLRequest, count: Int, parallel: Int, visit: Visit, redirects: RedirectRule) {
         self.request = request
         self.count = count
         self.parallel = min(parallel, count)
-        answers = visit.answers
+        observer = Observer(visit.answers, redirects)
         let configuration = visit.configuration
         configuration.httpMaximumConnectionsPerHost = self.parallel
-        session = URLSession(configuration: configuration, delegate: Answering(visit.answers), delegateQueue: nil)
+        session = URLSession(configuration: configuration, delegate: observer, delegateQueue: nil)
     }
 
-    func run() async throws {
+    /// Sends all requests and prints the summary; what failed and why only if it is not to be silent.
+    func run(isSilent: Bool) async throws {
         let begin = ContinuousClock.now
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<parallel {
@@ -92,10 +101,10 @@ final class Repetition: Sendable {
                 + "\(ByteText.size(result.bytes)) in \(ByteText.rounded(seconds, digits: 2)) s, "
                 + "\(ByteText.rounded(Double(count) / max(seconds, 0.000_1), digits: 0)) requests/s"
         )
-        for (problem, times) in result.problems.sorted(by: { $0.key < $1.key }) {
+        for (problem, times) in result.problems.sorted(by: { $0.key < $1.key }) where !isSilent {
             StandardError.print("\(times) times: \(problem)")
         }
-        if let failure = answers.failure {
+        if let failure = observer.answers.failure {
             throw failure
         }
         if result.succeeded < count {
@@ -106,12 +115,24 @@ final class Repetition: Sendable {
     private func work() async {
         while tally.withLock({ $0.start(upTo: count) }) {
             do {
-                let (data, response) = try await session.data(for: request)
+                let (data, response) = try await load()
                 let status = (response as? HTTPURLResponse)?.statusCode ?? 200
-                tally.withLock { $0.note(status: status, bytes: data.count) }
+                tally.withLock { $0.note(status: status, bytes: data?.count ?? 0) }
             } catch {
-                tally.withLock { $0.problems[ToolFailure.describe(error), default: 0] += 1 }
+                let problem = (error as? ToolFailure)?.message ?? ToolFailure.describe(error)
+                tally.withLock { $0.problems[problem, default: 0] += 1 }
             }
         }
+    }
+
+    private func load() async throws -> (Data?, URLResponse?) {
+        let identifier = Mutex(0)
+        let (data, response, error) = await withCheckedContinuation { continuation in
+            let task = session.dataTask(with: request) { continuation.resume(returning: ($0, $1, $2)) }
+            identifier.withLock { $0 = task.taskIdentifier }
+            task.resume()
+        }
+        if let failure = observer.failure(of: identifier.withLock { $0 }) ?? error { throw failure }
+        return (data, response)
     }
 }

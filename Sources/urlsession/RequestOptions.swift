@@ -71,10 +71,12 @@ struct RequestOptions: ParsableArguments {
         if ignoresCookies, !cookieFiles.isEmpty {
             throw ValidationError("--no-cookies excludes a file of cookies; 'name=value' can be sent with it.")
         }
-        if let seconds = maximumTime ?? idleTime, !(seconds > 0) {
+        if [maximumTime, idleTime].contains(where: { $0.map { !($0 > 0) } ?? false }) {
             throw ValidationError("A time must be more than 0 seconds.")
         }
     }
+
+    var redirects: RedirectRule { RedirectRule(follows: !staysPut, most: maximumRedirects) }
 
     /// With the stored cookies and responses, which all runs of the tool share.
     func configuration() throws -> URLSessionConfiguration {

@@ -12,10 +12,9 @@ import Synchronization
 import URLLoading
 
 /// The delegate of the tool's one task: writes the body, counts, and ends ``load(_:)``.
-final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate {
+final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, ChallengeAnswering {
     struct Plan: Sendable {
-        var followsRedirects = true
-        var maximumRedirects: Int?
+        var redirects = RedirectRule()
         var showsHeaders = false
         var failsOnHTTPError = false
         var isVerbose = false
@@ -74,17 +73,18 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        guard plan.followsRedirects else { return completionHandler(nil) }
-        let count = state.withLock { state in
+        let number = state.withLock { state in
             state.redirects += 1
             return state.redirects
         }
-        if let most = plan.maximumRedirects, count > most {
-            stop(task, because: ToolFailure(47, "more than \(most) redirects"))
-            return completionHandler(nil)
+        do throws(ToolFailure) {
+            guard try plan.redirects.admits(number) else { return completionHandler(nil) }
+            show(response, of: task)
+            completionHandler(request)
+        } catch {
+            stop(task, because: error)
+            completionHandler(nil)
         }
-        show(response, of: task)
-        completionHandler(request)
     }
 
     func urlSession(
@@ -103,24 +103,6 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         totalBytesExpectedToSend: Int64
     ) {
         meter?.update(totalBytesSent, of: totalBytesExpectedToSend)
-    }
-
-    // MARK: Challenges
-
-    func urlSession(
-        _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
-        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-    ) {
-        let answer = answers.answer(challenge)
-        completionHandler(answer.0, answer.1)
-    }
-
-    func urlSession(
-        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
-        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-    ) {
-        let answer = answers.answer(challenge)
-        completionHandler(answer.0, answer.1)
     }
 
     // MARK: Data

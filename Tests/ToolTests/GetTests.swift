@@ -133,6 +133,46 @@ struct GetTests {
         }
     }
 
+    @Test func `repeated requests follow redirects as one does`() async throws {
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
+            switch $0.path {
+            case "/a": .redirect(302, to: "/b")
+            case "/b": .redirect(302, to: "/c")
+            default: .ok("end")
+            }
+        }
+        try await withScriptedServer(reply: reply) { server in
+            func run(_ options: String...) async throws -> (result: Tool.Result, paths: [String]) {
+                let before = server.requests.count
+                let result = try await Tool.run(["get", "--repeat", "2"] + options + [server.url("/a").absoluteString])
+                return (result, server.requests.dropFirst(before).map(\.path))
+            }
+            let followed = try await run()
+            #expect(followed.result.text.hasPrefix("2 requests, 1 at once: 2 ok, 0 failed"))
+            #expect(followed.paths == ["/a", "/b", "/c", "/a", "/b", "/c"])
+            let stayed = try await run("--no-location")
+            #expect(stayed.result.text.hasPrefix("2 requests, 1 at once: 2 ok, 0 failed"))
+            #expect(stayed.paths == ["/a", "/a"])
+            // The count begins anew with each.
+            let enough = try await run("--max-redirs", "2")
+            #expect(enough.result.code == 0, "\(enough.result.errors)")
+            let stopped = try await run("--max-redirs", "1")
+            #expect(stopped.result.text.hasPrefix("2 requests, 1 at once: 0 ok, 2 failed"))
+            #expect(stopped.result.code == 56)
+            #expect(stopped.result.errors.contains("2 times: more than 1 redirects\n"))
+            #expect(stopped.paths == ["/a", "/b", "/a", "/b"])
+        }
+    }
+
+    @Test func `silence leaves the summary of repeated requests`() async throws {
+        try await withScriptedServer(reply: { _ in .status(500, body: "no") }) { server in
+            let result = try await Tool.run(["get", "-s", "--repeat", "2", server.url("/a").absoluteString])
+            #expect(result.code == 56)
+            #expect(result.text.hasPrefix("2 requests, 1 at once: 0 ok, 2 failed"))
+            #expect(result.errors.isEmpty)
+        }
+    }
+
     @Test func `an own authority is trusted when it is named`() async throws {
         let certificates = try TestCertificates.shared.get()
         let folder = try TemporaryDirectory()
