@@ -378,9 +378,7 @@ struct StrictTransportSecurityTests {
 
     /// An ordinary session of a process of its own, which keeps its data below a folder.
     private static func session(in home: String, _ root: Data) -> URLSession {
-        setenv("HOME", home, 1)
-        setenv("XDG_DATA_HOME", home + "/data", 1)
-        setenv("XDG_CACHE_HOME", home + "/cache", 1)
+        TestHome.settle(in: home)
         let configuration = URLSessionConfiguration.default
         configuration.tlsTrustRoots = [root]
         return URLSession(configuration: configuration)

@@ -22,61 +22,86 @@ struct KerberosTests {
         return tool
     }
 
-    private func run(_ arguments: [String], _ environment: [String: String], in directory: TemporaryDirectory) throws -> String {
-        let output = directory.file(UUID().uuidString)
-        let order = ServerProcess.Order([try tool()] + arguments, environment: SanitizerEnvironment.variables.merging(environment) { $1 }, output: output)
-        return (try? ServerProcess.run(order)) ?? ((try? String(contentsOf: output, encoding: .utf8)) ?? "")
-    }
-
-    @Test func `a ticket opens the place without a question, a password too, and nothing else does`() throws {
-        let certificates = try TestCertificates.shared.get()
-        let directory = try TemporaryDirectory()
-        let root = try directory.write(certificates.rootPEM.utf8, to: "root.pem").path
-        let realm = try KerberosRealm.start()
-        defer { realm.stop() }
-        let apache = try ApacheServer.start(certificates, realm: realm)
-        defer { apache.stop() }
-        let ticket = try realm.ticket(for: "ada", password: "lovelace")
+    /// A realm with a ticket of Ada's, and a directory for what the tool reads and writes.
+    private struct Scene {
+        let tool: String
+        let certificates: TestCertificates
+        let directory: TemporaryDirectory
+        /// The file of the servers' authority.
+        let root: String
+        let realm: KerberosRealm
+        let ticket: [String: String]
         let user = "ada@\(KerberosRealm.name)"
-        for access in [ApacheServer.Access.clear, .secure] {
-            let url = apache.url("/negotiate/page.txt", access)
-            let trust = access == .secure ? root : nil
-            func get(_ arguments: [String], _ environment: [String: String]) throws -> String {
-                let output = directory.file(UUID().uuidString)
-                let fixed = [try tool(), "get", "-i", "-s", "--no-cache"] + (trust.map { ["--cacert", $0] } ?? [])
-                return try ServerProcess.run(
-                    ServerProcess.Order(fixed + arguments + [url.absoluteString], environment: SanitizerEnvironment.variables.merging(environment) { $1 }, output: output))
+
+        /// What the tool said; where it failed, with its exit code.
+        func run(_ arguments: [String], _ environment: [String: String]) -> String {
+            let output = directory.file(UUID().uuidString)
+            let order = ServerProcess.Order(
+                [tool] + arguments, environment: SanitizerEnvironment.variables.merging(environment) { $1 }, output: output
+            )
+            do {
+                return try ServerProcess.run(order)
+            } catch {
+                return "\(error)"
             }
-            let withTicket = try get(["--negotiate"], ticket)
-            #expect(withTicket.contains("HTTP 200") && withTicket.contains("page of negotiate"), "\(withTicket)")
-            #expect(withTicket.lowercased().contains("x-user: \(user.lowercased())"))
-            let withPassword = try get(["--negotiate", "-u", "\(user):lovelace"], realm.environment)
-            #expect(withPassword.contains("HTTP 200") && withPassword.contains("page of negotiate"), "\(withPassword)")
-            let withNothing = try get([], realm.environment)
-            #expect(withNothing.contains("HTTP 401") && !withNothing.contains("page of negotiate"))
-            let wrong = try get(["--negotiate", "-u", "\(user):byron"], realm.environment)
-            #expect(wrong.contains("HTTP 401") && !wrong.contains("page of negotiate"))
         }
     }
-    @Test func `later requests bring their tokens unasked, by ticket and by password`() throws {
+
+    private func withRealm(_ test: (Scene) async throws -> Void) async throws {
         let certificates = try TestCertificates.shared.get()
         let directory = try TemporaryDirectory()
         let root = try directory.write(certificates.rootPEM.utf8, to: "root.pem").path
         let realm = try KerberosRealm.start()
         defer { realm.stop() }
-        let apache = try ApacheServer.start(certificates, realm: realm)
-        defer { apache.stop() }
         let ticket = try realm.ticket(for: "ada", password: "lovelace")
-        let user = "ada@\(KerberosRealm.name)"
-        for access in [ApacheServer.Access.clear, .secure] {
-            for (words, environment) in [([], ticket), (["-u", "\(user):lovelace"], realm.environment)] {
-                let before = Self.statuses(apache)
+        try await test(
+            Scene(tool: tool(), certificates: certificates, directory: directory, root: root, realm: realm, ticket: ticket)
+        )
+    }
+
+    private func withApache(_ test: (Scene, ApacheServer) throws -> Void) async throws {
+        try await withRealm { scene in
+            let apache = try ApacheServer.start(scene.certificates, realm: scene.realm)
+            defer { apache.stop() }
+            try test(scene, apache)
+        }
+    }
+
+    @Test func `a ticket opens the place without a question, a password too, and nothing else does`() async throws {
+        try await withApache { scene, apache in
+            let (user, strangers) = (scene.user, scene.realm.environment)
+            for access in [ApacheServer.Access.clear, .secure] {
                 let url = apache.url("/negotiate/page.txt", access).absoluteString
-                let trust = access == .secure ? ["--cacert", root] : []
-                let fixed = ["get", "-s", "--no-cache", "--repeat", "4", "--negotiate"]
-                let text = try run(fixed + trust + words + [url], environment, in: directory)
-                #expect(text.contains("4 ok, 0 failed"), "\(text)")
-                #expect(Self.statuses(apache).dropFirst(before.count) == ["401", "200", "200", "200", "200"], "\(access) \(words)")
+                let trust = access == .secure ? ["--cacert", scene.root] : []
+                func get(_ arguments: [String], _ environment: [String: String]) -> String {
+                    scene.run(["get", "-i", "-s", "--no-cache"] + trust + arguments + [url], environment)
+                }
+                let withTicket = get(["--negotiate"], scene.ticket)
+                #expect(withTicket.contains("HTTP 200") && withTicket.contains("page of negotiate"), "\(withTicket)")
+                #expect(withTicket.lowercased().contains("x-user: \(user.lowercased())"))
+                let withPassword = get(["--negotiate", "-u", "\(user):lovelace"], strangers)
+                #expect(withPassword.contains("HTTP 200") && withPassword.contains("page of negotiate"), "\(withPassword)")
+                let withNothing = get([], strangers)
+                #expect(withNothing.contains("HTTP 401") && !withNothing.contains("page of negotiate"))
+                let wrong = get(["--negotiate", "-u", "\(user):byron"], strangers)
+                #expect(wrong.contains("HTTP 401") && !wrong.contains("page of negotiate"))
+            }
+        }
+    }
+
+    @Test func `later requests bring their tokens unasked, by ticket and by password`() async throws {
+        try await withApache { scene, apache in
+            for access in [ApacheServer.Access.clear, .secure] {
+                for (words, environment) in [([], scene.ticket), (["-u", "\(scene.user):lovelace"], scene.realm.environment)] {
+                    let before = Self.statuses(apache)
+                    let url = apache.url("/negotiate/page.txt", access).absoluteString
+                    let trust = access == .secure ? ["--cacert", scene.root] : []
+                    let fixed = ["get", "-s", "--no-cache", "--repeat", "4", "--negotiate"]
+                    let text = scene.run(fixed + trust + words + [url], environment)
+                    #expect(text.contains("4 ok, 0 failed"), "\(text)")
+                    let statuses = Self.statuses(apache).dropFirst(before.count)
+                    #expect(statuses == ["401", "200", "200", "200", "200"], "\(access) \(words)")
+                }
             }
         }
     }
@@ -89,51 +114,44 @@ struct KerberosTests {
         }
     }
 
-    @Test func `the ticket is for nobody who is named, and for no scheme but its own`() throws {
-        let certificates = try TestCertificates.shared.get()
-        let directory = try TemporaryDirectory()
-        let realm = try KerberosRealm.start()
-        defer { realm.stop() }
-        let apache = try ApacheServer.start(certificates, realm: realm)
-        defer { apache.stop() }
-        let ticket = try realm.ticket(for: "ada", password: "lovelace")
-        let url = apache.url("/negotiate/page.txt").absoluteString
-        for (words, status) in [
-            ([], "200"), (["--negotiate"], "200"), (["--basic", "--negotiate"], "200"), (["--basic"], "401"), (["--ntlm"], "401"),
-            (["--digest", "--basic"], "401"), (["-u", "eve:x"], "401"), (["--negotiate", "-u", "eve:x"], "401"),
-            (["--negotiate", "-u", "ada@\(KerberosRealm.name):lovelace"], "200"),
-        ] {
-            let text = try run(["get", "-i", "-s", "--no-cache"] + words + [url], ticket, in: directory)
-            #expect(text.contains("HTTP \(status)"), "\(words): \(text)")
+    @Test func `the ticket is for nobody who is named, and for no scheme but its own`() async throws {
+        try await withApache { scene, apache in
+            func get(_ words: [String], _ path: String) -> String {
+                scene.run(["get", "-i", "-s", "--no-cache"] + words + [apache.url(path).absoluteString], scene.ticket)
+            }
+            for (words, status) in [
+                ([], "200"), (["--negotiate"], "200"), (["--basic", "--negotiate"], "200"), (["--basic"], "401"),
+                (["--ntlm"], "401"), (["--digest", "--basic"], "401"), (["-u", "eve:x"], "401"),
+                (["--negotiate", "-u", "eve:x"], "401"), (["--negotiate", "-u", "\(scene.user):lovelace"], "200"),
+            ] {
+                let text = get(words, "/negotiate/page.txt")
+                #expect(text.contains("HTTP \(status)"), "\(words): \(text)")
+            }
+            // Where Basic is offered besides, the user who is named gets in, and not the one who has the ticket.
+            let text = get(["--basic", "-u", "ada:byron"], "/negotiate-or-basic/page.txt")
+            #expect(text.contains("HTTP 401"), "\(text)")
         }
-        // Where Basic is offered besides, the user who is named gets in, and not the one who has the ticket.
-        let both = apache.url("/negotiate-or-basic/page.txt").absoluteString
-        let text = try run(["get", "-i", "-s", "--no-cache", "--basic", "-u", "ada:byron", both], ticket, in: directory)
-        #expect(text.contains("HTTP 401"), "\(text)")
     }
 
     @Test func `a proxy takes tickets, for http and for tunnels`() async throws {
-        let certificates = try TestCertificates.shared.get()
-        let directory = try TemporaryDirectory()
-        let root = try directory.write(certificates.rootPEM.utf8, to: "root.pem").path
-        let realm = try KerberosRealm.start()
-        defer { realm.stop() }
-        let squid = try SquidServer.start([.negotiate], realm: realm)
-        defer { squid.stop() }
-        let ticket = try realm.ticket(for: "ada", password: "lovelace")
-        for identity in [nil, certificates.valid] {
-            try await withScriptedServer(identity: identity, reply: { _ in .ok("passed") }) { (server) async throws in
-                let fixed = ["get", "-i", "-s", "--no-cache", "-x", "http://localhost:\(squid.port)", "--cacert", root]
-                let url = server.url("/x").absoluteString
-                let text = try run(fixed + [url], ticket, in: directory)
-                #expect(text.contains("HTTP 200") && text.contains("passed"), "\(text)")
-                let refused = try run(fixed + [url], realm.environment, in: directory)
-                #expect(!refused.contains("passed"), "\(refused)")
-                // By tokens that go unasked, and tunnels that are asked for anew.
-                let many = try run(fixed + ["--repeat", "6", "--parallel", "2", url], ticket, in: directory)
-                #expect(many.contains("6 ok, 0 failed"), "\(many)")
+        try await withRealm { (scene) async throws in
+            let squid = try SquidServer.start([.negotiate], realm: scene.realm)
+            defer { squid.stop() }
+            for identity in [nil, scene.certificates.valid] {
+                try await withScriptedServer(identity: identity, reply: { _ in .ok("passed") }) { (server) async throws in
+                    let proxy = ["-x", "http://localhost:\(squid.port)"]
+                    let fixed = ["-s", "--no-cache", "--cacert", scene.root, server.url("/x").absoluteString] + proxy
+                    let text = scene.run(["get", "-i"] + fixed, scene.ticket)
+                    #expect(text.contains("HTTP 200") && text.contains("passed"), "\(text)")
+                    let refused = scene.run(["get", "-i"] + fixed, scene.realm.environment)
+                    #expect(refused.contains(identity == nil ? "HTTP 407" : "ended with status 67"), "\(refused)")
+                    #expect(!refused.contains("passed"), "\(refused)")
+                    // By tokens that go unasked, and tunnels that are asked for anew.
+                    let many = scene.run(["get", "--repeat", "6", "--parallel", "2"] + fixed, scene.ticket)
+                    #expect(many.contains("6 ok, 0 failed"), "\(many)")
+                }
             }
+            #expect(squid.accessLog.contains(scene.user))
         }
-        #expect(squid.accessLog.contains("ada@\(KerberosRealm.name)"))
     }
 }

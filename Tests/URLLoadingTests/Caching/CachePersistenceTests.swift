@@ -19,13 +19,6 @@ struct CachePersistenceTests {
 
     init() throws { home = try TemporaryDirectory() }
 
-    /// Has this process keep its data below a folder, before it asks for any.
-    private static func settle(in home: String) {
-        setenv("HOME", home, 1)
-        setenv("XDG_DATA_HOME", home + "/data", 1)
-        setenv("XDG_CACHE_HOME", home + "/cache", 1)
-    }
-
     /// Answers with the number of the request, for as long as the path says.
     private static let reply: @Sendable (RecordedRequest) -> ScriptedReply = { .ok("\($0.order)", Fields.fresh) }
 
@@ -48,7 +41,7 @@ struct CachePersistenceTests {
             for _ in 0..<2 {
                 await #expect(processExitsWith: .success) {
                     [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                    Self.settle(in: home)
+                    TestHome.settle(in: home)
                     let session = URLSession(configuration: .default)
                     #expect(try await session.text(url) == "0")
                     #expect(try await URLSession.shared.text(url) == "0")
@@ -63,7 +56,7 @@ struct CachePersistenceTests {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .signal(SIGKILL)) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 _ = try await session.text(url)
                 await session.flush()
@@ -71,7 +64,7 @@ struct CachePersistenceTests {
             }
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 #expect(try await URLSession(configuration: .default).text(url) == "0")
             }
             #expect(server.requests.count == 1)
@@ -83,7 +76,7 @@ struct CachePersistenceTests {
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
                 umask(0)
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 _ = try await session.text(url)
                 await session.flush()
@@ -102,7 +95,7 @@ struct CachePersistenceTests {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 #expect(try await session.text(url) == "0")
                 #expect(try await session.text(url) == "0", "it is in memory")
@@ -118,20 +111,20 @@ struct CachePersistenceTests {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 _ = try await session.text(url)
                 await session.flush()
             }
             await #expect(processExitsWith: .success) { [home = home.path as String] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 #expect(URLCache.shared.entries().count == 1)
                 await URLSession(configuration: .default).reset()
                 #expect(URLCache.shared.entries().isEmpty && URLCache.shared.currentDiskUsage == 0)
             }
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 #expect(try await URLSession(configuration: .default).text(url) == "1")
             }
         }
@@ -145,7 +138,7 @@ struct CachePersistenceTests {
                     group.addTask {
                         await #expect(processExitsWith: .success) {
                             [home = home as String, url = url as URL, number = number as Int] () async throws in
-                            Self.settle(in: home)
+                            TestHome.settle(in: home)
                             let session = URLSession(configuration: .default)
                             for index in 1...40 {
                                 // Some are of one run alone, some of all three.
@@ -159,7 +152,7 @@ struct CachePersistenceTests {
             }
             let before = server.requests.count
             await #expect(processExitsWith: .success) { [home = home as String, url = url as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 for number in 1...3 {
                     for index in 1...40 {
@@ -177,7 +170,7 @@ struct CachePersistenceTests {
 
     @Test func `without a directory a cache is the program's, by either initialiser`() async throws {
         await #expect(processExitsWith: .success) { [home = home.path as String] () async throws in
-            Self.settle(in: home)
+            TestHome.settle(in: home)
             let request = try CacheScene.request("http://a/")
             URLCache(memoryCapacity: 0, diskCapacity: 10 << 20)
                 .storeCachedResponse(try CacheScene.entry("http://a/", first: 5), for: request)
@@ -189,7 +182,7 @@ struct CachePersistenceTests {
 
     @Test func `a relative path is below the program's folder, and a cache of its own`() async throws {
         await #expect(processExitsWith: .success) { [home = home.path as String] () async throws in
-            Self.settle(in: home)
+            TestHome.settle(in: home)
             let request = try CacheScene.request("http://a/")
             let cache = URLCache(memoryCapacity: 0, diskCapacity: 10 << 20, diskPath: "images")
             cache.storeCachedResponse(try CacheScene.entry("http://a/"), for: request)

@@ -19,15 +19,9 @@ struct SharedCacheTests {
 
     init() throws { home = try TemporaryDirectory() }
 
-    private static func settle(in home: String) {
-        setenv("HOME", home, 1)
-        setenv("XDG_CACHE_HOME", home + "/cache", 1)
-        setenv("XDG_DATA_HOME", home + "/data", 1)
-    }
-
     @Test func `the shared cache has Apple's capacities and is one object`() async throws {
         await #expect(processExitsWith: .success) { [home = home.path as String] () async throws in
-            Self.settle(in: home)
+            TestHome.settle(in: home)
             #expect(URLCache.shared === URLCache.shared)
             #expect(URLCache.shared.memoryCapacity == 4 << 20 && URLCache.shared.diskCapacity == 20 << 20)
             #expect(URLSessionConfiguration.default.urlCache === URLCache.shared)
@@ -38,7 +32,7 @@ struct SharedCacheTests {
     @Test func `another shared cache is for new sessions, and those there are keep theirs`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.order)", Fields.fresh) }) { (server) async throws in
             await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let older = URLSession(configuration: .default)
                 #expect(try await older.text(url) == "0")
                 let own = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0)
@@ -55,7 +49,7 @@ struct SharedCacheTests {
     @Test func `a program that sets its own before the first use leaves the default directory alone`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.order)", Fields.fresh) }) { (server) async throws in
             await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let directory = URL(fileURLWithPath: home + "/own")
                 URLCache.shared = URLCache(memoryCapacity: 0, diskCapacity: 10 << 20, directory: directory)
                 #expect(try await URLSession.shared.text(url) == "0")
@@ -75,7 +69,7 @@ struct SharedCacheTests {
         }
         try await withScriptedServer(reply: { .ok("\($0.order)", Fields.fresh) }) { (server) async throws in
             await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 URLCache.shared = Refusing()
                 #expect(try await URLSession.shared.text(url) == "0")
                 #expect(try await URLSession(configuration: .default).text(url) == "1")

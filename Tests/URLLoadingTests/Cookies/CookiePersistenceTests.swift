@@ -19,13 +19,6 @@ struct CookiePersistenceTests {
 
     init() throws { home = try TemporaryDirectory() }
 
-    /// Has this process keep its data below a folder, before it asks for any.
-    private static func settle(in home: String) {
-        setenv("HOME", home, 1)
-        setenv("XDG_DATA_HOME", home + "/data", 1)
-        setenv("XDG_CACHE_HOME", home + "/cache", 1)
-    }
-
     /// Loads with an ordinary session, and says what cookies the server got, which answers with them.
     @discardableResult
     private static func load(_ url: URL, _ session: URLSession? = nil) async throws -> String {
@@ -51,14 +44,14 @@ struct CookiePersistenceTests {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 #expect(try await Self.load(url, session) == "none")
                 #expect(try await Self.load(url, session) == "a=1; session-a=2")
                 await session.flush()
             }
             await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 #expect(try await Self.load(url) == "a=1")
                 #expect(HTTPCookieStorage.shared.cookies?.map(\.name) == ["a"])
             }
@@ -69,14 +62,14 @@ struct CookiePersistenceTests {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .signal(SIGKILL)) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 try await Self.load(url, session)
                 await session.flush()
                 kill(getpid(), SIGKILL)
             }
             await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 #expect(try await Self.load(url) == "a=1")
             }
         }
@@ -87,7 +80,7 @@ struct CookiePersistenceTests {
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
                 umask(0)
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 try await Self.load(url, session)
                 await session.flush()
@@ -109,7 +102,7 @@ struct CookiePersistenceTests {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 try await Self.load(url, session)
                 await session.flush()
@@ -119,7 +112,7 @@ struct CookiePersistenceTests {
             for file in cookies { try Data(content).write(to: file) }
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 [home = home.path as String, url = server.url("/b") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 #expect(try await Self.load(url, session) == "none")
                 #expect(try await Self.load(url, session) == "b=1; session-b=2")
@@ -130,7 +123,7 @@ struct CookiePersistenceTests {
                 #expect(errors.contains("URLLoading: "), "\(errors)")
             }
             await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 #expect(try await Self.load(url) == "b=1")
             }
         }
@@ -140,7 +133,7 @@ struct CookiePersistenceTests {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 try await Self.load(url, session)
                 await session.flush()
@@ -150,7 +143,7 @@ struct CookiePersistenceTests {
                 try content.prefix(content.count * 2 / 3).write(to: file)
             }
             await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 #expect(["none", "a=1"].contains(try await Self.load(url)))
             }
         }
@@ -161,7 +154,7 @@ struct CookiePersistenceTests {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 #expect(try await Self.load(url, session) == "none")
                 #expect(try await Self.load(url, session) == "a=1; session-a=2")
@@ -174,13 +167,13 @@ struct CookiePersistenceTests {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 try await Self.load(url, session)
                 await session.flush()
             }
             await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 await session.reset()
                 #expect(try await Self.load(url, session) == "none")
@@ -188,7 +181,7 @@ struct CookiePersistenceTests {
                 await session.flush()
             }
             await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 #expect(try await Self.load(url) == "none")
             }
         }
@@ -207,7 +200,7 @@ struct CookiePersistenceTests {
                     group.addTask {
                         await #expect(processExitsWith: .success) {
                             [home = home as String, url = url as URL, number = number as Int] () async throws in
-                            Self.settle(in: home)
+                            TestHome.settle(in: home)
                             let session = URLSession(configuration: .default)
                             for index in 1...40 {
                                 try await Self.load(url.appendingPathComponent("n\(number)-\(index)"), session)
@@ -218,7 +211,7 @@ struct CookiePersistenceTests {
                 }
             }
             await #expect(processExitsWith: .success) { [home = home as String] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let all = (1...3).flatMap { number in (1...40).map { "n\(number)-\($0)" } }
                 #expect(HTTPCookieStorage.shared.cookies?.map(\.name).sorted() == all.sorted())
             }
@@ -234,7 +227,7 @@ struct CookiePersistenceTests {
             await withTaskGroup(of: Void.self) { group in
                 group.addTask {
                     await #expect(processExitsWith: .success) { [home = home as String, url = url as URL] () async throws in
-                        Self.settle(in: home)
+                        TestHome.settle(in: home)
                         let session = URLSession(configuration: .default)
                         #expect(try await Self.load(url, session) == "none")
                         #expect(try await Self.load(url.appendingPathComponent("wait"), session) == "waited")
@@ -246,7 +239,7 @@ struct CookiePersistenceTests {
                 group.addTask {
                     try? await server.reached("other")
                     await #expect(processExitsWith: .success) { [home = home as String, url = url as URL] () async throws in
-                        Self.settle(in: home)
+                        TestHome.settle(in: home)
                         let session = URLSession(configuration: .default)
                         try await Self.load(url.appendingPathComponent("a"), session)
                         await session.flush()
@@ -263,7 +256,7 @@ struct CookiePersistenceTests {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let configuration = URLSessionConfiguration.default
                 configuration.httpCookieStorage = .sharedCookieStorage(forGroupContainerIdentifier: "group.one")
                 let session = URLSession(configuration: configuration)
@@ -271,7 +264,7 @@ struct CookiePersistenceTests {
                 await session.flush()
             }
             await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let configuration = URLSessionConfiguration.default
                 configuration.httpCookieStorage = .sharedCookieStorage(forGroupContainerIdentifier: "group.one")
                 #expect(try await Self.load(url, URLSession(configuration: configuration)) == "a=1")
@@ -286,7 +279,7 @@ struct CookiePersistenceTests {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .ephemeral)
                 #expect(try await Self.load(url, session) == "none")
                 #expect(try await Self.load(url, session) == "a=1; session-a=2")
@@ -297,7 +290,7 @@ struct CookiePersistenceTests {
             #expect(try home.names == [])
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
-                Self.settle(in: home)
+                TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 try await Self.load(url, session)
                 await session.flush()

@@ -1,0 +1,199 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Stale responses that answer all the same (RFC 5861): while the server is asked behind them, or because it fails.
+@Suite(.timeLimit(.minutes(1)))
+struct StaleAnswerTests {
+    // MARK: stale-while-revalidate (RFC 5861, section 3)
+
+    private static let lenient = [("Cache-Control", "max-age=60, stale-while-revalidate=600"), ("Age", "100")]
+
+    @Test func `a response that may be stale answers at once, and is asked for behind it`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                guard request.order > 0 else { return .ok("old", Self.lenient + [("ETag", "\"v\"")]) }
+                return ScriptedReply([.gate("later")] + ScriptedReply.ok("new", Fields.fresh).effects)
+            }
+        ) { (server, session, scene) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            #expect(try await session.text(server.url()) == "old")
+            try await server.reached("later")
+            #expect(try await server.request(1).header("If-None-Match") == "\"v\"")
+            // While that is under way, others need not ask again.
+            #expect(try await session.text(server.url()) == "old")
+            server.open("later")
+            while scene.cache.cachedResponse(for: URLRequest(server.url()))?.data != Data("new".utf8) {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            #expect(try await session.text(server.url()) == "new")
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `many stale answers ask once`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                guard request.order > 0 else { return .ok("old", Self.lenient) }
+                return ScriptedReply([.gate("later")] + ScriptedReply.ok("new", Fields.fresh).effects)
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 0..<50 { group.addTask { try await session.text(server.url()) } }
+                for try await text in group { #expect(text == "old") }
+            }
+            try await server.reached("later")
+            #expect(server.requests.count == 2)
+            server.open("later")
+            while try await session.text(server.url()) != "new" { await Task.yield() }
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `asking behind an answer does not keep a session`(isCancelled: Bool) async throws {
+        let recorder = EventRecorder()
+        try await withCachedScenario(
+            delegate: recorder,
+            reply: { request in
+                guard request.order > 0 else { return .ok("old", Self.lenient) }
+                return [.gate("later"), .close]
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            #expect(try await session.text(server.url()) == "old")
+            try await server.reached("later")
+            #expect(await session.allTasks.isEmpty)
+            if isCancelled { session.invalidateAndCancel() } else { session.finishTasksAndInvalidate() }
+            if !isCancelled { server.open("later") }
+            #expect(try await recorder.invalidation() == 1)
+            server.open("later")
+        }
+    }
+
+    @Test func `a failure behind an answer is nobody's, and is tried again`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                guard request.order > 0 else { return .ok("old", Self.lenient) }
+                return .raw("nonsense\r\n\r\n").then(.close)
+            }
+        ) { (server, session, _) async throws in
+            for _ in 0..<3 { #expect(try await session.text(server.url()) == "old") }
+            // One that failed does not stand in the way of the next.
+            while server.requests.count < 3 {
+                #expect(try await session.text(server.url()) == "old")
+                await Task.yield()
+            }
+        }
+    }
+
+    @Test func `a delegate that judges servers judges the one that is asked, and the task waits for it`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let judge = Judge.trusting
+        try await withCachedScenario(
+            identity: certificates.valid, delegate: SessionJudge(judge), configure: { $0.tlsTrustRoots = [certificates.root] },
+            reply: { $0.order == 0 ? ScriptedReply.ok("old", Self.lenient).then(.close) : .ok("new", Fields.fresh) }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            try await server.waitForClose(0)
+            #expect(try await session.text(server.url()) == "new")
+            #expect(judge.all.count == 2)
+        }
+    }
+
+    @Test func `no server is asked behind its back that another one names`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let judge = Judge.silent
+        try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("elsewhere") }) { (other) async throws in
+            let elsewhere = other.url().absoluteString
+            try await withCachedScenario(
+                delegate: SessionJudge(judge), configure: { $0.tlsTrustRoots = [certificates.root] },
+                reply: { $0.order == 0 ? .ok("old", Self.lenient) : .redirect(302, to: elsewhere) }
+            ) { (server, session, _) async throws in
+                // The third shows that the second is over.
+                while server.requests.count < 3 {
+                    #expect(try await session.text(server.url()) == "old")
+                    await Task.yield()
+                }
+                #expect(other.connectionCount == 0)
+                #expect(judge.all.isEmpty)
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "max-age=60, stale-while-revalidate=10", "max-age=60, stale-while-revalidate=600, must-revalidate",
+        "no-cache, stale-while-revalidate=600",
+    ])
+    func `a response that may not be stale waits for the server`(field: String) async throws {
+        try await withCachedScenario(
+            reply: { .ok("\($0.order)", [("Cache-Control", field), ("Age", "100"), ("ETag", "\"v\"")]) }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "0")
+            #expect(try await session.text(server.url()) == "1")
+        }
+    }
+
+    // MARK: stale-if-error (RFC 5861, section 4)
+
+    private static let forgiving = [
+        ("Cache-Control", "max-age=60, stale-if-error=600"), ("Age", "100"), ("ETag", "\"v\""),
+    ]
+
+    @Test(arguments: [500, 502, 503, 504])
+    func `a server's error is hidden by a response that allows it`(status: Int) async throws {
+        try await withCachedScenario(
+            reply: { $0.order == 0 ? .ok("old", Self.forgiving) : .status(status, body: "error") }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            let (text, response) = try await session.text(URLRequest(server.url()))
+            #expect(text == "old" && response.statusCode == 200)
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a refused connection is hidden by a response that allows it`(isForgiving: Bool) async throws {
+        let fields = isForgiving ? Self.forgiving : Fields.stale
+        try await withCachedScenario(reply: { _ in .ok("old", fields).then(.close) }) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            await server.stopListening()
+            try await server.waitForAllClosed()
+            if isForgiving {
+                #expect(try await session.text(server.url()) == "old")
+            } else {
+                await expectFailure(.cannotConnectToHost) { try await session.data(from: server.url()) }
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("max-age=60", 503, false), ("max-age=60, stale-if-error=10", 503, false),
+        ("max-age=60, stale-if-error=600, must-revalidate", 503, false), ("max-age=60, stale-if-error=600", 404, false),
+        ("max-age=60, stale-if-error=600", 503, true),
+    ])
+    func `an error shows where nothing hides it`(field: String, status: Int, isHidden: Bool) async throws {
+        try await withCachedScenario(
+            reply: { request in
+                request.order == 0
+                    ? .ok("old", [("Cache-Control", field), ("Age", "100"), ("ETag", "\"v\"")])
+                    : .status(status, body: "error")
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            #expect(try await session.text(URLRequest(server.url())).response.statusCode == (isHidden ? 200 : status))
+        }
+    }
+}
