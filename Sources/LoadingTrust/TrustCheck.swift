@@ -104,11 +104,17 @@ package enum TrustCheck {
     private static func judgeChain(_ question: TrustQuestion) async -> TrustJudgement {
         let explanation = TrustExplanation(question)
         var certificates: [Certificate] = []
-        for bytes in IssuerCandidates.counted(question.chain) {
-            guard let certificate = try? Certificate(derEncoded: Array(bytes)) else {
-                return TrustJudgement(failure: TrustExplanation.malformed(Array(bytes), explanation.host), chain: [])
+        var unsupported: [UInt8]?
+        let counted = IssuerCandidates.counted(question.chain)
+        for bytes in counted.map(Array.init) {
+            if let certificate = try? Certificate(derEncoded: bytes) {
+                certificates.append(certificate)
+            } else if !certificates.isEmpty, CertificateFields(bytes) != nil {
+                // With a kind of key that is not supported: an old root, say, that nothing needs.
+                unsupported = unsupported ?? bytes
+            } else {
+                return TrustJudgement(failure: TrustExplanation.malformed(bytes, explanation.host), chain: [])
             }
-            certificates.append(certificate)
         }
         guard let leaf = certificates.first else {
             return TrustJudgement(failure: TrustExplanation.malformed([], explanation.host), chain: [])
@@ -131,9 +137,11 @@ package enum TrustCheck {
             if let first = rejected.first {
                 return TrustJudgement(failure: explanation.rejected(first.chain, "\(first.policyFailureReason)"), chain: [])
             }
+            if let unsupported {
+                return TrustJudgement(failure: TrustExplanation.malformed(unsupported, explanation.host), chain: [])
+            }
             let hasMore =
-                issuers.isExhausted
-                || (certificates.count > IssuerCandidates.maximumCount && question.chain.count > certificates.count)
+                issuers.isExhausted || (counted.count > IssuerCandidates.maximumCount && question.chain.count > counted.count)
             let failure = hasMore ? explanation.excessive : explanation.unanchored(certificates, leaf, understood: understood)
             return TrustJudgement(failure: failure, chain: [])
         }

@@ -30,10 +30,10 @@ package enum TrustRoots {
 
     /// Whether a server's own certificate was named as trusted: by the session or the app, or else in the environment.
     static func isNamed(_ leaf: Certificate, for question: TrustQuestion) -> Bool {
-        if question.extraRoots.contains(where: { (try? Certificate(derEncoded: Array($0))) == leaf }) { return true }
+        guard let bytes = question.chain.first else { return false }
+        if question.extraRoots.contains(bytes) { return true }
         if question.trustsOnlyExtraRoots { return false }
-        return question.roots.isEmpty
-            ? named.contains(leaf) : question.roots.contains { (try? Certificate(derEncoded: Array($0))) == leaf }
+        return question.roots.isEmpty ? named.contains(leaf) : question.roots.contains(bytes)
     }
 
     /// Whether something among the roots is no certificate: nothing leads to it, and the system's do not stand in for it.

@@ -113,6 +113,24 @@ import X509
         }
     }
 
+    @Test func `a needless certificate of a kind that is not supported is passed over`() async throws {
+        let weak = Array(try #require(Data(base64Encoded: weakCertificate, options: .ignoreUnknownCharacters)))
+        let root = try Signer("Root")
+        let intermediate = try Signer("Intermediate", under: root)
+        let leaf = try Signer.server(under: intermediate)
+        for chain in [[leaf.der, intermediate.der, weak], [leaf.der, weak, intermediate.der, weak]] {
+            #expect(await TrustCheck.failure(of: chain, host: "a.example", roots: [root.data]) == nil)
+        }
+        // Where no way leads to a root, it may be what is missing; and nothing in the place of the first is passed over.
+        let missing = await TrustCheck.failure(of: [leaf.der, weak], host: "a.example", roots: [root.data])
+        #expect(missing?.reason == .weakKey)
+        let first = await TrustCheck.failure(of: [weak, leaf.der, intermediate.der], host: "a.example", roots: [root.data])
+        #expect(first?.reason == .weakKey)
+        // What else is wrong is still said.
+        let elsewhere = await TrustCheck.failure(of: [leaf.der, intermediate.der, weak], host: "b.example", roots: [root.data])
+        #expect(elsewhere?.reason == .wrongHost)
+    }
+
     @Test func `root files are read once per certificate, and what is none is passed over`() throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
