@@ -75,6 +75,25 @@ final class NginxTests {
         }
     }
 
+    @Test func `what nginx compressed is stored, and one request finds that it has not changed`() async throws {
+        let recorder = EventRecorder()
+        let cache = URLCache(memoryCapacity: 10 << 20, diskCapacity: 0)
+        try await withSession(delegate: recorder, { $0.urlCache = cache }) { (session) async throws in
+            let request = URLRequest(nginx.url("/gzip/text.txt")).with(.reloadRevalidatingCacheData)
+            var types: [[URLSessionTaskMetrics.ResourceFetchType]] = []
+            for _ in 0..<3 {
+                let task = session.dataTask(with: request)
+                task.resume()
+                let record = try await recorder.completion(of: task)
+                #expect(record.body.count == 120_000)
+                // It weakens the tag of what it compresses, and names it as it was in the 304.
+                #expect((record.response as? HTTPURLResponse)?.value(forHTTPHeaderField: "ETag")?.hasPrefix("W/") == true)
+                types.append(try #require(record.metrics).transactionMetrics.map(\.resourceFetchType))
+            }
+            #expect(types == [[.networkLoad], [.networkLoad, .localCache], [.networkLoad, .localCache]])
+        }
+    }
+
     @Test(arguments: [false, true]) func `nginx takes an upload from data, file and stream`(isSecure: Bool) async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")

@@ -45,7 +45,7 @@ package enum Revalidation {
         requestTime: Double,
         responseTime: Double
     ) -> StoredResponse? {
-        guard validatorsFit(stored.headers, headers) else { return nil }
+        guard validatorsFit(stored.headers, headers, wereSent: true) else { return nil }
         return updated(
             stored, with: headers, requestHeaders: requestHeaders, requestTime: requestTime, responseTime: responseTime)
     }
@@ -60,18 +60,21 @@ package enum Revalidation {
         requestTime: Double,
         responseTime: Double
     ) -> StoredResponse? {
-        guard ["ETag", "Last-Modified"].contains(where: { headers.contains($0) && stored.headers.contains($0) }) else { return nil }
-        return merged(
-            stored, with304: headers, requestHeaders: requestHeaders, requestTime: requestTime, responseTime: responseTime)
+        guard ["ETag", "Last-Modified"].contains(where: { headers.contains($0) && stored.headers.contains($0) }),
+            validatorsFit(stored.headers, headers, wereSent: false)
+        else { return nil }
+        return updated(
+            stored, with: headers, requestHeaders: requestHeaders, requestTime: requestTime, responseTime: responseTime)
     }
 
     /// "A strong validator … identifies a selected representation"; a weak one fits where it corresponds (section 4.3.4).
     ///
-    /// The tags decide where both have one.
-    private static func validatorsFit(_ stored: HeaderBlock, _ new: HeaderBlock) -> Bool {
+    /// The tags decide where both have one. A tag that was sent along is found by "the weak comparison function" (RFC 9110,
+    /// section 13.1.2), and servers that weaken it where they compress, as nginx does, leave `W/` out of the 304.
+    private static func validatorsFit(_ stored: HeaderBlock, _ new: HeaderBlock, wereSent: Bool) -> Bool {
         if let newTag = new.first("ETag"), let oldTag = stored.first("ETag") {
             guard let new = EntityTag(newTag), let old = EntityTag(oldTag) else { return newTag == oldTag }
-            return new.isWeak ? opaque(new) == opaque(old) : new.matchesStrongly(old)
+            return new.isWeak || wereSent ? opaque(new) == opaque(old) : new.matchesStrongly(old)
         }
         // A tag that is strong and was not there names another response than this one.
         if let tag = new.first("ETag").flatMap(EntityTag.init), !tag.isWeak, !new.contains("Last-Modified") { return false }
@@ -103,6 +106,12 @@ package enum Revalidation {
         var added = headers
         for name in fixedFields + Storability.connectionFields(of: headers) { added.remove(name) }
         if requestHeaders == nil { added.remove("Vary") }
+        // What is stored is no more exact than it was.
+        if let old = stored.headers.first("ETag").flatMap(EntityTag.init), old.isWeak,
+            let new = added.first("ETag").flatMap(EntityTag.init), !new.isWeak
+        {
+            added.remove("ETag")
+        }
         var result = stored
         // The age of the old answer says nothing of the new one; without a date it is of now (RFC 9110, section 6.6.1).
         result.headers.remove("Age")

@@ -38,7 +38,7 @@ extension CookieJar {
         for field in fields where accepted < Self.maximumPerResponse {
             guard let received = SetCookie(field),
                 let cookie = Cookie(received, from: request, treatsDefaultAsLax: treatsDefaultAsLax, isHTTP: isHTTP, now: now),
-                cookie.isWellFormed, request.isSecure || cookie.isSecure || !overlaysSecure(cookie)
+                cookie.isWellFormed, request.isSecure || cookie.isSecure || !overlaysSecure(cookie, now: now)
             else { continue }
             accepted += 1
             changes += insert(cookie, isHTTP: isHTTP, now: now)
@@ -83,10 +83,13 @@ extension CookieJar {
     }
 
     /// "Leave secure cookies alone" (step 16): whether a cookie from an insecure origin would hide one that is `Secure`.
-    private func overlaysSecure(_ cookie: Cookie) -> Bool {
+    ///
+    /// One that has expired is gone, although it still lies here.
+    private func overlaysSecure(_ cookie: Cookie, now: Double) -> Bool {
         for drawer in drawers where isRelated(drawer.domain, cookie.domain) {
             let isHidden = drawer.entries.contains { entry in
-                entry.record.cookie.isSecure && Cookie.areSame(entry.record.cookie.name, cookie.name)
+                entry.record.cookie.isSecure && !entry.record.cookie.isExpired(now)
+                    && Cookie.areSame(entry.record.cookie.name, cookie.name)
                     && Cookie.pathMatches(cookie.path, entry.record.cookie.path)
             }
             if isHidden { return true }

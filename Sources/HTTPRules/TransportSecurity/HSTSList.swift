@@ -55,7 +55,7 @@ package struct HSTSList: Sendable {
     ///   - isVerified: Whether the response came over TLS "with no underlying secure transport errors or warnings"; else "the UA
     ///     MUST ignore any present STS header field(s)" (section 8.1).
     ///   - now: When it came.
-    /// - Returns: What has changed.
+    /// - Returns: What has changed; nothing where the host says the same again (``rounded(_:now:)``).
     package mutating func note(_ field: String, host: String, isVerified: Bool, now: Double) -> [Change] {
         guard isVerified, let host = HostName.normalized(host), let policy = HSTSPolicy(field) else { return [] }
         // "A max-age value of zero … signals the UA to cease regarding the host as a Known HSTS Host" (section 6.1.1).
@@ -66,12 +66,23 @@ package struct HSTSList: Sendable {
             includesSubdomains: policy.includesSubdomains,
             created: known?.created ?? now
         )
-        guard known != entry else { return [] }
+        if let known, known.includesSubdomains == entry.includesSubdomains,
+            Self.rounded(known.expires, now: now) == Self.rounded(entry.expires, now: now)
+        {
+            return []
+        }
         var changes: [Change] = []
         if entries[host] == nil { changes = makeRoom(for: host) }
         entries[host] = entry
         changes.append(.set(host: host, entry))
         return changes
+    }
+
+    /// When an entry ends, as exactly as it counts: to the hour where that is days away.
+    ///
+    /// A host repeats its wish with every response, which is no reason to write every time.
+    package static func rounded(_ expires: Double, now: Double) -> Double {
+        expires - now > 86_400 ? (expires / 3_600).rounded(.down) * 3_600 : expires
     }
 
     /// Whether a request to a host has to go over TLS: the host itself or, where it includes its subdomains, one above it is

@@ -20,7 +20,7 @@ package enum HSTSFile {
         for (host, entry) in entries.sorted(by: { $0.key < $1.key }) where entry.expires > now && isSound(host, entry) {
             writer.write(host)
             writer.write(UInt8(entry.includesSubdomains ? 1 : 0))
-            writer.write(rounded(entry.expires, now: now))
+            writer.write(HSTSList.rounded(entry.expires, now: now))
             writer.write(entry.created)
         }
         return writer.bytes
@@ -39,11 +39,6 @@ package enum HSTSFile {
             }
             return entries
         }
-    }
-
-    /// To the hour where it is days away: a host repeats its wish with every response, which is no reason to write every time.
-    private static func rounded(_ expires: Double, now: Double) -> Double {
-        expires - now > 86_400 ? (expires / 3_600).rounded(.down) * 3_600 : expires
     }
 
     private static func isSound(_ host: String, _ entry: HSTSList.Entry) -> Bool {

@@ -29,7 +29,9 @@ import Testing
         let rows: [(stored: String, answer: String, Bool)] = [
             // RFC 9111, section 4.3.4: "If the new response contains one or more strong validators, then each of those strong
             // validators identifies a selected representation for update."
-            ("ETag: \"a\"", "ETag: \"a\"", true), ("ETag: \"a\"", "ETag: \"b\"", false), ("ETag: W/\"a\"", "ETag: \"a\"", false),
+            ("ETag: \"a\"", "ETag: \"a\"", true), ("ETag: \"a\"", "ETag: \"b\"", false),
+            // What was sent along is compared weakly (RFC 9110, section 13.1.2), and nginx leaves `W/` out of its 304.
+            ("ETag: W/\"a\"", "ETag: \"a\"", true), ("ETag: W/\"a\"", "ETag: \"b\"", false),
             ("ETag: \"a\"\nLast-Modified: {-9}", "ETag: \"a\"\nLast-Modified: {-5}", true),
             ("ETag: \"a\"\nLast-Modified: {-9}", "ETag: \"b\"\nLast-Modified: {-9}", false), ("", "ETag: \"a\"", false),
             // "If the new response contains no strong validators but does contain one or more weak validators, and if those
@@ -47,6 +49,14 @@ import Testing
             ("", "", true),
         ]
         for (stored, answer, expected) in rows { #expect((merged(stored, answer) != nil) == expected, "\(stored) / \(answer)") }
+    }
+
+    @Test func `a tag that is weak does not become strong by a 304`() throws {
+        let (weak, strong) = ("W/\"a\"", "\"a\"")
+        for (old, new, expected) in [(weak, strong, weak), (strong, weak, weak), (strong, strong, strong)] {
+            let result = try #require(merged("ETag: \(old)", "ETag: \(new)\nX-New: 1"), "\(old) / \(new)")
+            #expect(result.headers.all("ETag") == [expected] && result.headers.first("X-New") == "1", "\(old) / \(new)")
+        }
     }
 
     @Test func `the fields of a 304 replace the stored ones`() throws {
@@ -88,6 +98,7 @@ import Testing
             ("ETag: \"a\"", "ETag: \"a\"", true), ("ETag: \"a\"", "ETag: \"b\"", false), ("ETag: \"a\"", "", false),
             ("", "ETag: \"a\"", false), ("", "", false), ("ETag: \"a\"", "Last-Modified: {-9}", false),
             ("ETag: \"a\"", "ETag: \"a\"\nLast-Modified: {-9}", true), ("ETag: W/\"a\"", "ETag: W/\"a\"", true),
+            ("ETag: W/\"a\"", "ETag: \"a\"", false), ("ETag: \"a\"", "ETag: W/\"a\"", true),
             ("Last-Modified: {-9}", "Last-Modified: {-9}", true), ("Last-Modified: {-9}", "Last-Modified: {-8}", false),
         ]
         for (stored, answer, expected) in rows {

@@ -118,6 +118,12 @@ import Testing
         // "Domain-matches the domain of the newly-created cookie, or vice-versa".
         #expect(jar.store(["a=2"], from: try request("http://www.a.com/"), policy: .always, now: Self.now).isEmpty)
         #expect(jar.store(["a=2"], from: try request("http://ba.com/"), policy: .always, now: Self.now).count == 1)
+        // One that has expired hides nothing, although it still lies there.
+        var other = CookieJar()
+        _ = other.store(["a=1; Secure; Max-Age=10"], from: try request("https://a.com/"), policy: .always, now: Self.now)
+        #expect(other.store(["a=2"], from: try request("http://a.com/"), policy: .always, now: Self.now + 9).isEmpty)
+        #expect(other.store(["a=3"], from: try request("http://a.com/"), policy: .always, now: Self.now + 20).count == 1)
+        #expect(try header(other, "http://a.com/", now: Self.now + 20) == "a=3")
         // A secure origin may.
         #expect(jar.store(["a=2; Domain=a.com"], from: try request("https://a.com/"), policy: .always, now: Self.now).count == 1)
         #expect(jar.all.allSatisfy { !$0.isSecure })

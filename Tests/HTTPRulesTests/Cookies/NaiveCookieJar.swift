@@ -15,7 +15,8 @@ struct NaiveCookieJar {
 
     mutating func store(_ field: String, from request: CookieRequest, now: Double) {
         guard let received = SetCookie(field), var cookie = Cookie(received, from: request, now: now) else { return }
-        if !request.isSecure && !cookie.isSecure && cookies.contains(where: { isHidden($0, by: cookie) }) { return }
+        let hidden = cookies.first { !$0.isExpired(now) && isHidden($0, by: cookie) }
+        if !request.isSecure && !cookie.isSecure && hidden != nil { return }
         if let old = cookies.firstIndex(where: { $0.key == cookie.key }) {
             if !cookies[old].isExpired(now) { cookie.creation = cookies[old].creation }
             // The order of those created in the same instant is that of when they came.

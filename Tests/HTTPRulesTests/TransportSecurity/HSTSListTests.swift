@@ -65,6 +65,24 @@ import Testing
         #expect(list.entries["h.example"]?.created == 200)
     }
 
+    @Test func `the same wish again is no change, but once an hour`() {
+        let now = 1_000 * 3_600.0
+        let year = "max-age=31536000"
+        var list = HSTSList()
+        #expect(list.note(year, host: "h.example", isVerified: true, now: now).count == 1)
+        for later in [1.0, 60, 3_599] {
+            #expect(list.note(year, host: "h.example", isVerified: true, now: now + later) == [], "\(later)")
+        }
+        #expect(list.note(year, host: "h.example", isVerified: true, now: now + 3_600).count == 1)
+        #expect(list.entries["h.example"]?.expires == now + 3_600 + 31_536_000)
+        // Another wish is one.
+        #expect(list.note(year + ";includeSubDomains", host: "h.example", isVerified: true, now: now + 3_601).count == 1)
+        #expect(list.note("max-age=864000", host: "h.example", isVerified: true, now: now + 3_602).count == 1)
+        // What ends within the day ends to the second.
+        #expect(list.note("max-age=3600", host: "h.example", isVerified: true, now: now + 3_603).count == 1)
+        #expect(list.note("max-age=3600", host: "h.example", isVerified: true, now: now + 3_604).count == 1)
+    }
+
     @Test func `zero forgets the host, and only that one`() {
         var list = HSTSList()
         _ = list.note("max-age=10;includeSubDomains", host: "h.example", isVerified: true, now: 0)

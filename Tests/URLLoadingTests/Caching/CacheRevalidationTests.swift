@@ -75,6 +75,22 @@ struct CacheRevalidationTests {
         }
     }
 
+    /// As nginx does where it compresses.
+    @Test func `a 304 whose tag has lost its W makes the response fresh, and stays one request each time`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                request.order == 0
+                    ? .ok("first", [("Cache-Control", "no-cache"), ("ETag", "W/\"v\"")]) : Self.notModified([("ETag", "\"v\"")])
+            }
+        ) { (server, session, _) async throws in
+            for count in 1...3 {
+                #expect(try await session.text(server.url()) == "first")
+                #expect(server.requests.count == count)
+            }
+            #expect(try await server.request(2).header("If-None-Match") == "W/\"v\"")
+        }
+    }
+
     @Test func `fields of the framing and the coding are not taken from a 304`() async throws {
         let content = ScriptedFile.pattern(5000)
         try await withCachedScenario(
