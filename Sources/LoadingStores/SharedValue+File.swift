@@ -29,13 +29,15 @@ extension SharedValue {
     /// Takes in what other processes wrote since.
     func refresh(onlyIfNew: Bool = false) {
         guard let file else { return }
-        let hasChanged = turn.withLock { turn -> Bool in
+        let (hasChanged, isDamaged) = turn.withLock { turn -> (Bool, Bool) in
             let isLoaded = state.withLock { $0.isLoaded }
-            if onlyIfNew, isLoaded { return false }
+            if onlyIfNew, isLoaded { return (false, false) }
             state.withLock { $0.isReloadScheduled = false }
-            if isLoaded, state.withLock({ $0.isMemoryOnly || $0.seen == file.look() }) { return false }
+            if isLoaded, state.withLock({ $0.isMemoryOnly || $0.seen == file.look() }) { return (false, false) }
             do throws(StoreFailure) {
-                return take(try found(try file.read(), &turn), &turn)
+                let found = try found(try file.read(), &turn)
+                let isDamaged = if case .damaged = found { true } else { false }
+                return (take(found, &turn), isDamaged)
             } catch {
                 if error.isPermanent {
                     giveUp(error, &turn)
@@ -44,9 +46,11 @@ extension SharedValue {
                     warn("\(error.reason); it is tried again", &turn)
                     if !isLoaded { _ = markLoaded(.unknown) }
                 }
-                return false
+                return (false, false)
             }
         }
+        // Setting the file aside needs its lock, and so a turn on the disk queue: which may come at once, on this thread.
+        if isDamaged { scheduleSave(after: 0) }
         if hasChanged { callHooks() }
     }
 
@@ -85,11 +89,10 @@ extension SharedValue {
             turn.base = header
             return install(content, .present(stamp))
         case .damaged(let reason):
-            // What this process knows stays. Setting the file aside needs the lock, and so a turn on the disk queue.
+            // What this process knows stays. The caller has the file set aside.
             warn("\(reason); it is set aside", &turn)
             _ = markLoaded(file?.look() ?? .missing)
             turn.base = nil
-            scheduleSave(after: 0)
             return false
         case .newer:
             giveUp(.refused("a newer version has written it"), &turn)

@@ -54,6 +54,18 @@ import Testing
         }
     }
 
+    @Test func `a damaged file is set aside also where no thread is to be had`() async throws {
+        let folder = try Folder()
+        try folder.write([1, 2, 3], to: "cookies")
+        let queue = DiskQueue(hasThread: false)
+        let store = CookieStore(file: SharedFile(path: folder.path("cookies")), queue: queue, pause: 0)
+        #expect(store.names().isEmpty)
+        #expect(try folder.bytes("cookies.damaged") == [1, 2, 3])
+        store.set(cookie("new"), now: start)
+        queue.drain(seconds: 10)
+        #expect(CookieStore(apart: folder.path("cookies")).names() == ["new"])
+    }
+
     @Test func `whether cookies are durable is told`() throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"))

@@ -57,6 +57,23 @@ import Testing
         }
     }
 
+    @Test func `where there is no thread to be had, work runs all the same, in order, and one at a time`() {
+        let queue = DiskQueue(hasThread: false)
+        let log = Log()
+        queue.run {
+            log.note(1)
+            queue.run { log.note(3) }
+            #expect(queue.runAndWait { 7 } == 7)
+            log.note(2)
+        }
+        queue.run(after: 3_600) { log.note(5) }
+        queue.run { log.note(4) }
+        #expect(log.all == [1, 2, 3, 4])
+        #expect(queue.runAndWait { 8 } == 8)
+        queue.drain(seconds: 10)
+        #expect(log.all == [1, 2, 3, 4, 5])
+    }
+
     @Test func `draining does not wait for what work delays meanwhile`() {
         let queue = DiskQueue()
         let log = Log()

@@ -37,6 +37,8 @@ final class CacheFile: Sendable {
     let length: Int64
     let inode: ino_t
     let lastUse: Double
+    /// As it was when it was opened.
+    let stamp: FileTime.Stamp
     private let descriptor: Descriptor
 
     private init(_ descriptor: consuming Descriptor, _ status: stat) {
@@ -44,9 +46,15 @@ final class CacheFile: Sendable {
         length = Int64(status.st_size)
         inode = status.st_ino
         lastUse = FileTime.seconds(status.st_mtim)
+        stamp = FileTime.Stamp(status)
     }
 
     var number: CInt { descriptor.number }
+
+    var currentStamp: FileTime.Stamp? {
+        var status = stat()
+        return fstat(number, &status) == 0 ? FileTime.Stamp(status) : nil
+    }
 
     static func open(_ path: String) -> Opening {
         let descriptor: Descriptor
@@ -115,22 +123,6 @@ final class CacheFile: Sendable {
             guard let head else { return .damaged }
             return .value((preamble, head))
         }
-    }
-
-    /// Whether the body is what was stored. Reads it, and waits for the disk.
-    func isSound(_ preamble: CacheEntryFile.Preamble) -> Bool {
-        let pieceSize: Int64 = 1 << 20
-        guard let piece = UnsafeMutableRawBufferPointer.allocated(Int(min(pieceSize, max(1, preamble.bodyLength)))) else { return false }
-        defer { piece.deallocateAllocated() }
-        var checksum = ContentChecksum()
-        var offset: Int64 = 0
-        while offset < preamble.bodyLength {
-            let part = UnsafeMutableRawBufferPointer(rebasing: piece[..<Int(min(pieceSize, preamble.bodyLength - offset))])
-            guard case .value = read(into: part, at: Int64(CacheEntryFile.preambleLength) + offset, waiting: true) else { return false }
-            checksum.update(UnsafeRawBufferPointer(part))
-            offset += Int64(part.count)
-        }
-        return checksum.value == preamble.bodyChecksum
     }
 
     /// All of it, checked, with the body in the place it was read to.

@@ -19,13 +19,25 @@ package struct DiskIndex: Sendable {
         fileprivate var scan: UInt32
     }
 
+    /// When an entry was used, as of some moment.
+    package struct Use: Sendable {
+        fileprivate var name: CacheEntryName
+        fileprivate var lastUse: Double
+        fileprivate var sequence: UInt64
+
+        /// For ``DiskIndex/choose(_:)``: the one used longest ago comes last.
+        package static func isYounger(_ one: Use, _ other: Use) -> Bool {
+            (other.lastUse, other.sequence) < (one.lastUse, one.sequence)
+        }
+    }
+
     private var records: [CacheEntryName: Record] = [:]
     /// How many of them are not in the first slot of their key.
     private var variantCount = 0
-    /// Names with the sequence they had when they were sorted, the one used longest ago last.
+    /// As they were when they were sorted, the one used longest ago last.
     ///
     /// Whatever was used since is younger than all of these.
-    private var candidates: [(name: CacheEntryName, sequence: UInt64)] = []
+    private var candidates: [Use] = []
     private var sequence: UInt64 = 0
     private var scan: UInt32 = 0
     /// The newest time heard of, so that a clock that is set back does not make new entries the oldest.
@@ -70,20 +82,25 @@ package struct DiskIndex: Sendable {
         if name.slot > 0 { variantCount -= 1 }
     }
 
-    /// The entry used longest ago.
+    /// The entry used longest ago; nil where the candidates are to be chosen first.
     package mutating func oldest() -> (name: CacheEntryName, lastUse: Double)? {
-        guard !records.isEmpty else { return nil }
-        for _ in 0..<2 {
-            while let candidate = candidates.popLast() {
-                guard let record = records[candidate.name], record.sequence == candidate.sequence else { continue }
-                // Whoever asks again without having removed it gets it again.
-                candidates.append(candidate)
-                return (candidate.name, record.lastUse)
-            }
-            candidates = records.sorted { ($1.value.lastUse, $1.value.sequence) < ($0.value.lastUse, $0.value.sequence) }
-                .map { ($0.key, $0.value.sequence) }
+        while let candidate = candidates.popLast() {
+            guard let record = records[candidate.name], record.sequence == candidate.sequence else { continue }
+            // Whoever asks again without having removed it gets it again.
+            candidates.append(candidate)
+            return (candidate.name, record.lastUse)
         }
         return nil
+    }
+
+    /// What there is to choose from, in no order: sorting takes a while, and needs no lock.
+    package var uses: [Use] {
+        records.map { Use(name: $0.key, lastUse: $0.value.lastUse, sequence: $0.value.sequence) }
+    }
+
+    /// Those used longest ago are removed first. What was used or removed since ``uses`` was asked for is no candidate any more.
+    package mutating func choose(_ sorted: [Use]) {
+        candidates = sorted
     }
 
     // MARK: Scans

@@ -78,7 +78,12 @@ extension DiskTier {
         aside.copyBody(of: file, length: preamble.bodyLength)
         let lastUse = max(file.lastUse, head.response.responseTime)
         guard let length = aside.seal(head, bodyChecksum: preamble.bodyChecksum, lastUse: lastUse) else { return aside.discard() }
+        // A copy is as good as what it was made of.
+        let isSound = isKnownSound(name, file, preamble)
         put(aside, length, at: name, head.response)
+        if isSound, case .file(let copy) = CacheFile.open(path(name)), case .value(let preamble) = copy.preamble(waiting: true) {
+            noteSound(name, copy, preamble)
+        }
     }
 
     private func put(_ file: AsideFile, _ length: Int64, at name: CacheEntryName, _ response: StoredResponse) {

@@ -133,26 +133,41 @@ extension DiskTier {
         if isDue { scan() }
     }
 
+    private enum Eviction {
+        case none
+        case remove(CacheEntryName, lastUse: Double)
+        case choose([DiskIndex.Use])
+    }
+
+    private func nextEviction() -> Eviction {
+        state.withLock { state in
+            let isKnown = state.index.isComplete || state.capacity == 0
+            guard isKnown, state.index.totalSize > Int64(state.capacity), state.index.count > 0 else { return .none }
+            return state.index.oldest().map { .remove($0.name, lastUse: $0.lastUse) } ?? .choose(state.index.uses)
+        }
+    }
+
     /// Removes what was used longest ago until the rest is within the capacity.
     func evict() {
         while true {
-            let victim = state.withLock { state -> (name: CacheEntryName, lastUse: Double)? in
-                guard state.index.isComplete || state.capacity == 0, state.index.totalSize > Int64(state.capacity) else {
-                    return nil
+            switch nextEviction() {
+            case .none: return
+            case .choose(var uses):
+                // Look-ups need the lock meanwhile.
+                uses.sort(by: DiskIndex.Use.isYounger)
+                state.withLock { $0.index.choose(uses) }
+            case .remove(let name, let lastUse):
+                var status = stat()
+                if lstat(path(name), &status) == 0 {
+                    let time = FileTime.seconds(status.st_mtim)
+                    // Another process has used it since.
+                    if time > lastUse + 0.001 {
+                        state.withLock { $0.index.noteUse(name, at: time) }
+                        continue
+                    }
                 }
-                return state.index.oldest()
+                removeFile(name)
             }
-            guard let victim else { return }
-            var status = stat()
-            if lstat(path(victim.name), &status) == 0 {
-                let lastUse = FileTime.seconds(status.st_mtim)
-                // Another process has used it since.
-                if lastUse > victim.lastUse + 0.001 {
-                    state.withLock { $0.index.noteUse(victim.name, at: lastUse) }
-                    continue
-                }
-            }
-            removeFile(victim.name)
         }
     }
 

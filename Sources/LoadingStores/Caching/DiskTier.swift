@@ -24,6 +24,8 @@ import Musl
 final class DiskTier: Sendable {
     enum Outcome {
         case hit(ResponseCache.Hit, CacheEntryName)
+        /// A hit if its body is what was stored: look it up again after the check.
+        case unchecked(BodyCheck)
         case miss
         case wait
     }
@@ -39,6 +41,8 @@ final class DiskTier: Sendable {
         /// Entries whose last use is not written down yet.
         var used: Set<CacheEntryName> = []
         var isNotingUses = false
+        /// Large bodies that were found to be what was stored.
+        var sound: [CacheEntryName: BodyCheck.Subject] = [:]
         /// Written since the last flush.
         var unsynced: Set<CacheEntryName> = []
         var isScanning = false
@@ -79,7 +83,8 @@ final class DiskTier: Sendable {
     /// Whether anything may be there at all: false where a scan found no folder, and none was made since.
     func mayHaveAny(now: Double) -> Bool {
         let (isEmpty, seen) = state.withLock { state -> (Bool, FileTime.Stamp?) in
-            guard state.index.isComplete, state.index.count == 0, state.folderCount == 0, state.pendingForAll == 0, state.pending.isEmpty
+            guard state.index.isComplete, state.index.count == 0, state.folderCount == 0, state.pendingForAll == 0,
+                state.pending.isEmpty
             else { return (false, nil) }
             guard abs(now - state.lastLook) >= Self.lookingInterval else { return (true, nil) }
             state.lastLook = now
@@ -114,8 +119,11 @@ final class DiskTier: Sendable {
                 switch hit(name, file, key: key, waiting: waiting) {
                 case .wouldWait: return .wait
                 case .damaged: removeUnfit(name, inode: file.inode)
-                case .value(let hit):
+                case .value(let (hit, preamble)):
                     guard CacheKey.matches(hit.response, requestHeaders: requestHeaders) else { continue }
+                    if case .file = hit.body, !isKnownSound(name, file, preamble) {
+                        return waiting ? .unchecked(BodyCheck(name, file, preamble)) : .wait
+                    }
                     noteUse(name, size: file.length, now: now)
                     return .hit(hit, name)
                 }
@@ -126,7 +134,7 @@ final class DiskTier: Sendable {
 
     private func hit(
         _ name: CacheEntryName, _ file: CacheFile, key: String, waiting: Bool
-    ) -> CacheFile.Reading<ResponseCache.Hit> {
+    ) -> CacheFile.Reading<(ResponseCache.Hit, CacheEntryFile.Preamble)> {
         let result: CacheFile.Reading<(CacheEntryFile.Preamble, CacheEntryFile.Head, ResponseCache.Body)>
         // The head of most is shorter than what is added here; where not, it goes the other way.
         if file.length <= (waiting ? Self.readWholeLimit : Self.readAtOnceLimit) + 4096 {
@@ -137,16 +145,15 @@ final class DiskTier: Sendable {
         return result.flatMap { preamble, head, body in
             // The key's hash names the file: whatever has another key was not put there by us.
             guard head.key == key else { return .damaged }
-            return .value(
-                ResponseCache.Hit(
-                    response: head.response,
-                    body: body,
-                    attachment: nil,
-                    userInfo: head.userInfo,
-                    mayGoToDisk: true,
-                    storedAt: preamble.storedAt
-                )
+            let hit = ResponseCache.Hit(
+                response: head.response,
+                body: body,
+                attachment: nil,
+                userInfo: head.userInfo,
+                mayGoToDisk: true,
+                storedAt: preamble.storedAt
             )
+            return .value((hit, preamble))
         }
     }
 
@@ -158,9 +165,6 @@ final class DiskTier: Sendable {
     ) -> CacheFile.Reading<(CacheEntryFile.Preamble, CacheEntryFile.Head, ResponseCache.Body)> {
         file.head(waiting: waiting).flatMap { preamble, head in
             guard preamble.bodyLength <= Self.readWholeLimit else {
-                // Read once to be checked: what is damaged is a miss, also where the damage is at the end.
-                guard waiting else { return .wouldWait }
-                guard file.isSound(preamble) else { return .damaged }
                 let inode = file.inode
                 let body = CacheBodyFile(file, preamble, queue: queue) { [weak self] in self?.removeUnfit(name, inode: inode) }
                 return .value((preamble, head, .file(body)))
@@ -197,7 +201,7 @@ final class DiskTier: Sendable {
             state.isNotingUses = false
             return state.used.compactMap { name in state.index[name].map { (name, $0.lastUse) } }
         }
-        for (name, lastUse) in uses { FileTime.set(path(name), lastUse) }
+        for (name, lastUse) in uses { setLastUse(name, lastUse) }
     }
 
     // MARK: Changes
@@ -223,7 +227,7 @@ final class DiskTier: Sendable {
     }
 
     /// Removes what is no entry of ours, unless another one has taken its place meanwhile.
-    private func removeUnfit(_ name: CacheEntryName, inode: ino_t?) {
+    func removeUnfit(_ name: CacheEntryName, inode: ino_t?) {
         change(name.key) { [self] in
             var status = stat()
             guard lstat(path(name), &status) == 0, inode == nil || status.st_ino == inode else { return }
@@ -239,6 +243,7 @@ final class DiskTier: Sendable {
         state.withLock { state in
             state.index.remove(name)
             state.unsynced.remove(name)
+            state.sound[name] = nil
         }
     }
 }

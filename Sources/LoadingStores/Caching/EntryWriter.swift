@@ -121,6 +121,7 @@ package final class EntryWriter: Sendable {
                 state.gathered = Data()
                 state.aside = nil
                 state.attachment = nil
+                state.waiting = []
             }
             return state
         }
@@ -137,7 +138,11 @@ package final class EntryWriter: Sendable {
             storedAt: last.response.responseTime
         )
         cache.memory.withLock { memory in
-            if last.aside == nil { memory.insert(key, name, hit, isLimited: isLimited) } else { memory.removeReplaced(key, by: last.response) }
+            if last.aside == nil {
+                memory.insert(key, name, hit, isLimited: isLimited)
+            } else {
+                memory.removeReplaced(key, by: last.response)
+            }
         }
         guard let disk, let name else { return tell(last.waiting) }
         let head = CacheEntryFile.Head(key: key, response: last.response, userInfo: last.userInfo)

@@ -29,17 +29,23 @@ enum FileTime {
         return timespec(tv_sec: Int(whole), tv_nsec: Int((time - whole) * 1e9))
     }
 
-    /// When something was last changed in a folder, and which folder it is.
+    /// When a file, or something in a folder, was last changed, and which one it is.
     struct Stamp: Hashable, Sendable {
         var inode: UInt64
         var seconds: Int
         var nanoseconds: Int
+
+        init(_ status: stat) {
+            inode = UInt64(status.st_ino)
+            seconds = status.st_mtim.tv_sec
+            nanoseconds = status.st_mtim.tv_nsec
+        }
     }
 
     static func stamp(_ path: String) -> Stamp? {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
-        return Stamp(inode: UInt64(status.st_ino), seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
+        return Stamp(status)
     }
 
     /// Notes down when a file was last used.

@@ -91,13 +91,31 @@ package final class ResponseCache: Sendable {
         case .wait:
             return .wait { [self] reply in
                 disk.queue.run { [self] in
-                    let changes = memory.withLock { $0.changes }
-                    let outcome = disk.lookUp(name, key: key, requestHeaders: requestHeaders, now: now, waiting: true)
-                    guard case .hit(let hit, let name) = outcome else { return reply(nil) }
-                    promote(key, name, hit, changes)
-                    reply(hit)
+                    lookUp(name, on: disk, key: key, requestHeaders: requestHeaders, now: now, reply)
                 }
             }
+        case .unchecked: return .miss
+        }
+    }
+
+    /// On the queue, which is left to others while a large body is checked.
+    ///
+    /// The entry may be another one after that, or gone; whoever changes it again and again ends in a miss.
+    private func lookUp(
+        _ name: CacheEntryName, on disk: DiskTier, key: String, requestHeaders: HeaderBlock, now: Double,
+        checksLeft: Int = Int(CacheEntryName.slotCount), _ reply: @escaping @Sendable (Hit?) -> Void
+    ) {
+        let changes = memory.withLock { $0.changes }
+        switch disk.lookUp(name, key: key, requestHeaders: requestHeaders, now: now, waiting: true) {
+        case .hit(let hit, let name):
+            promote(key, name, hit, changes)
+            reply(hit)
+        case .unchecked(let check) where checksLeft > 0:
+            disk.run(check) { [self] in
+                lookUp(
+                    name, on: disk, key: key, requestHeaders: requestHeaders, now: now, checksLeft: checksLeft - 1, reply)
+            }
+        case .unchecked, .miss, .wait: reply(nil)
         }
     }
 

@@ -15,8 +15,9 @@ import Musl
 
 /// One thread for what would make others wait for the disk: work runs on it in the order in which it came.
 ///
-/// The thread starts with the first work. Of the ``shared`` queue, what is left when the process exits is run before it does,
-/// delayed work too. Nothing that runs here may wait for a lock that is held while something waits for this queue.
+/// The thread starts with the first work; where none is to be had, work runs on that of whoever gives it. Of the ``shared``
+/// queue, what is left when the process exits is run before it does, delayed work too. Nothing that runs here may wait for a
+/// lock that is held while something waits for this queue, or is given to it.
 package final class DiskQueue: Sendable {
     package static let shared = DiskQueue(drainsAtExit: true)
 
@@ -24,13 +25,13 @@ package final class DiskQueue: Sendable {
 
     /// A queue of its own, as another process would have: for tests.
     ///
-    /// Its thread ends with it, after the work it was given.
-    package convenience init() {
-        self.init(drainsAtExit: false)
+    /// Its thread ends with it, after the work it was given. Without a thread it is as where the system has none to give.
+    package convenience init(hasThread: Bool = true) {
+        self.init(drainsAtExit: false, hasThread: hasThread)
     }
 
-    private init(drainsAtExit: Bool) {
-        worker = DiskWorker()
+    private init(drainsAtExit: Bool, hasThread: Bool = true) {
+        worker = DiskWorker(mayStart: hasThread)
         if drainsAtExit {
             atexit { DiskQueue.shared.drain(seconds: 10) }
         }

@@ -24,6 +24,8 @@ final class DiskWorker: @unchecked Sendable {
         var ready = FirstInFirstOut<Work>()
         var later: [(due: Double, work: Work)] = []
         var thread: pthread_t?
+        /// The thread that runs what is ready because there is none for it.
+        var substitute: pthread_t?
         /// Work was taken from `ready` and has not ended yet.
         var isBusy = false
         var isClosed = false
@@ -32,11 +34,17 @@ final class DiskWorker: @unchecked Sendable {
     }
 
     private let monitor = Monitor()
+    private let mayStart: Bool
     /// Guarded by the lock of `monitor`.
     private var state = State()
 
+    /// Without `mayStart`, as where the system has no thread to give.
+    init(mayStart: Bool) { self.mayStart = mayStart }
+
     var isCurrent: Bool {
-        monitor.locked { state.thread.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+        monitor.locked {
+            [state.thread, state.substitute].contains { $0.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+        }
     }
 
     func add(_ work: @escaping Work, delay: Double) {
@@ -51,7 +59,7 @@ final class DiskWorker: @unchecked Sendable {
             return state.thread != nil
         }
         // No thread to be had: slow is better than never.
-        if !hasThread { runReady() }
+        if !hasThread { substitute() }
     }
 
     func close() {
@@ -68,7 +76,11 @@ final class DiskWorker: @unchecked Sendable {
             state.isDraining = true
             state.ready.append(contentsOf: state.later.map(\.work))
             state.later = []
+            if state.thread == nil, !state.ready.isEmpty { state.thread = start() }
             monitor.wakeAll()
+        }
+        if !monitor.locked({ state.thread != nil }) { substitute() }
+        monitor.locked {
             while !isInside, !state.ready.isEmpty || state.isBusy, Monitor.clock < deadline {
                 monitor.wait(until: deadline)
             }
@@ -79,6 +91,7 @@ final class DiskWorker: @unchecked Sendable {
     }
 
     private func start() -> pthread_t? {
+        guard mayStart else { return nil }
         var everySignal = sigset_t()
         var before = sigset_t()
         sigfillset(&everySignal)
@@ -122,6 +135,7 @@ final class DiskWorker: @unchecked Sendable {
 
     private func next() -> Work? {
         monitor.locked {
+            while state.substitute != nil { monitor.wait(until: nil) }
             state.isBusy = false
             while true {
                 moveDue()
@@ -143,6 +157,30 @@ final class DiskWorker: @unchecked Sendable {
         let isDue = { [isClosed = state.isClosed] (due: Double) in due <= now || isClosed }
         state.ready.append(contentsOf: state.later.filter { isDue($0.due) }.map(\.work))
         state.later.removeAll { isDue($0.due) }
+    }
+
+    /// Does what the thread would do, until nothing is ready or there is one; one caller at a time, so that work stays in order.
+    private func substitute() {
+        let isFirst = monitor.locked {
+            guard state.substitute == nil, state.thread == nil else { return false }
+            state.substitute = pthread_self()
+            return true
+        }
+        guard isFirst else { return }
+        while true {
+            let work = monitor.locked {
+                moveDue()
+                let work = state.thread == nil ? state.ready.popFirst() : nil
+                state.isBusy = work != nil
+                if work == nil {
+                    state.substitute = nil
+                    monitor.wakeAll()
+                }
+                return work
+            }
+            guard let work else { return }
+            work()
+        }
     }
 
     private func runReady() {

@@ -106,6 +106,23 @@ import Testing
         #expect(place.files == [])
     }
 
+    @Test func `a large body that is damaged after it was checked is a miss`() throws {
+        let place = try CachePlace()
+        let large = Sample.body(2 << 20)
+        let cache = place.cache()
+        cache.put(large)
+        #expect(try cache.body() == large)
+        place.settle()
+        let file = place.file(Sample.key)
+        var bytes = try place.bytes(file)
+        bytes[1 << 20] ^= 1
+        // In place, so that the inode stays.
+        try #require(FileHandle(forWritingAtPath: place.path + "/" + file)).write(contentsOf: Data(bytes))
+        #expect(cache.get() == nil)
+        place.settle()
+        #expect(place.files == [])
+    }
+
     @Test func `a large body that is damaged while it is read ends in an error, and the entry is removed`() throws {
         let place = try CachePlace()
         let large = Sample.body(2 << 20)

@@ -123,6 +123,26 @@ import Testing
         #expect(box.count.withLock { $0 } == 1)
     }
 
+    @Test func `a waiting caller is told once when the writer is finished`() throws {
+        let place = try CachePlace()
+        let gate = DispatchSemaphore(value: 0)
+        let cache = place.cache(disk: 2 << 30)
+        place.queue.run { gate.wait() }
+        let box = Told()
+        for isDropped in [true, false] {
+            var writer = cache.writer(for: Sample.response())
+            writer?.append(Sample.body(300_000))
+            #expect(writer?.isBehind == true)
+            writer?.whenCaughtUp { box.count.withLock { $0 += 1 } }
+            writer?.finish()
+            if isDropped { writer = nil }
+            if !isDropped { gate.signal() }
+            if !isDropped { place.settle() }
+            #expect(box.count.withLock { $0 } == (isDropped ? 1 : 2))
+            withExtendedLifetime(writer) {}
+        }
+    }
+
     private final class Told: Sendable {
         let count = Mutex(0)
     }

@@ -11,6 +11,7 @@ import Foundation
 import HTTPRules
 import HTTPWire
 import LoadingStores
+import Synchronization
 import Testing
 
 @Suite struct ResponseCacheTests {
@@ -251,6 +252,69 @@ import Testing
         cache.flush { done.signal() }
         done.wait()
         #expect(place.files == [place.file(Sample.key)])
+    }
+
+    @Test func `a small entry does not wait until a large one is checked`() throws {
+        let place = try CachePlace()
+        let first = place.cache(disk: 1 << 30)
+        let sizes = [("http://e/large", 5 << 20), ("http://e/larger", 6 << 20), ("http://e/small", 10)]
+        for (key, size) in sizes { first.put(Sample.response(key), [UInt8](repeating: 7, count: size)) }
+        place.settle()
+        let cache = place.cache(disk: 1 << 30)
+        place.settle()
+        let gate = DispatchSemaphore(value: 0)
+        place.queue.run { gate.wait() }
+        // Removes nothing; what is looked up meanwhile waits for the queue.
+        cache.removeEntries(storedAfter: .infinity)
+        let answers = Mutex<[String]>([])
+        let done = DispatchSemaphore(value: 0)
+        for (key, size) in sizes {
+            guard case .wait(let start) = cache.lookUp(key: key, requestHeaders: HeaderBlock(), now: Sample.start) else {
+                gate.signal()
+                throw CacheBodyFile.Damaged()
+            }
+            start { hit in
+                answers.withLock { $0.append(hit?.response.bodyLength == Int64(size) ? key : "\(key) is missing") }
+                done.signal()
+            }
+        }
+        gate.signal()
+        for _ in sizes { done.wait() }
+        #expect(answers.withLock { $0 } == ["http://e/small", "http://e/large", "http://e/larger"])
+    }
+
+    @Test func `a large body that was checked is not checked again before it is used`() throws {
+        let place = try CachePlace()
+        let body = Sample.body(3 << 20)
+        place.cache().put(body)
+        place.settle()
+        let cache = place.cache()
+        place.settle()
+        #expect(try cache.body() == body)
+        for round in 1...2 {
+            // Without waiting for the disk: nothing was read but the head. Nor does it matter that the use is written down.
+            guard case .hit(let hit) = cache.lookUp(key: Sample.key, requestHeaders: HeaderBlock(), now: Sample.start + 9) else {
+                throw CacheBodyFile.Damaged()
+            }
+            #expect(try hit.bytes() == body, "\(round)")
+            place.settle()
+        }
+        // The body behind a new head is the same one.
+        var response = try #require(cache.get()).response
+        response.headers.append("X-New", "1")
+        cache.update(response)
+        place.settle()
+        guard case .hit(let hit) = cache.lookUp(key: Sample.key, requestHeaders: HeaderBlock(), now: Sample.start) else {
+            throw CacheBodyFile.Damaged()
+        }
+        #expect(try hit.response == response && hit.bytes() == body)
+        // Another one is not.
+        cache.put(body)
+        place.settle()
+        guard case .wait = cache.lookUp(key: Sample.key, requestHeaders: HeaderBlock(), now: Sample.start) else {
+            throw CacheBodyFile.Damaged()
+        }
+        #expect(try cache.body() == body)
     }
 
     @Test func `a directory that others may write to is not used`() throws {

@@ -1,0 +1,45 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Whether the body of an entry is what was stored: read in steps, so that other work comes in between.
+struct BodyCheck: Sendable {
+    /// What a check holds for.
+    struct Subject: Hashable, Sendable {
+        /// Of the file: writing to it changes that, and nobody but the cache does.
+        var stamp: FileTime.Stamp
+        var preamble: CacheEntryFile.Preamble
+    }
+
+    private static let pieceSize: Int64 = 1 << 20
+
+    let name: CacheEntryName
+    let file: CacheFile
+    let preamble: CacheEntryFile.Preamble
+    private var checksum = ContentChecksum()
+    private var offset: Int64 = 0
+
+    init(_ name: CacheEntryName, _ file: CacheFile, _ preamble: CacheEntryFile.Preamble) {
+        self.name = name
+        self.file = file
+        self.preamble = preamble
+    }
+
+    /// Reads the next piece, waiting for the disk; answers once it is known.
+    mutating func step() -> Bool? {
+        let count = Int(min(Self.pieceSize, preamble.bodyLength - offset))
+        guard let piece = UnsafeMutableRawBufferPointer.allocated(max(1, count)) else { return false }
+        defer { piece.deallocateAllocated() }
+        let part = UnsafeMutableRawBufferPointer(rebasing: piece[..<count])
+        let place = Int64(CacheEntryFile.preambleLength) + offset
+        guard case .value = file.read(into: part, at: place, waiting: true) else { return false }
+        checksum.update(UnsafeRawBufferPointer(part))
+        offset += Int64(count)
+        return offset < preamble.bodyLength ? nil : checksum.value == preamble.bodyChecksum
+    }
+}

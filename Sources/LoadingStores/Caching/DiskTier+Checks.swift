@@ -1,0 +1,55 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Synchronization
+
+/// Large bodies are checked once before they are used: what is damaged is a miss, also where the damage is at the end.
+extension DiskTier {
+    /// Beyond so many, all are forgotten: a body is checked again then.
+    private static let soundLimit = 4096
+
+    func isKnownSound(_ name: CacheEntryName, _ file: CacheFile, _ preamble: CacheEntryFile.Preamble) -> Bool {
+        state.withLock { $0.sound[name] } == BodyCheck.Subject(stamp: file.stamp, preamble: preamble)
+    }
+
+    func noteSound(_ name: CacheEntryName, _ file: CacheFile, _ preamble: CacheEntryFile.Preamble) {
+        guard let stamp = file.currentStamp else { return }
+        state.withLock { state in
+            if state.sound.count >= Self.soundLimit { state.sound = [:] }
+            state.sound[name] = BodyCheck.Subject(stamp: stamp, preamble: preamble)
+        }
+    }
+
+    /// On the queue, one step at a time, so that other work comes in between; `done` is called there once it is known, and what
+    /// is damaged removed.
+    func run(_ check: BodyCheck, then done: @escaping @Sendable () -> Void) {
+        var check = check
+        switch check.step() {
+        case nil: queue.run { [self, check] in run(check, then: done) }
+        case true?:
+            noteSound(check.name, check.file, check.preamble)
+            done()
+        case false?:
+            removeUnfit(check.name, inode: check.file.inode)
+            queue.run(done)
+        }
+    }
+
+    /// Writes down when an entry was used last: in the time of its file, which says nothing of its body then.
+    func setLastUse(_ name: CacheEntryName, _ lastUse: Double) {
+        let path = path(name)
+        let known = state.withLock { $0.sound[name] }
+        let isUnchanged = known.map { FileTime.stamp(path) == $0.stamp } ?? false
+        FileTime.set(path, lastUse)
+        guard isUnchanged, let known, let stamp = FileTime.stamp(path), stamp.inode == known.stamp.inode else { return }
+        state.withLock { state in
+            if state.sound[name] == known { state.sound[name]?.stamp = stamp }
+        }
+    }
+}
