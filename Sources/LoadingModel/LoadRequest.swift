@@ -24,8 +24,7 @@ package struct LoadRequest: Sendable {
         case reloadRevalidatingCacheData = 5
     }
 
-    /// What is said; sendable because it is copied on write: it changes only while one value, in one thread's hands, refers to it.
-    private final class Facts: @unchecked Sendable {
+    private struct Facts {
         var url: URL?
         var mainDocumentURL: URL?
         var method = "GET"
@@ -35,77 +34,72 @@ package struct LoadRequest: Sendable {
         var cachePolicy = CachePolicy.useProtocolCachePolicy
         var handlesCookies = true
         var cookiePartition: String?
-
-        init(url: URL?) { self.url = url }
-
-        init(copying other: Facts) {
-            url = other.url
-            mainDocumentURL = other.mainDocumentURL
-            method = other.method
-            headers = other.headers
-            body = other.body
-            timeout = other.timeout
-            cachePolicy = other.cachePolicy
-            handlesCookies = other.handlesCookies
-            cookiePartition = other.cookiePartition
-        }
     }
 
-    private var facts: Facts
+    /// Sendable because it is copied on write: it changes only while one value, in one thread's hands, refers to it.
+    private final class Box: @unchecked Sendable {
+        var facts: Facts
+        init(_ facts: Facts) { self.facts = facts }
+    }
 
-    package init(url: URL?) { facts = Facts(url: url) }
+    private var box: Box
 
-    private mutating func unique() -> Facts {
-        if !isKnownUniquelyReferenced(&facts) { facts = Facts(copying: facts) }
-        return facts
+    package init(url: URL?) { box = Box(Facts(url: url)) }
+
+    private var facts: Facts {
+        _read { yield box.facts }
+        _modify {
+            if !isKnownUniquelyReferenced(&box) { box = Box(box.facts) }
+            yield &box.facts
+        }
     }
 
     package var url: URL? {
         get { facts.url }
-        set { unique().url = newValue }
+        set { facts.url = newValue }
     }
 
     package var mainDocumentURL: URL? {
         get { facts.mainDocumentURL }
-        set { unique().mainDocumentURL = newValue }
+        set { facts.mainDocumentURL = newValue }
     }
 
     package var method: String {
         get { facts.method }
-        set { unique().method = newValue }
+        set { facts.method = newValue }
     }
 
     /// The caller's own fields; the engine adds the rest when it composes the message.
     package var headers: HeaderBlock {
         get { facts.headers }
-        set { unique().headers = newValue }
+        set { facts.headers = newValue }
     }
 
     package var body: RequestBody {
         get { facts.body }
-        set { unique().body = newValue }
+        set { facts.body = newValue }
     }
 
     /// Seconds without progress after which the load fails; nil where the caller set none and the session's applies.
     package var timeout: Double? {
         get { facts.timeout }
-        set { unique().timeout = newValue }
+        set { facts.timeout = newValue }
     }
 
     package var cachePolicy: CachePolicy {
         get { facts.cachePolicy }
-        set { unique().cachePolicy = newValue }
+        set { facts.cachePolicy = newValue }
     }
 
     package var handlesCookies: Bool {
         get { facts.handlesCookies }
-        set { unique().handlesCookies = newValue }
+        set { facts.handlesCookies = newValue }
     }
 
     /// Names the partition of the site that the request is made for (`Partitioned` cookies).
     package var cookiePartition: String? {
         get { facts.cookiePartition }
-        set { unique().cookiePartition = newValue }
+        set { facts.cookiePartition = newValue }
     }
 }
 

@@ -16,24 +16,18 @@ import NIOCore
 enum BodyHash {
     /// Nil where the file cannot be read.
     static func ofFile(_ path: String, _ algorithm: DigestAlgorithm, in load: Load) async throws(LoadError) -> String? {
-        let result = NIOLoopBoundBox(nil as String?, eventLoop: load.session.loop)
-        let slot = LoopSlot(load)
-        FileWork.submit { [loop = load.session.loop] in
-            let hash = try? hash(path, algorithm)
-            loop.execute { result.value = hash }
-            slot.fill()
-        }
-        try await slot.wait()
-        return result.value
+        try await LoopSlot.run(in: load, by: FileWork.submit) { try? hash(path, algorithm) }
     }
 
-    private static func hash(_ path: String, _ algorithm: DigestAlgorithm) throws -> String {
-        let data = try Data(contentsOf: URL(filePath: path), options: .mappedIfSafe)
+    /// Reads the file in pieces: one that is mapped and becomes shorter meanwhile would end the process.
+    private static func hash(_ path: String, _ algorithm: DigestAlgorithm) throws(LoadError) -> String {
+        let source = try FileSource.openNow(path: path)
         var hasher = DigestAlgorithm.Hasher(algorithm)
-        var rest = data[...]
-        while !rest.isEmpty {
-            hasher.update(Array(rest.prefix(1_048_576)))
-            rest = rest.dropFirst(1_048_576)
+        var offset: Int64 = 0
+        while offset < source.length {
+            let count = min(source.length - offset, 1_048_576)
+            hasher.update(Array(try source.readNow(offset: offset, count: Int(count)).get().readableBytesView))
+            offset += count
         }
         return hasher.finish()
     }

@@ -97,7 +97,9 @@ enum ChallengeDesk {
                 case .another: authenticator.flow.rejected(scheme)
                 case .unavailable: authenticator.flow.unavailable(scheme)
                 case .use(let credential):
-                    if try await authenticator.answer(scheme, challenge, with: credential, facts: context.facts, in: load) { return true }
+                    if try await authenticator.answer(scheme, challenge, with: credential, facts: context.facts, in: load) {
+                        return true
+                    }
                     // Without a ticket Negotiate may still do with a password, which is asked for next.
                     if scheme == .negotiate, credential == nil { continue }
                     authenticator.flow.unavailable(scheme)
@@ -115,7 +117,9 @@ enum ChallengeDesk {
         let realm = scheme.hasLegs ? nil : challenge.realm
         let place = authenticator.place
         // Answered meanwhile, or for the whole session.
-        if failures == 0 || !authenticator.answeredItself, let proof = load.session.credentials.proof(for: place, scheme: scheme, realm: realm), proof.credential != refused {
+        if failures == 0 || !authenticator.answeredItself,
+            let proof = load.session.credentials.proof(for: place, scheme: scheme, realm: realm), proof.credential != refused
+        {
             authenticator.answeredItself = false
             return .use(proof.credential)
         }
@@ -172,13 +176,15 @@ enum ChallengeDesk {
     /// The storage's credential for a space: its default one, or the only one.
     private static func stored(for space: ProtectionSpace, in load: Load) async throws(LoadError) -> LoadCredential? {
         if load.wants(.credentials) {
-            guard case .credential(.useCredential(let credential)) = try await load.ask(.storedCredential(space)) else { return nil }
+            guard case .credential(.useCredential(let credential)) = try await load.ask(.storedCredential(space)) else {
+                return nil
+            }
             return credential
         }
         guard let store = load.session.stores.credentials else { return nil }
         if !store.isReady {
-            let slot = LoopSlot(load)
-            store.prepare { slot.fill() }
+            let slot = LoopSlot<Void>(load)
+            store.prepare { slot.fill(()) }
             try await slot.wait()
         }
         return store.lookup(space)

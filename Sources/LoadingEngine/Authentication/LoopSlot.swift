@@ -11,27 +11,37 @@ import LoadingModel
 import NIOCore
 
 /// What a load waits for that comes from another thread.
-final class LoopSlot: Sendable {
-    private let isFull: NIOLoopBoundBox<Bool>
+final class LoopSlot<Value: Sendable>: Sendable {
+    private let value: NIOLoopBoundBox<Value?>
     private let load: NIOLoopBound<Load>
     private let loop: any EventLoop
 
     init(_ load: Load) {
         loop = load.session.loop
-        isFull = NIOLoopBoundBox(false, eventLoop: loop)
+        value = NIOLoopBoundBox(nil, eventLoop: loop)
         self.load = NIOLoopBound(load, eventLoop: loop)
     }
 
+    /// Gives work to another thread, and waits for what it comes to.
+    static func run(
+        in load: Load, by submit: (@escaping @Sendable () -> Void) -> Void, _ work: @escaping @Sendable () -> Value
+    ) async throws(LoadError) -> Value {
+        let slot = LoopSlot(load)
+        submit { slot.fill(work()) }
+        return try await slot.wait()
+    }
+
     /// From any thread.
-    func fill() {
+    func fill(_ value: Value) {
         loop.execute { [self] in
-            isFull.value = true
+            self.value.value = .some(value)
             load.value.control.wake()
         }
     }
 
-    func wait() async throws(LoadError) {
-        while !isFull.value {
+    func wait() async throws(LoadError) -> Value {
+        while true {
+            if let value = value.value { return value }
             try load.value.control.check()
             await load.value.control.wait()
         }

@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 import HTTPTransport
 import LoadingModel
-import NIOCore
 import NIOPosix
 import Synchronization
 import SystemLibraries
@@ -53,20 +52,6 @@ final class NegotiateContext {
     private static func run<Value: Sendable>(
         in load: Load, _ work: @escaping @Sendable () -> Value
     ) async throws(LoadError) -> Value {
-        let loop = load.session.loop
-        let slot = NIOLoopBoundBox(nil as Value?, eventLoop: loop)
-        let waiting = NIOLoopBound(load, eventLoop: loop)
-        threads.submit { _ in
-            let value = work()
-            loop.execute {
-                slot.value = value
-                waiting.value.control.wake()
-            }
-        }
-        while true {
-            if let value = slot.value { return value }
-            try load.control.check()
-            await load.control.wait()
-        }
+        try await LoopSlot.run(in: load, by: { job in threads.submit { _ in job() } }, work)
     }
 }

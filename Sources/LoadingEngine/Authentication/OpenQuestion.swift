@@ -32,7 +32,7 @@ final class OpenQuestion {
     private(set) weak var asker: Authenticator?
     private(set) var isAnswered = false
     private var credential: LoadCredential?
-    private var waiting: [LoopSlot] = []
+    private var waiting: [LoopSlot<Void>] = []
 
     private init(_ subject: Subject, _ asker: Authenticator) {
         self.subject = subject
@@ -74,7 +74,7 @@ final class OpenQuestion {
 
     private func wait(in load: Load) async throws(LoadError) -> LoadCredential? {
         guard !isAnswered else { return credential }
-        let slot = LoopSlot(load)
+        let slot = LoopSlot<Void>(load)
         waiting.append(slot)
         try await slot.wait()
         return credential
@@ -85,7 +85,7 @@ final class OpenQuestion {
         if case .useCredential(let credential?) = answer, case .password = credential.kind, credential.persistence != .none {
             self.credential = credential
         }
-        for slot in waiting { slot.fill() }
+        for slot in waiting { slot.fill(()) }
         waiting = []
     }
 }

@@ -94,7 +94,9 @@ final class SessionCredentials {
 
     /// What a load's question was answered with is accepted, or refused.
     func close(_ authenticator: Authenticator) {
-        guard !questions.isEmpty, let question = questions.values.first(where: { $0.asker === authenticator && $0.isAnswered }) else { return }
+        guard !questions.isEmpty,
+            let question = questions.values.first(where: { $0.asker === authenticator && $0.isAnswered })
+        else { return }
         close(question)
     }
 
