@@ -53,6 +53,7 @@ final class DeadlineClock {
     }
 
     private func perform(_ actions: [DeadlineMachine.Action]) {
+        var following: [DeadlineMachine.Action] = []
         for action in actions {
             switch action {
             case .startTimer(let instant):
@@ -60,23 +61,30 @@ final class DeadlineClock {
                 let bound = NIOLoopBound(self, eventLoop: loop)
                 timer = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(max(0, instant)))) { bound.value.fire() }
             case .expire(let id, let expiry):
-                if let load = watched.first(where: { $0?.id == id }) ?? nil { expire(load, expiry) }
+                if let load = watched.first(where: { $0?.id == id }) ?? nil { following += expire(load, expiry) }
             }
         }
+        if !following.isEmpty { perform(following) }
     }
 
-    private func expire(_ load: Load, _ expiry: DeadlineMachine.Expiry) {
+    private func expire(_ load: Load, _ expiry: DeadlineMachine.Expiry) -> [DeadlineMachine.Action] {
         switch expiry {
         case .idle where load.isAskingAboutRedirect:
             // Observed of Apple's: the redirect response itself is then the result, without an error.
             load.redirectWentUnanswered = true
             load.control.wake()
+            // Its body is still to come.
+            return machine.renew(
+                load.deadlineSlot, idleTimeout: Self.nanoseconds(load.requestTimeout),
+                now: Int64(NIODeadline.now().uptimeNanoseconds)
+            )
         case .idle:
             load.control.abort(LoadError(.timedOut, "nothing arrived for \(load.requestTimeout) s (the request's timeout)"))
         case .resource:
             let limit = load.session.policy.resourceTimeout
             load.control.abort(LoadError(.timedOut, "the load took longer than \(limit) s (timeoutIntervalForResource)"))
         }
+        return []
     }
 
     /// A duration in nanoseconds; nil, for ever, where it does not fit or makes no sense. Zero and less mean no timeout, as in Apple's.

@@ -44,8 +44,8 @@ final class Load {
     /// The app is being asked about a redirect; a request timeout then delivers the redirect itself.
     @exclusivity(unchecked) var isAskingAboutRedirect = false
     @exclusivity(unchecked) var redirectWentUnanswered = false
-    /// A proxy asks who we are, for the connection that the load waits for.
-    @exclusivity(unchecked) var tunnelQuestion: TunnelQuestion?
+    /// What proxies ask, for the connections that are made for the load; each is put to the app when the one before is answered.
+    @exclusivity(unchecked) var tunnelQuestions: [TunnelQuestion] = []
     /// The app thinks about an answer; the request timeout does not run meanwhile.
     @exclusivity(unchecked) private(set) var isAsking = false
     /// Bytes told to the client and not yet dealt with.

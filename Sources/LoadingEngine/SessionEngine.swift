@@ -9,6 +9,7 @@
 package import HTTPRules
 package import HTTPTransport
 package import LoadingModel
+import LoadingStores
 package import NIOCore
 import TransportMachines
 
@@ -54,11 +55,15 @@ package actor SessionEngine {
         loop = executor.loop
         session = SessionFacts(policy: policy, stores: stores, security: security, loop: executor.loop)
         let headers = session.headers
-        answersAtOnce = stores.cache != nil
-            && !["Cache-Control", "Pragma", "Range", "If-None-Match", "If-Modified-Since"].contains { headers.sessionValue($0) != nil }
+        answersAtOnce =
+            stores.cache != nil
+            && !["Cache-Control", "Pragma", "Range", "If-None-Match", "If-Modified-Since"].contains {
+                headers.sessionValue($0) != nil
+            }
         let tls = TLSSession(
             policy: TLSPolicy(
-                minimumVersion: policy.minimumTLSVersion ?? 0x0303, maximumVersion: policy.maximumTLSVersion, trustRoots: policy.trustRoots
+                minimumVersion: policy.minimumTLSVersion ?? 0x0303, maximumVersion: policy.maximumTLSVersion,
+                trustRoots: policy.trustRoots
             )
         )
         let dialer = Dialer(
@@ -96,6 +101,8 @@ package actor SessionEngine {
 
     func stopTakingOrders() {
         isInvalidated = true
+        // No task of the app is left to end what it did not begin.
+        for (id, load) in loads where BackgroundRevalidation.isBackground(id) { load.control.abort(.cancelled) }
         if loads.isEmpty { pool.shutDown() }
     }
 
@@ -103,11 +110,14 @@ package actor SessionEngine {
         pool.closeIdle()
         switch renewal {
         case .reset:
-            session.stores.removeAll()
             session.credentials.removeAll()
-        case .flush: break
+            // A store may be waiting for another process to let go of its file.
+            DiskQueue.shared.run { [stores] in
+                stores.removeAll()
+                stores.flush(completion)
+            }
+        case .flush: stores.flush(completion)
         }
-        session.stores.flush(completion)
     }
 
     // MARK: One load
@@ -146,7 +156,8 @@ package actor SessionEngine {
     @inline(never)
     private func deliver(_ answer: Answer, of load: Load) async {
         do throws(LoadError) {
-            let body = load.collects ? try await DataDelivery.collect(answer, of: load) : try await DataDelivery.stream(answer, of: load)
+            let body =
+                load.collects ? try await DataDelivery.collect(answer, of: load) : try await DataDelivery.stream(answer, of: load)
             end(load, .success(body))
         } catch {
             fail(load, error)
@@ -177,7 +188,8 @@ package actor SessionEngine {
         load.tellSent()
         load.control.exchange = nil
         var outcome = TaskOutcome(
-            result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [], redirectCount: load.redirectCount
+            result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [],
+            redirectCount: load.redirectCount
         )
         outcome.sentBodyBytes = load.transaction?.exchange?.requestBodyBytes ?? 0
         outcome.receivedBodyBytes = load.receivedBodyBytes

@@ -13,7 +13,8 @@
 /// something may be due; when it fires, whatever is due expires, and it is set anew for the rest. So it fires now and then for nothing,
 /// at most once per shortest timeout.
 ///
-/// Instants and durations are nanoseconds on any monotonic clock. A load keeps its slot until it is removed; it expires at most once.
+/// Instants and durations are nanoseconds on any monotonic clock. A load keeps its slot until it is removed; once it was idle for too
+/// long only its deadline is left to come, unless its idle time is begun anew, and after its deadline nothing is.
 package struct DeadlineMachine: Sendable {
     package enum Expiry: Hashable, Sendable {
         /// Nothing came for as long as the load allows.
@@ -95,6 +96,15 @@ package struct DeadlineMachine: Sendable {
         return startTimer(for: watch.due, now: now)
     }
 
+    /// Begins the idle time of a load anew that expired and goes on all the same.
+    package mutating func renew(_ slot: Int, idleTimeout: Int64?, now: Int64) -> [Action] {
+        guard var watch = watches[slot] else { return [] }
+        watch.idleTimeout = max(0, idleTimeout ?? .max)
+        watch.lastProgress = now
+        watches[slot] = watch
+        return startTimer(for: watch.due, now: now)
+    }
+
     /// Gives the slot back; the timer stays as it is, and will find nothing to do.
     package mutating func remove(_ slot: Int) {
         guard watches[slot] != nil else { return }
@@ -107,14 +117,15 @@ package struct DeadlineMachine: Sendable {
         var actions: [Action] = []
         var next = Int64.max
         for slot in watches.indices {
-            guard let watch = watches[slot], watch.due < .max else { continue }
+            guard var watch = watches[slot], watch.due < .max else { continue }
             if watch.due <= now {
-                actions.append(.expire(load: watch.load, watch.deadline <= watch.idleDue ? .resource : .idle))
-                watches[slot]?.idleTimeout = .max
-                watches[slot]?.deadline = .max
-            } else {
-                next = min(next, watch.due)
+                let expiry = watch.deadline <= watch.idleDue ? Expiry.resource : .idle
+                actions.append(.expire(load: watch.load, expiry))
+                watch.idleTimeout = .max
+                if expiry == .resource { watch.deadline = .max }
+                watches[slot] = watch
             }
+            next = min(next, watch.due)
         }
         return actions + startTimer(for: next, now: now)
     }

@@ -33,6 +33,18 @@ private let second: Int64 = 1_000_000_000
         #expect(deadlines.timerFired(now: 5 * second) == [.expire(load: 7, .resource)])
     }
 
+    @Test func `the deadline of a load that was idle for too long still comes`() {
+        var deadlines = DeadlineMachine()
+        let (slot, _) = deadlines.add(load: 7, idleTimeout: second, deadline: 5 * second, now: 0)
+        #expect(deadlines.timerFired(now: second) == [.expire(load: 7, .idle), .startTimer(at: 5 * second)])
+        #expect(deadlines.renew(slot, idleTimeout: second, now: second) == [.startTimer(at: 2 * second)])
+        deadlines.progress(slot, now: 2 * second)
+        #expect(deadlines.timerFired(now: 2 * second) == [.startTimer(at: 3 * second)])
+        #expect(deadlines.timerFired(now: 3 * second) == [.expire(load: 7, .idle), .startTimer(at: 5 * second)])
+        #expect(deadlines.timerFired(now: 5 * second) == [.expire(load: 7, .resource)])
+        #expect(deadlines.timerFired(now: 50 * second) == [])
+    }
+
     @Test func `a paused load is not idle, but its deadline comes`() {
         var deadlines = DeadlineMachine()
         let (slot, _) = deadlines.add(load: 1, idleTimeout: second, deadline: 10 * second, now: 0)
@@ -40,7 +52,7 @@ private let second: Int64 = 1_000_000_000
         #expect(deadlines.timerFired(now: second) == [.startTimer(at: 10 * second)])
         #expect(deadlines.resume(slot, now: 5 * second) == [.startTimer(at: 6 * second)])
         #expect(deadlines.resume(slot, now: 5 * second) == [])
-        #expect(deadlines.timerFired(now: 6 * second) == [.expire(load: 1, .idle)])
+        #expect(deadlines.timerFired(now: 6 * second) == [.expire(load: 1, .idle), .startTimer(at: 10 * second)])
     }
 
     @Test func `the timer only moves to an earlier instant`() {

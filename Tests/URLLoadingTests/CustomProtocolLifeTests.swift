@@ -40,6 +40,18 @@ struct CustomProtocolLifeTests {
         }
     }
 
+    @Test func `an instance that redirects once too often is stopped like the others`() async throws {
+        try await withTracedSession { (session) async throws in
+            let (url, name) = try address("circle")
+            await expectFailure(.httpTooManyRedirects) { try await session.data(from: url) }
+            let traces = try await TracedProtocol.traces.value { traces in
+                traces[name].flatMap { all in all.filter { $0 == "stop" }.count == all.filter { $0 == "start" }.count ? all : nil
+                }
+            }
+            #expect(traces.count > 2 && traces.last == "stop")
+        }
+    }
+
     @Test func `a cancelled load's instance is stopped once, and what it reports later is dropped`() async throws {
         try await withTracedSession { (session) async throws in
             let (url, name) = try address("stall")
@@ -165,6 +177,9 @@ private final class TracedProtocol: URLProtocol, URLAuthenticationChallengeSende
                 let response = HTTPURLResponse(url: url, statusCode: 302, httpVersion: nil, headerFields: nil)
             else { return }
             client.urlProtocol(self, wasRedirectedTo: URLRequest(url: target), redirectResponse: response)
+        case "circle":
+            guard let response = HTTPURLResponse(url: url, statusCode: 302, httpVersion: nil, headerFields: nil) else { return }
+            client.urlProtocol(self, wasRedirectedTo: URLRequest(url: url), redirectResponse: response)
         case "headers":
             let mark = Self.property(forKey: "mark", in: request) as? String ?? ""
             succeed("\(request.allHTTPHeaderFields?["X-Session"] ?? "") \(request.allHTTPHeaderFields?["X-Both"] ?? "") \(mark)")

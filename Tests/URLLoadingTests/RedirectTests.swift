@@ -213,6 +213,56 @@ struct RedirectTests {
         }
     }
 
+    @Test func `an unanswered redirect whose body does not come times out`() async throws {
+        try await withGrowingTimes { scale in
+            let never = Watched(false)
+            var answers = EventRecorder.Answers()
+            answers.redirect = { _, request in
+                _ = try? await never.value { $0 ? true : nil }
+                return request
+            }
+            let recorder = EventRecorder(answers)
+            var isRight = false
+            try await withScenario(
+                delegate: recorder, configure: { $0.timeoutIntervalForRequest = 0.3 * scale },
+                reply: { _ in .raw(ScriptedReply.head(302, [("Location", "/b"), ("Content-Length", "10")])).then(.stall) }
+            ) { (server, session) async throws in
+                let task = session.dataTask(with: server.url("/a"))
+                task.resume()
+                let record = try await recorder.completion(of: task)
+                isRight = (record.error as? URLError)?.code == .timedOut && record.letters.hasPrefix("crR")
+                never.change { $0 = true }
+                if isRight { try await server.waitForAllClosed() }
+            }
+            return isRight
+        }
+    }
+
+    @Test func `a task that is cancelled while its delegate thinks about a redirect lets go of its connection`() async throws {
+        let never = Watched(false)
+        var answers = EventRecorder.Answers()
+        answers.redirect = { _, request in
+            _ = try? await never.value { $0 ? true : nil }
+            return request
+        }
+        let recorder = EventRecorder(answers)
+        let stalled = ScriptedReply.raw(ScriptedReply.head(302, [("Location", "/b"), ("Content-Length", "10")]) + "mo").then(
+            .stall)
+        try await withScenario(
+            delegate: recorder, configure: { $0.httpMaximumConnectionsPerHost = 1 },
+            reply: { $0.order == 0 ? stalled : .ok("next") }
+        ) { (server, session) async throws in
+            let task = session.dataTask(with: server.url("/a"))
+            task.resume()
+            try await recorder.wait(for: task) { $0.letters.contains("r") }
+            task.cancel()
+            #expect((try await recorder.completion(of: task).error as? URLError)?.code == .cancelled)
+            never.change { $0 = true }
+            try await server.waitForClose(0)
+            #expect(try await session.text(server.url()) == "next")
+        }
+    }
+
     @Test func `a redirect whose body does not come is followed all the same`() async throws {
         let stalls = ScriptedReply([
             .write("HTTP/1.1 302 Found\r\nLocation: /end\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbe"), .stall,

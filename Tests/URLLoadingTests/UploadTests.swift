@@ -79,6 +79,20 @@ struct UploadTests {
         }
     }
 
+    @Test func `a stream is closed once it went up`() async throws {
+        let closes = Delivered<Bool>()
+        var answers = EventRecorder.Answers()
+        answers.bodyStream = { TracedStream(Self.content, closes) }
+        let recorder = EventRecorder(answers)
+        try await withScenario(delegate: recorder, reply: { .ok("\($0.bodyLength)") }) { (server, session) async throws in
+            let task = session.uploadTask(withStreamedRequest: URLRequest(server.url(), method: "POST"))
+            task.resume()
+            #expect(try await recorder.completion(of: task).error == nil)
+            #expect(try await closes.value)
+            #expect(server.requests[0].body == Array(Self.content))
+        }
+    }
+
     @Test func `a request's body stream goes up`() async throws {
         try await withScenario(reply: { .ok("\($0.bodyLength)") }) { (server, session) async throws in
             var request = URLRequest(server.url(), method: "POST")
@@ -192,7 +206,8 @@ struct UploadTests {
             early: { _ in
                 [
                     .write("HTTP/1.1 100 Continue\r\n\r\n"), .awaitBody(1000), .stopReading,
-                    .write(ScriptedReply.head(200, [("Content-Length", "4")])), .gate("answered"), .startReading, .awaitRequestEnd,
+                    .write(ScriptedReply.head(200, [("Content-Length", "4")])), .gate("answered"), .startReading,
+                    .awaitRequestEnd,
                     .gate("sent"), .write("done"),
                 ]
             },
@@ -267,5 +282,29 @@ struct UploadTests {
             session.uploadTask(with: URLRequest(server.url(), method: "POST"), from: nil) { data, _, _ in done(data) }.resume()
             #expect(try await done.value == Data("0".utf8))
         }
+    }
+}
+
+/// Tells when it is closed.
+private final class TracedStream: InputStream {
+    private let stream: InputStream
+    private let closes: Delivered<Bool>
+
+    init(_ data: Data, _ closes: Delivered<Bool>) {
+        stream = InputStream(data: data)
+        self.closes = closes
+        super.init(data: Data())
+    }
+
+    override var hasBytesAvailable: Bool { stream.hasBytesAvailable }
+    override var streamStatus: Stream.Status { stream.streamStatus }
+    override var streamError: (any Error)? { stream.streamError }
+    override func open() { stream.open() }
+
+    override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int { stream.read(buffer, maxLength: maxLength) }
+
+    override func close() {
+        stream.close()
+        closes(stream.streamStatus == .closed)
     }
 }

@@ -39,8 +39,10 @@ package final class HTTP1Connection: ChannelInboundHandler {
     @exclusivity(unchecked) private var isReading = true
     /// The body of the exchange goes past this handler; the end of the channel says nothing about it.
     @exclusivity(unchecked) private var isBypassed = false
+    /// The channel is at its end; NIO takes this handler out of it some time later.
+    @exclusivity(unchecked) private var isInactive = false
 
-    init(id: Int, facts: ConnectionFacts) {
+    package init(id: Int, facts: ConnectionFacts) {
         self.id = id
         self.facts = facts
         isSecure = facts.tlsVersion != nil
@@ -94,6 +96,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
         guard self.exchange === exchange else { return }
         requestIsComplete = true
         exchange.requestEnd = .now()
+        pump?.stop()
         pump = nil
         finishIfComplete()
     }
@@ -121,7 +124,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
     }
 
     /// Stops reading, and lends the channel to whoever takes the body from its socket; nil where the exchange is over.
-    func beginBypass() -> (any Channel)? {
+    package func beginBypass() -> (any Channel)? {
         guard let context, exchange != nil, !isClosing else { return nil }
         setReading(false)
         isBypassed = true
@@ -129,7 +132,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
     }
 
     /// So many bytes of the body went past; the exchange goes on here.
-    func endBypass(of exchange: Exchange, moved: Int64) {
+    package func endBypass(of exchange: Exchange, moved: Int64) {
         isBypassed = false
         guard self.exchange === exchange else { return }
         parser.skip(moved)
@@ -137,7 +140,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
         exchange.control.markProgress(.now())
         do {
             _ = try parse(ByteBuffer(), for: exchange)
-            if parser.isIdle { finishIfComplete() } else if context == nil { fail(exchange, with: try unfinished()) }
+            if parser.isIdle { finishIfComplete() } else if isInactive { fail(exchange, with: try unfinished()) }
         } catch {
             fail(exchange, with: error)
         }
@@ -210,6 +213,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
 
     package func channelInactive(context: ChannelHandlerContext) {
         isClosing = true
+        isInactive = true
         if let exchange, !isBypassed {
             do {
                 exchange.control.markProgress(.now())
@@ -313,7 +317,8 @@ package final class HTTP1Connection: ChannelInboundHandler {
 
     private func fail(_ exchange: Exchange, with failure: ResponseParser.Failure) {
         let shown = TLSFailure.Shown(certificate: facts.hasShownCertificate, wasAsked: facts.wasAskedForCertificate)
-        if let transportError, exchange.head == nil, let (kind, reason) = TLSFailure.aboutClientCertificate(transportError, shown) {
+        if let transportError, exchange.head == nil, let (kind, reason) = TLSFailure.aboutClientCertificate(transportError, shown)
+        {
             return fail(exchange, LoadError(kind, "receiving the response from \(peer): \(reason)", cause: transportError))
         }
         let kind: LoadError.Kind =

@@ -113,14 +113,14 @@ extension Load: HandshakeAdviser {
             response: order.request.url.map { LoadResponse(url: $0, kind: .http(head), expectedLength: 0) }, path: "/",
             given: session.proxyCredential, facts: nil
         )
-        tunnelQuestion = .whoAsks(context, authority: tunnel.authority, reply: reply)
+        tunnelQuestions.append(.whoAsks(context, authority: tunnel.authority, reply: reply))
         control.wake()
     }
 
     package func opened(_ tunnel: TunnelAttempt, by head: ResponseHead, reply: @escaping (LoadError?) -> Void) {
         guard let authenticator = tunnel.state as? Authenticator, authenticator.isOnTrial else { return reply(nil) }
         guard authenticator.proof?.scheme != .negotiate else {
-            tunnelQuestion = .isProved(authenticator, head.headers, reply: reply)
+            tunnelQuestions.append(.isProved(authenticator, head.headers, reply: reply))
             return control.wake()
         }
         do throws(LoadError) {
@@ -147,14 +147,15 @@ extension Load: HandshakeAdviser {
         case isProved(Authenticator, HeaderBlock, reply: (LoadError?) -> Void)
     }
 
-    /// Answers for the tunnel which this load waits for; called by the load, which may wait for the app, or a KDC.
+    /// Answers for a tunnel which this load waits for; called by the load, which may wait for the app, or a KDC.
+    ///
+    /// A load that is over says nothing: when it leaves, whoever is next in line is asked.
     ///
     /// Out of line, because every load that waits would keep room for it.
     @inline(never)
     func answerTunnel() async {
-        guard let question = tunnelQuestion else { return }
-        tunnelQuestion = nil
-        switch question {
+        guard !tunnelQuestions.isEmpty else { return }
+        switch tunnelQuestions.removeFirst() {
         case .whoAsks(let context, let authority, let reply):
             let answer: Result<String?, LoadError>
             do throws(LoadError) {
@@ -163,7 +164,7 @@ extension Load: HandshakeAdviser {
             } catch {
                 answer = .failure(error)
             }
-            reply(answer)
+            if control.failure == nil { reply(answer) }
         case .isProved(let authenticator, let headers, let reply):
             var failure: LoadError?
             do throws(LoadError) {
@@ -172,7 +173,7 @@ extension Load: HandshakeAdviser {
             } catch {
                 failure = error
             }
-            reply(failure)
+            if control.failure == nil { reply(failure) }
         }
     }
 }

@@ -18,6 +18,8 @@ enum BackgroundRevalidation {
     /// Numbers that no task of the app has.
     private static let identifier: TaskID = -1
 
+    static func isBackground(_ id: TaskID) -> Bool { id < 0 }
+
     static func start(_ hop: Hop, in load: Load) {
         guard let url = hop.request.url, let start = load.session.start else { return }
         let key = CacheKey.text(of: url)
@@ -57,7 +59,8 @@ enum BackgroundRevalidation {
         func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
             switch question {
             case .response: reply(.disposition(.allow))
-            case .cookies, .storeCookies, .cachedResponse, .storeCached, .storedCredential, .storeCredential: app.ask(question, reply: reply)
+            case .cookies, .storeCookies, .cachedResponse, .storeCached, .storedCredential, .storeCredential:
+                app.ask(question, reply: reply)
             case .redirect: reply(.request(nil))
             case .newBodyStream: reply(.bodyStream(nil))
             case .delayedRequest: reply(.delayed(.proceed))

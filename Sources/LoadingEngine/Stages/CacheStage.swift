@@ -23,10 +23,6 @@ final class CacheStage: LoadStage {
     func passes(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
         hop.cached = nil
         let policy = Self.policy(hop, in: load)
-        if load.wants(.cache), let method = hop.message?.head.method, method != "GET", method != "HEAD" {
-            if try settle(hop, nil, policy) { hop.cached = .mayChange }
-            return false
-        }
         guard !load.isDownload, let message = hop.message, message.head.method == "GET" || message.head.method == "HEAD",
             policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote
         else {
@@ -37,7 +33,9 @@ final class CacheStage: LoadStage {
             hop.cached = .asksApp
             return false
         }
-        guard let cache = load.session.stores.cache, cache.mayHaveAny(now: Self.now(load)) else { return try settle(hop, nil, policy) }
+        guard let cache = load.session.stores.cache, cache.mayHaveAny(now: Self.now(load)) else {
+            return try settle(hop, nil, policy)
+        }
         let found = cache.lookUp(
             key: CacheKey.text(of: message.target), requestHeaders: message.head.headers, now: Self.now(load)
         )
@@ -86,7 +84,6 @@ final class CacheStage: LoadStage {
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         switch hop.cached {
-        case .mayChange: return try await change(hop, in: load, then: next)
         case .decided, .nothing: break
         case .asksApp, .pending, nil:
             let hit = try await lookUp(hop, in: load)
@@ -112,8 +109,10 @@ final class CacheStage: LoadStage {
         }
     }
 
-    /// Whether the app has to answer while the server is asked: once the task is over nobody does.
+    /// Whether the task waits while the server is asked: because the app has to answer, which nobody does once the task is over, or
+    /// because a redirect led here, where a load that began here would take the session's credentials.
     private func mustWait(_ hop: Hop, in load: Load) -> Bool {
+        if hop.leftOrigin { return true }
         if load.wants(.cache) || load.wants(.cookies) { return true }
         return load.wants(.challenges) && hop.message?.target.origin.isSecure != false
     }
@@ -121,24 +120,6 @@ final class CacheStage: LoadStage {
     private func send(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         let (stage, next) = try next.stage(for: hop, in: load)
         return try await stage.answer(hop, in: load, then: next)
-    }
-
-    /// Sends a request that may change what the app's cache has, and has that removed (RFC 9111, section 4.4).
-    @inline(never)
-    private func change(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
-        hop.cached = nil
-        let answer = try await send(hop, in: load, then: next)
-        guard let url = hop.request.url, let head = answer.response.head,
-            Revalidation.invalidated(method: hop.request.method, url: url, status: head.status, headers: head.headers)
-                .contains(CacheKey.text(of: url))
-        else { return answer }
-        do {
-            _ = try await load.ask(.storeCached(nil, hop.request))
-        } catch {
-            answer.body.cancel()
-            throw error
-        }
-        return answer
     }
 
     // MARK: Looking up
@@ -285,8 +266,6 @@ final class CacheStage: LoadStage {
 indirect enum CachedAnswer {
     /// The app keeps its own cache, and is to be asked.
     case asksApp
-    /// The request may change what the app keeps.
-    case mayChange
     /// The disk is to be waited for.
     case pending(@Sendable (@escaping @Sendable (ResponseCache.Hit?) -> Void) -> Void)
     case decided(ResponseCache.Hit, CacheDecision)

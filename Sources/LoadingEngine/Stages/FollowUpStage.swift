@@ -36,7 +36,9 @@ final class FollowUpStage: LoadStage {
                 continue
             }
             hop.failedAttempts = 0
-            guard isOfConcern(answer, hop, in: load), let following = try await takeIn(answer, hop, in: load) else { return answer }
+            guard isOfConcern(answer, hop, in: load), let following = try await takeIn(answer, hop, in: load) else {
+                return answer
+            }
             hop = following
         }
     }
@@ -78,9 +80,15 @@ final class FollowUpStage: LoadStage {
     /// Heeds what the answer says to others than the app, and gives the next hop, or nil where the answer is the result.
     @inline(never)
     private func takeIn(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
-        if hop.wasSent, hop.server != nil || hop.proxy != nil { try await Identification.settle(answer, hop, pool, in: load) }
-        if load.wants(.cookies) || load.wants(.cache) { try await handOver(answer, hop, in: load) }
-        return mayNeedFollowUp(answer) ? try await followUp(answer, hop, in: load) : nil
+        do throws(LoadError) {
+            if hop.wasSent, hop.server != nil || hop.proxy != nil { try await Identification.settle(answer, hop, pool, in: load) }
+            if load.wants(.cookies) || load.wants(.cache) { try await handOver(answer, hop, in: load) }
+            return mayNeedFollowUp(answer) ? try await followUp(answer, hop, in: load) : nil
+        } catch {
+            // Nobody else lets go of what is still to come.
+            answer.body.cancel()
+            throw error
+        }
     }
 
     /// Tells an app that keeps cookies or cache itself what came, before the next hop needs it.
@@ -132,7 +140,6 @@ final class FollowUpStage: LoadStage {
         case .deliver:
             return nil
         case .fail(let reason):
-            answer.body.cancel()
             load.response = answer.response
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
         case .follow(let proposal):

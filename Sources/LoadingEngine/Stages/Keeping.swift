@@ -62,7 +62,8 @@ enum Keeping {
         // The credential of a challenge is in no request that could be compared with this one.
         if hop.server != nil, head.headers.hasToken("Authorization", in: "Vary") { return nil }
         let stored = StoredResponse(
-            url: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, head, in: load), status: head.status, reason: head.reason,
+            url: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, head, in: load), status: head.status,
+            reason: head.reason,
             headers: head.headers, requestTime: WallClock.seconds(exchange.requestStart),
             responseTime: WallClock.seconds(exchange.responseStart ?? exchange.requestStart)
         )
@@ -83,7 +84,8 @@ enum Keeping {
             extra.append(("Cookie", cookies))
         }
         return load.session.headers.compose(
-            request: hop.request.headers, target: target, method: hop.request.method, bodyLength: nil, extra: extra
+            request: hop.request.headers, target: target, method: hop.request.method, bodyLength: nil, extra: extra,
+            leftOrigin: hop.leftOrigin
         )
     }
 
@@ -124,7 +126,8 @@ enum Keeping {
     ) -> Answer? {
         let times = answer.transaction.times
         let part = StoredResponse(
-            url: hit.response.url, requestHeaders: hop.request.headers, status: head.status, reason: head.reason, headers: head.headers,
+            url: hit.response.url, requestHeaders: hop.request.headers, status: head.status, reason: head.reason,
+            headers: head.headers,
             requestTime: times.request, responseTime: times.response
         )
         guard let (combined, seam) = seam(hit, part, answer.response), combined.isComplete else { return nil }
@@ -197,7 +200,8 @@ enum Keeping {
         guard let cache = load.session.stores.cache, let url = hop.request.url else { return }
         let now = CacheStage.now(load)
         guard cache.mayHaveAny(now: now) else { return }
-        switch cache.lookUp(key: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, withCookies: true, in: load), now: now) {
+        switch cache.lookUp(key: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, withCookies: true, in: load), now: now)
+        {
         case .hit(let hit): change(hit.response, cache)
         case .wait(let start): start { hit in if let hit { change(hit.response, cache) } }
         case .miss: break

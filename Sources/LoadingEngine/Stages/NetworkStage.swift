@@ -29,7 +29,7 @@ final class NetworkStage: LoadStage {
         beginTransaction(hop, in: load)
         while true {
             if let answer = try step(hop, in: load) { return answer }
-            if load.tunnelQuestion == nil { await load.control.wait() } else { await load.answerTunnel() }
+            if load.tunnelQuestions.isEmpty { await load.control.wait() } else { await load.answerTunnel() }
         }
     }
 
@@ -38,6 +38,8 @@ final class NetworkStage: LoadStage {
         // The last thing that happened to the load led here.
         load.begin(Transaction(request: hop.request, now: load.control.lastProgress))
         load.lastAttempt = Load.Attempt()
+        // What another wish was about is asked of others by now.
+        load.tunnelQuestions = []
     }
 
     /// Does what can be done without waiting; nil where the load has to wait for more.
@@ -149,7 +151,8 @@ final class NetworkStage: LoadStage {
         Remembrance.keep(head.headers, of: hop, in: load)
         let body = ExchangeBody(exchange, decoder: decoder, transaction: transaction, of: load)
         return Answer(
-            response: response, body: Keeping.keep(body, response, head, hop, exchange, in: load) ?? body, transaction: transaction
+            response: response, body: Keeping.keep(body, response, head, hop, exchange, in: load) ?? body,
+            transaction: transaction
         )
     }
 

@@ -78,6 +78,19 @@ struct ChallengeAnswerTests {
         }
     }
 
+    @Test func `cancelling the challenge lets go of a 401 that does not end`() async throws {
+        let fields = [("WWW-Authenticate", "Basic realm=\"tower\""), ("Content-Length", "10")]
+        let stalled = ScriptedReply.raw(ScriptedReply.head(401, fields) + "no").then(.stall)
+        try await withInterview(
+            Interview(.cancelAuthenticationChallenge), configure: { $0.httpMaximumConnectionsPerHost = 1 },
+            reply: { $0.order == 0 ? stalled : .ok("next") }
+        ) { (server, session) async throws in
+            await expectFailure(.cancelled) { try await session.data(from: server.url()) }
+            try await server.waitForClose(0)
+            #expect(try await session.text(server.url()) == "next")
+        }
+    }
+
     @Test func `a refused credential is proposed again, with a failure more`() async throws {
         let interview = Interview { _, number in (.useCredential, number < 3 ? .wrong() : .ada()) }
         try await withInterview(interview) { (server, session) async throws in

@@ -371,6 +371,34 @@ struct ProxyTunnelTests {
         }
     }
 
+    @Test func `when the task that was asked is cancelled, the next one in line is asked, and gets the tunnel`() async throws {
+        let pending = Delivered<Interview.Reply>()
+        let interview = Interview(whenever: { _, number, reply in
+            if number == 0 { pending(reply) } else { reply(.useCredential, .ada()) }
+        })
+        try await withTunnel(
+            delegate: TaskInterviewer(interview), configure: { $0.httpMaximumConnectionsPerHost = 1 }, proxy: Self.gate
+        ) { (server, proxy, session) async throws in
+            let ends = Delivered<URLError.Code?>()
+            let first = session.dataTask(with: server.url("/1")) { _, _, error in ends((error as? URLError)?.code) }
+            first.resume()
+            _ = try await pending.value
+            let texts = Delivered<String>()
+            let second = session.dataTask(with: server.url("/2")) { data, _, error in
+                texts(error.map { "\($0)" } ?? String(decoding: data ?? Data(), as: UTF8.self))
+            }
+            second.priority = URLSessionTask.highPriority
+            second.resume()
+            // Orders are taken in turn: when this one is done, the second stands in line.
+            _ = try await session.data(from: try #require(URL(string: "data:,x")))
+            first.cancel()
+            #expect(try await ends.value == .cancelled)
+            #expect(try await texts.value == "secret")
+            #expect(interview.questions.count == 2)
+            #expect(server.requests.map(\.path) == ["/2"])
+        }
+    }
+
     @Test func `many at once all pass`() async throws {
         let interview = Interview(.ada())
         try await withTunnel(delegate: TaskInterviewer(interview), proxy: Self.gate) { (server, proxy, session) async throws in

@@ -214,6 +214,23 @@ struct CacheLoadTests {
         }
     }
 
+    @Test func `what came by a redirect, without the session's credentials, does not answer those who have them`() async throws {
+        try await withScriptedServer(
+            reply: { .ok($0.authorization == nil ? "anonymous" : "ada", Fields.fresh + [("Vary", "Authorization")]) }
+        ) { (other) async throws in
+            let elsewhere = other.url("/b").absoluteString
+            try await withCachedScenario(
+                configure: { $0.httpAdditionalHeaders = ["Authorization": "Bearer ada"] },
+                reply: { _ in .redirect(302, to: elsewhere) }
+            ) { (server, session, _) async throws in
+                #expect(try await session.text(server.url("/a")) == "anonymous")
+                #expect(try await session.text(other.url("/b")) == "ada")
+                #expect(try await session.text(server.url("/a")) == "anonymous")
+                #expect(other.requests.count == 2)
+            }
+        }
+    }
+
     @Test func `Vary with a star never answers`() async throws {
         try await withCachedScenario(
             reply: { .ok("\($0.order)", Fields.fresh + [("Vary", "*")]) }

@@ -127,6 +127,14 @@ struct CacheSubclassTests {
         }
     }
 
+    @Test func `a change is told once`() async throws {
+        let cache = RequestCache()
+        try await withCachedScenario(cache: cache, reply: { _ in .ok("x") }) { (server, session, _) async throws in
+            _ = try await session.data(for: URLRequest(server.url("/a"), method: "POST"))
+            #expect(cache.calls.withLock { $0 } == ["remove"])
+        }
+    }
+
     @Test func `a 304 gives the subclass the new fields`() async throws {
         let cache = RequestCache()
         try await withCachedScenario(

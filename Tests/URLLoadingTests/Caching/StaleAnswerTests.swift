@@ -83,6 +83,39 @@ struct StaleAnswerTests {
         }
     }
 
+    @Test(arguments: [false, true])
+    func `asking behind an answer ends with the session, and its connection with it`(isCancelled: Bool) async throws {
+        try await withCachedScenario(
+            configure: { $0.timeoutIntervalForRequest = 3600 },
+            reply: { request in
+                guard request.order > 0 else { return .ok("old", Self.lenient) }
+                return .raw(ScriptedReply.head(200, [("Content-Length", "10")]) + "ne").then(.reach("later"), .stall)
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await session.text(server.url()) == "old")
+            #expect(try await session.text(server.url()) == "old")
+            try await server.reached("later")
+            if isCancelled { session.invalidateAndCancel() } else { session.finishTasksAndInvalidate() }
+            try await server.waitForAllClosed()
+        }
+    }
+
+    @Test func `what is asked behind the answer that a redirect led to carries nothing of the session's`() async throws {
+        try await withScriptedServer(reply: { .ok("\($0.order)", Self.lenient) }) { (other) async throws in
+            let elsewhere = other.url("/b").absoluteString
+            try await withCachedScenario(
+                configure: { $0.httpAdditionalHeaders = ["Authorization": "Bearer mine", "Cookie": "mine=1"] },
+                reply: { _ in .redirect(302, to: elsewhere) }
+            ) { (server, session, _) async throws in
+                for _ in 0..<2 { _ = try await session.text(server.url("/a")) }
+                let asked = try await other.waitForRequests(2)
+                #expect(asked.map(\.authorization) == [nil, nil])
+                #expect(asked.map { $0.header("Cookie") } == [nil, nil])
+                #expect(server.requests.map(\.authorization) == ["Bearer mine", "Bearer mine"])
+            }
+        }
+    }
+
     @Test func `a failure behind an answer is nobody's, and is tried again`() async throws {
         try await withCachedScenario(
             reply: { request in
