@@ -190,30 +190,23 @@ struct RedirectTests {
     }
 
     @Test func `a redirect delegate that never answers ends by the request timeout without an error`() async throws {
-        try await withGrowingTimes { scale in
-            let never = Watched(false)
-            var answers = EventRecorder.Answers()
-            answers.redirect = { _, request in
-                _ = try? await never.value { $0 ? true : nil }
-                return request
-            }
-            let recorder = EventRecorder(answers)
-            var isRight = false
-            try await withScenario(
-                delegate: recorder, configure: { $0.timeoutIntervalForRequest = 0.3 * scale },
-                reply: { _ in .redirect(302, to: "/b") }
-            ) { (server, session) async throws in
-                let task = session.dataTask(with: server.url("/a"))
-                task.resume()
-                let record = try await recorder.completion(of: task)
-                isRight = record.error == nil && (task.response as? HTTPURLResponse)?.statusCode == 302
-                never.change { $0 = true }
-            }
-            return isRight
+        try await withUnansweredRedirect(reply: .redirect(302, to: "/b")) { record, task, _ in
+            record.error == nil && (task.response as? HTTPURLResponse)?.statusCode == 302
         }
     }
 
     @Test func `an unanswered redirect whose body does not come times out`() async throws {
+        let reply = ScriptedReply.raw(ScriptedReply.head(302, [("Location", "/b"), ("Content-Length", "10")])).then(.stall)
+        try await withUnansweredRedirect(reply: reply) { record, _, server in
+            guard (record.error as? URLError)?.code == .timedOut, record.letters.hasPrefix("crR") else { return false }
+            try await server.waitForAllClosed()
+            return true
+        }
+    }
+
+    private func withUnansweredRedirect(
+        reply: ScriptedReply, isRight: (EventRecorder.Record, URLSessionTask, ScriptedServer) async throws -> Bool
+    ) async throws {
         try await withGrowingTimes { scale in
             let never = Watched(false)
             var answers = EventRecorder.Answers()
@@ -222,19 +215,17 @@ struct RedirectTests {
                 return request
             }
             let recorder = EventRecorder(answers)
-            var isRight = false
+            var result = false
             try await withScenario(
-                delegate: recorder, configure: { $0.timeoutIntervalForRequest = 0.3 * scale },
-                reply: { _ in .raw(ScriptedReply.head(302, [("Location", "/b"), ("Content-Length", "10")])).then(.stall) }
+                delegate: recorder, configure: { $0.timeoutIntervalForRequest = 0.3 * scale }, reply: { _ in reply }
             ) { (server, session) async throws in
                 let task = session.dataTask(with: server.url("/a"))
                 task.resume()
                 let record = try await recorder.completion(of: task)
-                isRight = (record.error as? URLError)?.code == .timedOut && record.letters.hasPrefix("crR")
                 never.change { $0 = true }
-                if isRight { try await server.waitForAllClosed() }
+                result = try await isRight(record, task, server)
             }
-            return isRight
+            return result
         }
     }
 
