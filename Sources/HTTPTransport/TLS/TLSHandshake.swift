@@ -60,7 +60,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         do {
             chain = try presented.map { Data(try $0.toDERBytes()) }
         } catch {
-            return conclude(LoadError(.serverCertificateUntrusted, "the certificate of \(server.host) is malformed", cause: error))
+            return conclude(
+                LoadError(.serverCertificateUntrusted, "the certificate of \(server.host) is malformed", cause: error))
         }
         advice.ask(
             { [chain, server] adviser, reply in adviser.judge(chain, of: server) { _ = reply($0) } },
@@ -83,15 +84,24 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             let failure = TrustCheck.failure(
                 ofTrusted: chain.map { Array($0) }, host: server.host, requiresStrongKeys: demands.requiresStrongKeys, pins: pins
             )
-            conclude(failure.map { LoadError($0.kind, $0.message + hint(on: $0)) })
+            if let failure { return conclude(LoadError(failure.kind, failure.message + hint(on: failure))) }
+            // What the app trusts the roots may vouch for as well; then the server is verified, as without the app's word.
+            check(on: loop) { handshake, failure in
+                handshake.isVerified = failure == nil
+                handshake.conclude(nil)
+            }
         case .trusted, .checked:
             let isLoosened = if case .trusted = answer { true } else { false }
-            let bound = NIOLoopBound(self, eventLoop: loop)
-            TrustVerdicts.verdict(
-                on: chain.map { Array($0) }, host: server.host, roots: policy.trustRoots, demands: demands, now: .now()
-            ) { failure in
-                loop.execute { bound.value.checked(failure, isLoosened: isLoosened) }
-            }
+            check(on: loop) { $0.checked($1, isLoosened: isLoosened) }
+        }
+    }
+
+    private func check(on loop: any EventLoop, then: @escaping @Sendable (TLSHandshake, TrustFailure?) -> Void) {
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        TrustVerdicts.verdict(
+            on: chain.map { Array($0) }, host: server.host, roots: policy.trustRoots, demands: demands, now: .now()
+        ) { failure in
+            loop.execute { then(bound.value, failure) }
         }
     }
 
