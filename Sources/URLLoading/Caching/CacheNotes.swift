@@ -26,7 +26,7 @@ struct CacheNotes: @unchecked Sendable {
     var isEmpty: Bool { url == nil && userInfo == nil }
 
     init(url: URL? = nil, userInfo: [AnyHashable: Any]?) {
-        self.url = url.flatMap(Self.withoutPassword)
+        self.url = url?.withoutPassword
         self.userInfo = userInfo
     }
 
@@ -59,13 +59,5 @@ struct CacheNotes: @unchecked Sendable {
             else { return }
             values[name] = entry.value
         }
-    }
-
-    /// Passwords are not written to disk.
-    private static func withoutPassword(_ url: URL) -> URL? {
-        guard url.password != nil else { return url }
-        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
-        parts.password = nil
-        return parts.url
     }
 }

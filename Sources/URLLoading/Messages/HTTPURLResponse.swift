@@ -93,10 +93,11 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         return hasher.finalize()
     }
 
-    /// The URL, the status code and the names of the header fields.
+    /// The URL without its password, the status code and the names of the header fields.
     open override var description: String {
         let names = spelledFields().keys.sorted().joined(separator: ", ")
-        return "<\(type(of: self))> { URL: \(url?.absoluteString ?? "nil") } { Status Code: \(statusCode), Headers: \(names) }"
+        let spoken = url?.withoutPassword?.absoluteString ?? "nil"
+        return "<\(type(of: self))> { URL: \(spoken) } { Status Code: \(statusCode), Headers: \(names) }"
     }
 
     // MARK: What it says

@@ -73,7 +73,7 @@ open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, 
     /// The hash of the request.
     open override var hash: Int { request.hashValue }
 
-    /// The class and the URL.
+    /// The class and the URL without its password.
     open override var description: String { "<\(type(of: self))> { URL: \(request.description) }" }
 
     // MARK: What it says

@@ -262,19 +262,19 @@ extension URLRequest: Hashable {
 }
 
 extension URLRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The URL, or "url: nil".
-    public var description: String { url?.description ?? "url: nil" }
+    /// The URL without its password, or "url: nil".
+    public var description: String { url?.withoutPassword?.description ?? "url: nil" }
     /// The same as ``description``.
     public var debugDescription: String { description }
-    /// The request's parts, without the values of its header fields.
+    /// The request's parts, without the URLs' passwords and the values of its header fields.
     public var customMirror: Mirror {
         Mirror(
             self,
             children: [
-                ("url", url as Any), ("cachePolicy", cachePolicy.rawValue), ("timeoutInterval", timeoutInterval),
-                ("mainDocumentURL", mainDocumentURL as Any), ("networkServiceType", networkServiceType),
+                ("url", url?.withoutPassword as Any), ("cachePolicy", cachePolicy.rawValue), ("timeoutInterval", timeoutInterval),
+                ("mainDocumentURL", mainDocumentURL?.withoutPassword as Any), ("networkServiceType", networkServiceType),
                 ("allowsCellularAccess", allowsCellularAccess), ("httpMethod", httpMethod as Any),
-                ("allHTTPHeaderFields", allHTTPHeaderFields as Any), ("httpBody", httpBody as Any),
+                ("allHTTPHeaderFields", allHTTPHeaderFields?.keys.sorted() as Any), ("httpBody", httpBody as Any),
                 ("httpBodyStream", httpBodyStream as Any), ("httpShouldHandleCookies", httpShouldHandleCookies),
                 ("httpShouldUsePipelining", httpShouldUsePipelining),
             ],

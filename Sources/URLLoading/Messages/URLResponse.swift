@@ -116,9 +116,9 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         return hasher.finalize()
     }
 
-    /// The class and the URL.
+    /// The class and the URL without its password.
     open override var description: String {
-        "<\(type(of: self))> { URL: \(url?.absoluteString ?? "nil") }"
+        "<\(type(of: self))> { URL: \(url?.withoutPassword?.absoluteString ?? "nil") }"
     }
 
     // MARK: What it says

@@ -14,11 +14,12 @@ internal import LoadingModel
 ///
 /// This is the only place that knows both.
 enum ErrorTranslation {
-    /// The error as the app sees it: a `URLError` that names the failing URL and keeps its cause, or the app's own error unchanged.
+    /// The error as the app sees it: a `URLError` that names the failing URL, without its password, and keeps its cause, or the app's
+    /// own error unchanged.
     static func appError(_ error: LoadError, url: URL?) -> any Error {
         if error.kind == .application, let own = error.cause { return own }
         var userInfo: [String: Any] = [NSLocalizedDescriptionKey: error.message]
-        if let url = error.url ?? url {
+        if let url = (error.url ?? url)?.withoutPassword {
             userInfo[NSURLErrorFailingURLErrorKey] = url
             userInfo[failingURLStringKey] = url.absoluteString
         }

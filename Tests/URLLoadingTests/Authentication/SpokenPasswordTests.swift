@@ -1,0 +1,147 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// That the password of a URL, and what header fields say, is in no text that ends in logs.
+@Suite(.timeLimit(.minutes(1)))
+struct SpokenPasswordTests {
+    private static let password = "lovelace"
+
+    /// What is printed of a value.
+    private func texts(_ value: some Any) -> [String] { ["\(value)", String(reflecting: value), dumped(value)] }
+
+    private func dumped(_ value: some Any) -> String {
+        var text = ""
+        dump(value, to: &text)
+        return text
+    }
+
+    private func expectSilence(_ texts: [String], sourceLocation: SourceLocation = #_sourceLocation) {
+        for text in texts { #expect(!text.contains(Self.password), "\(text)", sourceLocation: sourceLocation) }
+    }
+
+    /// Loads with a password in the URL, and gives what ended the task.
+    private func record(
+        _ url: URL, configure: (URLSessionConfiguration) -> Void = { _ in }, onTask: (URLSessionTask) -> Void = { _ in }
+    ) async throws -> EventRecorder.Record {
+        let recorder = EventRecorder()
+        var record: EventRecorder.Record?
+        try await withSession(delegate: recorder, configure) { (session) async throws in
+            let task = session.dataTask(with: url)
+            task.resume()
+            record = try await recorder.completion(of: task)
+            onTask(task)
+        }
+        return try #require(record)
+    }
+
+    private func expectSilence(of error: (any Error)?, at url: URL) throws {
+        let error = try #require(error as? URLError)
+        expectSilence(texts(error))
+        expectSilence([error.localizedDescription, (error as NSError).description, (error as NSError).debugDescription])
+        expectSilence(error.userInfo.flatMap { ["\($0.value)", String(reflecting: $0.value)] })
+        let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError
+        expectSilence(cause.map { texts($0) + [$0.localizedDescription] + $0.userInfo.values.map { "\($0)" } } ?? [])
+        // All else of it is there.
+        let failing = try #require(error.failingURL)
+        #expect(failing.user() == "ada" && failing.password() == nil)
+        #expect(failing.host() == url.host() && failing.port == url.port && failing.path() == url.path())
+        #expect(failing.query() == url.query())
+        #expect(error.userInfo["NSErrorFailingURLStringKey"] as? String == failing.absoluteString)
+    }
+
+    @Test func `a refused connection's error and metrics do not have it`() async throws {
+        let port = try RefusingPort()
+        let url = try #require(URL(string: "http://ada:\(Self.password)@127.0.0.1:\(port.number)/a?b=c"))
+        let record = try await record(url)
+        #expect((record.error as? URLError)?.code == .cannotConnectToHost)
+        try expectSilence(of: record.error, at: url)
+        let metrics = try #require(record.metrics)
+        #expect(metrics.description.contains("ada@127.0.0.1:\(port.number)/a?b=c"))
+        expectSilence([metrics.description, String(reflecting: metrics)])
+    }
+
+    @Test func `other errors do not have it`() async throws {
+        let replies: [(String, ScriptedReply, URLError.Code)] = [
+            ("/close", [.close], .networkConnectionLost), ("/head", [.write("nonsense\r\n\r\n"), .close], .badServerResponse),
+            ("/endless", .redirect(302, to: "/endless"), .httpTooManyRedirects), ("/stall", [.stall], .timedOut),
+        ]
+        try await withScriptedServer(reply: { request in
+            replies.first { $0.0 == request.path }?.1 ?? .ok()
+        }) { (server) async throws in
+            for (path, _, code) in replies {
+                let url = server.url(path, user: "ada:\(Self.password)")
+                let record = try await record(url, configure: { if path == "/stall" { $0.timeoutIntervalForRequest = 0.3 } })
+                #expect((record.error as? URLError)?.code == code, "\(path)")
+                // A redirect leaves user and password behind.
+                if path != "/endless" { try expectSilence(of: record.error, at: url) }
+                expectSilence(texts(try #require(record.error)))
+                expectSilence([try #require(record.metrics).description])
+            }
+        }
+    }
+
+    @Test func `what is no URL to load does not have it either`() async throws {
+        for text in ["foo://ada:\(Self.password)@a.example/", "http://ada:\(Self.password)@/"] {
+            guard let url = URL(string: text) else { continue }
+            let record = try await record(url)
+            let error = try #require(record.error)
+            expectSilence(texts(error) + [error.localizedDescription, "\((error as NSError).userInfo)"])
+        }
+    }
+
+    @Test func `a load that succeeds does not have it`() async throws {
+        try await withScriptedServer(reply: BasicScript()()) { (server) async throws in
+            let url = server.url("/x", user: "ada:\(Self.password)")
+            let record = try await record(
+                url,
+                onTask: { task in
+                    expectSilence(texts(task))
+                    expectSilence([task.currentRequest, task.originalRequest].flatMap { texts($0 as Any) })
+                    expectSilence(["\(String(describing: task.response))"])
+                    #expect(task.originalRequest?.url == url, "what the app gave is as it was")
+                })
+            #expect(record.error == nil && record.body == Data("in".utf8))
+            let metrics = try #require(record.metrics)
+            #expect(metrics.transactionMetrics.count == 2)
+            expectSilence([metrics.description] + metrics.transactionMetrics.map(\.description))
+            expectSilence(metrics.transactionMetrics.flatMap { texts($0.request) + ["\($0.response as Any)"] })
+        }
+    }
+
+    @Test func `descriptions of what has a URL do not have it`() throws {
+        let url = try #require(URL(string: "https://ada:\(Self.password)@a.example/x?y#z"))
+        let request = URLRequest(url: url)
+        #expect(request.description == "https://ada@a.example/x?y#z")
+        #expect(request.url == url)
+        expectSilence(texts(request) + [request.debugDescription])
+        expectSilence([NSURLRequest(url: url).description, NSMutableURLRequest(url: url).debugDescription])
+        let plain = URLResponse(url: url, mimeType: nil, expectedContentLength: 1, textEncodingName: nil)
+        let fields = ["X-Secret": Self.password]
+        let http = try #require(HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: fields))
+        expectSilence([plain.description, http.description, String(reflecting: http)])
+        #expect(plain.url == url && http.description.contains("https://ada@a.example/x?y#z"))
+        let relative = try #require(URL(string: "/x", relativeTo: url))
+        expectSilence(["\(URLRequest(url: relative))"])
+    }
+
+    @Test func `a dump of a request names its fields and says nothing of their values`() throws {
+        var request = URLRequest(url: try #require(URL(string: "https://a.example/")))
+        request.setValue("Bearer \(Self.password)", forHTTPHeaderField: "Authorization")
+        request.setValue("session=\(Self.password)", forHTTPHeaderField: "Cookie")
+        request.mainDocumentURL = URL(string: "https://ada:\(Self.password)@a.example/")
+        expectSilence(texts(request))
+        #expect(dumped(request).contains("Authorization") && dumped(request).contains("Cookie"))
+        #expect(request.value(forHTTPHeaderField: "Authorization") == "Bearer \(Self.password)")
+    }
+}
