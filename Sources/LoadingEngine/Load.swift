@@ -46,7 +46,7 @@ final class Load {
     @exclusivity(unchecked) var redirectWentUnanswered = false
     /// What proxies ask, for the connections that are made for the load; each is put to the app when the one before is answered.
     @exclusivity(unchecked) var tunnelQuestions: [TunnelQuestion] = []
-    /// The app thinks about an answer; the request timeout does not run meanwhile.
+    /// The app thinks about an answer that is not to a challenge; the request timeout does not run meanwhile.
     @exclusivity(unchecked) private(set) var isAsking = false
     /// Bytes told to the client and not yet dealt with.
     @exclusivity(unchecked) private(set) var outstandingBytes = 0
@@ -102,7 +102,8 @@ final class Load {
                 load.value.control.wake()
             }
         }
-        isAsking = true
+        // As in a handshake, the timeouts go on while somebody is asked who we are: nobody may ever answer.
+        isAsking = if case .challenge = question { false } else { true }
         defer {
             isAsking = false
             control.markProgress(.now())

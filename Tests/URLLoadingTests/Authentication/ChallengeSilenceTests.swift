@@ -1,0 +1,150 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Challenges for a user that are never answered: the timeouts hold all the same, and nothing is left open.
+///
+/// Real timers: only the outcome is checked.
+@Suite(.timeLimit(.minutes(1)))
+struct ChallengeSilenceTests {
+    static let challenges = ["Basic realm=\"tower\"", "Digest realm=\"tower\", nonce=\"abc\", qop=\"auth\"", "NTLM"]
+
+    /// Lets go of the completion handler, uncalled.
+    private final class Forgetful: NSObject, URLSessionTaskDelegate, Sendable {
+        let asked = Delivered<Bool>()
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) { asked(true) }
+    }
+
+    /// Which timeout ends the task.
+    enum Timeout: CaseIterable, Sendable {
+        case request, resource
+
+        func set(_ seconds: Double, _ configuration: URLSessionConfiguration) {
+            switch self {
+            case .request: configuration.timeoutIntervalForRequest = seconds
+            case .resource: configuration.timeoutIntervalForResource = seconds
+            }
+        }
+    }
+
+    /// Who makes the challenge.
+    enum Origin: CaseIterable, Sendable { case server, proxy, tunnel }
+
+    /// What a scene shows of its server or proxy.
+    private struct Scene {
+        var url: URL
+        var session: URLSession
+        var requestCount: () -> Int
+        var waitForAllClosed: () async throws -> Void
+    }
+
+    private func withScene(
+        _ origin: Origin, _ challenge: String, delegate: any URLSessionDelegate,
+        configure: (URLSessionConfiguration) -> Void, test: (Scene) async throws -> Void
+    ) async throws {
+        switch origin {
+        case .server, .proxy:
+            let reply: ScriptedReply = origin == .server ? .unauthorized(challenge) : .proxyUnauthorized(challenge)
+            try await withScriptedServer(reply: { _ in reply }) { (server) async throws in
+                try await withSession(delegate: delegate) {
+                    if origin == .proxy {
+                        $0.connectionProxyDictionary = proxyDictionary(http: server.port)
+                        $0.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
+                    }
+                    configure($0)
+                } test: { (session) async throws in
+                    let url = origin == .server ? server.url() : try #require(URL(string: "http://origin.invalid/"))
+                    try await test(
+                        Scene(
+                            url: url, session: session, requestCount: { server.requests.count },
+                            waitForAllClosed: { try await server.waitForAllClosed() }))
+                }
+            }
+        case .tunnel:
+            let head = "HTTP/1.1 407 Who\r\nProxy-Authenticate: \(challenge)\r\nContent-Length: 0\r\n\r\n"
+            try await withTunnelProxy({ _ in .say(head) }) { (proxy) async throws in
+                try await withSession(delegate: delegate) {
+                    $0.connectionProxyDictionary = proxyDictionary(https: proxy.port)
+                    configure($0)
+                } test: { (session) async throws in
+                    let url = try #require(URL(string: "https://origin.invalid/"))
+                    try await test(
+                        Scene(
+                            url: url, session: session, requestCount: { proxy.demands.count },
+                            waitForAllClosed: { try await proxy.waitForAllClosed() }))
+                }
+            }
+        }
+    }
+
+    @Test(arguments: Origin.allCases, Timeout.allCases)
+    func `without an answer a timeout ends the task, and a tunnel's connection`(origin: Origin, timeout: Timeout) async throws {
+        for challenge in Self.challenges {
+            try await withGrowingTimes { (scale) async throws in
+                let pending = Delivered<Interview.Reply>()
+                let interview = Interview(whenever: { _, _, reply in pending(reply) })
+                try await withScene(
+                    origin, challenge, delegate: Interviewer(interview), configure: { timeout.set(0.3 * scale, $0) }
+                ) { (scene) async throws in
+                    let error = await expectFailure(.timedOut, in: challenge) { try await scene.session.data(from: scene.url) }
+                    #expect(error?.failingURL == scene.url)
+                    // A connection whose 401 or 407 was read to its end is fit for use, and stays.
+                    if origin == .tunnel { try await scene.waitForAllClosed() }
+                    // Too late.
+                    let count = scene.requestCount()
+                    pending.all.first?(.useCredential, .ada())
+                    #expect(count <= 1 && scene.requestCount() == count, "\(challenge)")
+                    scene.session.invalidateAndCancel()
+                    try await scene.waitForAllClosed()
+                }
+                return interview.questions.count == 1
+            }
+        }
+    }
+
+    @Test(arguments: Origin.allCases)
+    func `a handler that is let go of counts as no answer`(origin: Origin) async throws {
+        for challenge in Self.challenges.prefix(2) {
+            try await withGrowingTimes { (scale) async throws in
+                let delegate = Forgetful()
+                try await withScene(
+                    origin, challenge, delegate: delegate, configure: { $0.timeoutIntervalForRequest = 0.3 * scale }
+                ) { (scene) async throws in
+                    await expectFailure(.timedOut, in: challenge) { try await scene.session.data(from: scene.url) }
+                    scene.session.invalidateAndCancel()
+                    try await scene.waitForAllClosed()
+                }
+                return delegate.asked.all.count == 1
+            }
+        }
+    }
+
+    @Test func `a delegate that is silent about one task does not keep others from being asked about`() async throws {
+        let interview = Interview(whenever: { challenge, number, reply in
+            if number > 0 { reply(.useCredential, .ada()) }
+        })
+        let script = BasicScript()()
+        try await withScenario(delegate: TaskInterviewer(interview), reply: script) { (server, session) async throws in
+            var request = URLRequest(url: server.url("/a"))
+            request.timeoutInterval = 0.3
+            await expectFailure(.timedOut) { try await session.data(for: request) }
+            try await interview.asked(times: 1)
+            #expect(try await session.text(server.url("/b")) == "in")
+            #expect(interview.questions.count == 2)
+        }
+    }
+}
