@@ -76,6 +76,8 @@ package struct TestCertificates: Sendable {
     package let wildcard: Identity
     /// For localhost and the addresses, of an intermediate that may speak for them.
     package let nameConstraintKept: Identity
+    /// For localhost and the addresses, signed by a server's certificate, which is good but no authority's.
+    package let ordinaryIssuer: Identity
     /// For localhost, of an intermediate that may speak for good.example only.
     package let nameConstraintBroken: Identity
     /// For localhost and the addresses, RSA of 1024 bits.
@@ -131,6 +133,14 @@ package struct TestCertificates: Sendable {
         let foreign = NameConstraints(permittedDNSDomains: ["good.example"])
         let elsewhere = try Self.authority("Foreign Intermediate", under: root, years, limits: foreign)
         nameConstraintBroken = try Self.identity(Self.leaf([names[0]], under: elsewhere, years), [elsewhere])
+        let (ordinaryKey, ordinaryName) = (P256.Signing.PrivateKey(), try DistinguishedName { CommonName("Test Server") })
+        let ordinary = try Self.certificate(
+            names, of: .init(ordinaryKey.publicKey), under: middle, or: ordinaryKey, years, commonName: "Test Server",
+            usage: .serverAuth
+        )
+        let usurper = Authority(name: ordinaryName, key: ordinaryKey, certificate: ordinary)
+        ordinaryIssuer = try Self.identity(
+            Self.leaf(names, under: usurper, years, commonName: "Other Server"), [usurper, middle])
         weakKey = try Self.identity(Self.weakLeaf(names, under: middle, years), [middle])
         clientOnly = try Self.identity(Self.leaf(names, under: middle, years, usage: .clientAuth), [middle])
         client = try Self.identity(

@@ -87,6 +87,31 @@ struct ChainSearchTests {
         )
     }
 
+    @Test func `T3 an ordinary certificate under a trusted root signs for nobody`() async throws {
+        let root = try Signer("Root")
+        #expect(await failure(of: [try Signer.server(under: root)], root: root) == nil)
+        for (name, constraints) in [("marked", BasicConstraints.notCertificateAuthority), ("unmarked", nil)] {
+            let ordinary = try Signer("Anybody", under: root, constraints)
+            let failure = await failure(of: [try Signer.server(under: ordinary), ordinary], root: root)
+            #expect(failure?.kind == .serverCertificateUntrusted, "\(name)")
+            // Nor for an authority.
+            let middle = try Signer("Middle", under: ordinary)
+            let further = [try Signer.server(under: middle), middle, ordinary]
+            #expect(await self.failure(of: further, root: root)?.kind == .serverCertificateUntrusted, "\(name)")
+        }
+    }
+
+    @Test func `T3 a path length is heeded under a trusted root`() async throws {
+        for (length, isTrusted) in [(nil, true), (1, true), (0, false)] as [(Int?, Bool)] {
+            let root = try Signer("Root")
+            let upper = try Signer("Upper", under: root, .isCertificateAuthority(maxPathLength: length))
+            let lower = try Signer("Lower", under: upper)
+            #expect(await failure(of: [try Signer.server(under: upper), upper], root: root) == nil, "\(length ?? -1)")
+            let failure = await failure(of: [try Signer.server(under: lower), lower, upper], root: root)
+            #expect(failure?.kind == (isTrusted ? nil : .serverCertificateUntrusted), "\(length ?? -1)")
+        }
+    }
+
     @Test func `an authority's path length is heeded in what was presented`() throws {
         for (length, count) in [(0, 2), (1, 3)] {
             let root = try Signer("Root", .isCertificateAuthority(maxPathLength: length))

@@ -20,7 +20,13 @@ struct EphemeralDiskTests {
     init() throws { home = try TemporaryDirectory() }
 
     private func run(_ kind: String) async throws -> TracedRun.Result {
-        let result = try await TracedRun.run("TracedLoads", home: home, environment: [TracedLoads.variable: kind])
+        let result = try await TracedRun.run(
+            "TracedLoads", home: home,
+            environment: [
+                TracedLoads.variable: kind,
+                // Permanent credentials are in a file then, and not in the keyring of whoever runs the tests.
+                "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent",
+            ])
         #expect(result.output.contains(TracedLoads.isDone), "\(result.output)")
         return result
     }
@@ -42,6 +48,8 @@ struct EphemeralDiskTests {
             #expect(below.contains { $0.verb.hasPrefix("make") && $0.verb != "make-folder" }, "\(folder): \(below)")
             #expect(below.contains { ["rename", "link"].contains($0.verb) }, "\(folder): \(below)")
         }
+        let credentials = result.changes.filter { $0.path.hasSuffix("/credentials") && $0.isBelow(home.path + "/data") }
+        #expect(credentials.contains { ["rename", "link"].contains($0.verb) }, "\(result.changes)")
         let elsewhere = result.changes.filter { line in !["data", "cache"].contains { line.isBelow(home.path + "/" + $0) } }
         #expect(elsewhere.allSatisfy { $0.verb == "make-folder" && home.path.hasPrefix($0.path) }, "\(elsewhere)")
         #expect(try FileManager.default.contentsOfDirectory(atPath: home.file("tmp").path) == [])
@@ -64,7 +72,7 @@ struct TracedLoads {
     static let variable = "URL_LOADING_TRACED_SESSION"
     static let isDone = "the traced loads are done"
 
-    @Test(.timeLimit(.minutes(2))) func `cookies, responses and hosts are remembered`() async throws {
+    @Test(.timeLimit(.minutes(2))) func `cookies, responses, hosts and credentials are remembered`() async throws {
         let certificates = try TestCertificates.shared.get()
         let isEphemeral = ProcessInfo.processInfo.environment[Self.variable] == "ephemeral"
         let configuration = isEphemeral ? URLSessionConfiguration.ephemeral : .default
@@ -83,6 +91,7 @@ struct TracedLoads {
                 switch request.path {
                 case "/large": .large(chunk: [UInt8](repeating: 7, count: 65_536), count: 48, fields)
                 case "/redirect": .redirect(302, to: "/small", fields)
+                case "/secret": BasicScript()()(request)
                 default: .ok([UInt8](repeating: 6, count: 2048), fields)
                 }
             }
@@ -103,6 +112,12 @@ struct TracedLoads {
             var upload = URLRequest(url: server.url("/upload", host: "localhost"))
             upload.httpMethod = "POST"
             _ = try await session.upload(for: upload, from: Data(count: 2_000_000))
+            let asking = URLSession(
+                configuration: configuration, delegate: TaskInterviewer(Interview(.ada(.permanent))), delegateQueue: nil)
+            #expect(try await asking.text(server.url("/secret", host: "localhost")) == "in")
+            #expect(configuration.urlCredentialStorage?.allCredentials.count == 1)
+            #expect(try await session.text(server.url("/secret", host: "localhost")) == "in", "it is in the storage")
+            asking.finishTasksAndInvalidate()
             await session.flush()
             await session.reset()
             #expect(try await load("/small") == 2048)

@@ -236,6 +236,26 @@ struct ProxyForwardingTests {
         }
     }
 
+    @Test func `C15 what goes directly to the proxy's own host and port has a connection of its own`() async throws {
+        try await withProxy(
+            ["ExceptionsList": ["127.0.0.1"], "kCFProxyUsernameKey": "ada", "kCFProxyPasswordKey": "lovelace"],
+            reply: {
+                guard $0.target.hasPrefix("http:") else { return .ok("direct") }
+                return $0.proxyAuthorization == Self.ada ? .ok("passed") : .proxyUnauthorized("Basic realm=\"gate\"")
+            }
+        ) { (proxy, session) async throws in
+            for _ in 0..<2 {
+                #expect(try await session.text(url("http://origin.invalid/a")) == "passed")
+                #expect(try await session.text(proxy.url("/a")) == "direct")
+            }
+            let whole = "http://origin.invalid/a"
+            #expect(proxy.requests.map(\.target) == [whole, whole, "/a", whole, "/a"])
+            #expect(proxy.requests.map(\.proxyAuthorization) == [nil, Self.ada, nil, Self.ada, nil])
+            // Each kind keeps its own.
+            #expect(proxy.requests.map(\.connection) == [0, 0, 1, 0, 1])
+        }
+    }
+
     @Test func `a 407 from a server that is no proxy is delivered, and nobody is asked`() async throws {
         let interview = Interview(.ada())
         try await withScenario(delegate: Interviewer(interview), reply: { _ in .proxyUnauthorized("Basic realm=\"r\"") }) {

@@ -35,6 +35,7 @@ struct CertificateFailureTests {
             ("self-signed", certificates.selfSigned, "127.0.0.1", .serverCertificateUntrusted),
             ("weak key", certificates.weakKey, "127.0.0.1", .serverCertificateUntrusted),
             ("missing intermediate", certificates.missingIntermediate, "127.0.0.1", .serverCertificateUntrusted),
+            ("signed by an ordinary certificate", certificates.ordinaryIssuer, "127.0.0.1", .serverCertificateUntrusted),
             ("for clients only", certificates.clientOnly, "127.0.0.1", .serverCertificateUntrusted),
             ("a client's, without names", certificates.client, "127.0.0.1", .serverCertificateUntrusted),
         ]
@@ -50,6 +51,7 @@ struct CertificateFailureTests {
                 let error = await expectFailure(code, in: name) { try await session.data(from: url) }
                 #expect(error?.failingURL == url, "\(name)")
                 #expect(error?.userInfo[NSLocalizedDescriptionKey] as? String != nil, "\(name)")
+                #expect(error?.userInfo[NSUnderlyingErrorKey] != nil, "\(name)")
                 let trust = error?.failureURLPeerTrust
                 let chain = trust.flatMap { SecTrustCopyCertificateChain($0) as? [SecCertificate] } ?? []
                 #expect(chain.first.map { Array(SecCertificateCopyData($0) as Data) } == identity.chain[0], "\(name)")

@@ -92,4 +92,32 @@ struct ProgramSecurityTests {
         #expect(["-1202", "-1203"].contains(without.first))
         try await server.close()
     }
+
+    @Test func `the environment names folders of roots, alone and beside the file`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let folder = try TemporaryDirectory()
+        let stranger = Data(certificates.unknownAuthority.chain[1]).base64EncodedString(options: .lineLength64Characters)
+        let pem = "-----BEGIN CERTIFICATE-----\n\(stranger)\n-----END CERTIFICATE-----\n"
+        let other = try folder.write(pem.utf8, to: "other.pem")
+        try folder.write(certificates.rootPEM.utf8, to: "ours/root.pem")
+        try folder.write("no certificate".utf8, to: "ours/notes.txt")
+        try folder.write([], to: "empty/nothing")
+        let (ours, empty) = (folder.file("ours").path, folder.file("empty").path)
+        let server = try await ScriptedServer.start(identity: certificates.valid, reply: { _ in .ok("ours") })
+        let strange = try await ScriptedServer.start(identity: certificates.unknownAuthority, reply: { _ in .ok("strange") })
+        let urls = [server.url().absoluteString, strange.url().absoluteString]
+        let rows: [([String: String], [String])] = [
+            (["SSL_CERT_DIR": ours], ["ours", "-1203"]),
+            (["SSL_CERT_DIR": "\(empty):\(ours)"], ["ours", "-1203"]),
+            (["SSL_CERT_DIR": empty], ["-1203", "-1203"]),
+            (["SSL_CERT_FILE": other.path], ["-1203", "strange"]),
+            (["SSL_CERT_FILE": other.path, "SSL_CERT_DIR": ours], ["ours", "strange"]),
+        ]
+        for (environment, outcomes) in rows {
+            let found = try await outcome(of: urls, environment: environment)
+            #expect(found == outcomes, "\(environment)")
+        }
+        try await server.close()
+        try await strange.close()
+    }
 }

@@ -1,0 +1,80 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// That what an ephemeral session remembers dies with it.
+@Suite(.timeLimit(.minutes(1)))
+struct EphemeralReleaseTests {
+    @Test(arguments: [true, false])
+    func `the stores of an ephemeral session are gone once session and configuration are`(isInvalidated: Bool) async throws {
+        let fields = [
+            ("Set-Cookie", "kept=1; Max-Age=8640000"), ("Cache-Control", "max-age=600"),
+            ("Strict-Transport-Security", "max-age=1000"),
+        ]
+        let certificates = try TestCertificates.shared.get()
+        try await withScriptedServer(
+            identity: certificates.valid, reply: { $0.path == "/secret" ? BasicScript()()($0) : .ok("kept", fields) }
+        ) { (server) async throws in
+            let held = try await Self.use(server, root: certificates.root, isInvalidated: isInvalidated)
+            try await held.waitUntilReleased()
+        }
+    }
+
+    /// Uses a session, which nobody but the library holds afterwards, so that each store has something in it.
+    private static func use(_ server: ScriptedServer, root: Data, isInvalidated: Bool) async throws -> Held {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.tlsTrustRoots = [root]
+        let session = URLSession(
+            configuration: configuration, delegate: TaskInterviewer(Interview(.ada(.permanent))), delegateQueue: nil)
+        for _ in 0..<2 {
+            #expect(try await session.text(server.url("/a", host: "localhost")) == "kept")
+            #expect(try await session.text(server.url("/secret", host: "localhost")) == "in")
+        }
+        #expect(server.requests.map(\.path) == ["/a", "/secret", "/secret", "/secret"], "the second one was in the cache")
+        let own = session.configuration
+        #expect(own.httpCookieStorage?.cookies?.count == 1)
+        #expect(own.urlCredentialStorage?.allCredentials.count == 1)
+        if isInvalidated { session.finishTasksAndInvalidate() }
+        return Held(own)
+    }
+}
+
+/// What should be released, and is not held here.
+private final class Held: @unchecked Sendable {
+    // Weak references, set once: reading them is safe from any thread.
+    private weak let cookies: HTTPCookieStorage?
+    private weak let cache: URLCache?
+    private weak let credentials: URLCredentialStorage?
+
+    init(_ configuration: URLSessionConfiguration) {
+        (cookies, cache) = (configuration.httpCookieStorage, configuration.urlCache)
+        credentials = configuration.urlCredentialStorage
+        #expect(names.count == 3)
+    }
+
+    private var names: [String] {
+        [cookies == nil ? nil : "the cookies", cache == nil ? nil : "the cache", credentials == nil ? nil : "the credentials"]
+            .compactMap { $0 }
+    }
+
+    /// Lets others run until everything is gone, or the time limit says that it never will be.
+    func waitUntilReleased() async throws {
+        while !names.isEmpty {
+            guard !Task.isCancelled else {
+                Issue.record("still held: \(names.joined(separator: ", "))")
+                return
+            }
+            await Task.yield()
+        }
+    }
+}
