@@ -37,7 +37,7 @@ package struct SessionStores: Sendable {
     }
 
     /// Calls back, from any thread, when everything is durable.
-    func flush(_ completion: @escaping @Sendable () -> Void) {
+    package func flush(_ completion: @escaping @Sendable () -> Void) {
         let (cookies, cache, strictTransportSecurity, credentials) = (cookies, cache, strictTransportSecurity, credentials)
         let afterSecurity = { @Sendable in
             guard let credentials else { return completion() }

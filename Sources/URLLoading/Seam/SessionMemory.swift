@@ -25,6 +25,8 @@ struct SessionMemory: Sendable {
     let stores: SessionStores
     /// What the engine must ask because the app keeps it.
     let interests: TaskOrder.Interests
+    /// Where what no load waits for is done to the app's storages, in order: a reset comes after what was stored before it.
+    let changes: DispatchQueue
 
     init(_ settings: SessionSettings) {
         var stores = SessionStores()
@@ -46,6 +48,7 @@ struct SessionMemory: Sendable {
         if self.cache != nil { interests.insert(.cache) }
         if self.credentials != nil { interests.insert(.credentials) }
         self.interests = interests
+        changes = interests.isEmpty ? .global() : DispatchQueue(label: "URLLoading.SessionMemory")
     }
 
     /// What hosts asked of this program.
@@ -62,6 +65,11 @@ struct SessionMemory: Sendable {
 
     /// The largest body that the app's cache takes: 5 % of its capacity, as ours.
     var cachedBodyLimit: Int64 { cache.map { Int64(max($0.memoryCapacity, $0.diskCapacity) / 20) } ?? 0 }
+
+    /// Makes durable what the app's classes leave to ours; the engine does so with the rest.
+    func flush(_ completion: @escaping @Sendable () -> Void) {
+        SessionStores(cookies: cookies?.store, cache: cache?.store, credentials: credentials?.store).flush(completion)
+    }
 
     /// Empties what the app keeps; the engine empties the rest.
     func reset() {
@@ -84,7 +92,8 @@ extension URLSessionTask {
     func askMemory(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
         guard let memory = mutex.withLock({ $0.session?.memory }) else { return reply(.done) }
         let once = AnswerOnce<TaskAnswer> { reply($0 ?? .done) }
-        DispatchQueue.global().async { self.answer(question, from: memory) { once($0) } }
+        let queue: DispatchQueue = if case .storeCredential = question { memory.changes } else { .global() }
+        queue.async { self.answer(question, from: memory) { once($0) } }
     }
 
     private func answer(_ question: TaskQuestion, from memory: SessionMemory, reply: @escaping @Sendable (TaskAnswer) -> Void) {

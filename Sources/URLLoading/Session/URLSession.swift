@@ -202,8 +202,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// Empties the session's cookies and cache, forgets what servers asked for (RFC 6797), and lets the next requests go over new
-    /// connections; then calls the handler on the delegate queue.
+    /// Empties the session's cookies, cache and credentials, forgets what servers asked for (RFC 6797), and lets the next requests go
+    /// over new connections; then calls the handler on the delegate queue.
     ///
     /// Stores that are shared are empty for everybody.
     open func reset(completionHandler: @escaping @Sendable () -> Void) {
@@ -217,11 +217,16 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
-        guard renewal == .reset, memory.isPartlyOfTheApp else { return service.renew(renewal, completion: completion) }
+        guard memory.isPartlyOfTheApp else { return service.renew(renewal, completion: completion) }
         // The app's own stores run its code, which must not hold the caller up.
-        DispatchQueue.global().async {
-            self.memory.reset()
-            self.service.renew(renewal, completion: completion)
+        memory.changes.async {
+            let renewRest: @Sendable () -> Void = { self.service.renew(renewal, completion: completion) }
+            switch renewal {
+            case .reset:
+                self.memory.reset()
+                renewRest()
+            case .flush: self.memory.flush(renewRest)
+            }
         }
     }
 
