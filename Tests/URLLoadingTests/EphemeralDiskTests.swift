@@ -55,7 +55,7 @@ struct EphemeralDiskTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: home.file("tmp").path) == [])
     }
 
-    @Test func `every way to make, change or remove a file is traced`() async throws {
+    @Test func `every way to make, change, sync or remove a file is traced`() async throws {
         let result = try await TracedRun.run("TracedCalls", home: home)
         let seen = Set(result.lines)
         for call in TracedCalls.all {
@@ -173,6 +173,8 @@ struct TracedCalls {
         Call(name: "unlink", expected: [("remove", "l")]) { unlink($0 + "/l") },
         Call(name: "remove", expected: [("remove", "m")]) { remove($0 + "/m") },
         Call(name: "rmdir", expected: [("remove", "g")]) { rmdir($0 + "/g") },
+        Call(name: "fsync", expected: [("sync", "k")]) { fsync(open($0 + "/k", O_RDONLY)) },
+        Call(name: "fdatasync", expected: [("sync", "j")]) { fdatasync(open($0 + "/j", O_RDONLY)) },
         Call(name: "Data.write", expected: [("make", "n")]) { folder in
             (try? Data([1]).write(to: URL(fileURLWithPath: folder + "/n"))) == nil ? -1 : 0
         },

@@ -10,19 +10,19 @@
 import Foundation
 import LoadingTestKit
 
-/// A library to preload into a process, which writes down every file that the process opens, makes, renames or removes.
+/// A library to preload into a process, which writes down every file that the process opens, makes, renames, removes or syncs.
 ///
 /// Paths are absolute, but links in them are not followed. What glibc does by itself, as in `fopen` and `mkstemp`, is seen at the
 /// functions that do it.
 struct FileTrace: Sendable {
     /// One call.
     struct Line: Sendable, Hashable, CustomStringConvertible {
-        /// `read` for a file opened to be read alone; else what changes a folder or a file.
+        /// `read` for a file opened to be read alone; `sync` for what is made durable; else what changes a folder or a file.
         let verb: String
         let path: String
         var description: String { "\(verb) \(path)" }
 
-        var isReading: Bool { verb == "read" }
+        var changes: Bool { verb != "read" && verb != "sync" }
         func isBelow(_ folder: String) -> Bool { path == folder || path.hasPrefix(folder + "/") }
     }
 
@@ -73,7 +73,7 @@ struct FileTrace: Sendable {
                 long length = syscall(SYS_readlinkat, AT_FDCWD, name, base, PATH_MAX);
                 if (length >= 0) base[length] = 0;
             }
-            int length = snprintf(line, sizeof line, "%s %s%s%s\n", verb, base, base[0] ? "/" : "", path);
+            int length = snprintf(line, sizeof line, "%s %s%s%s\n", verb, base, base[0] && path[0] ? "/" : "", path);
             int fd = (int)syscall(SYS_openat, AT_FDCWD, list, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
             if (fd < 0 || length < 0 || syscall(SYS_write, fd, line, (size_t)length) != length) abort();
             syscall(SYS_close, fd);
@@ -187,6 +187,14 @@ struct FileTrace: Sendable {
             REAL(int, remove, const char *);
             note("remove", AT_FDCWD, path);
             return real(path);
+        }
+        int fsync(int fd) {
+            note("sync", fd, "");
+            return (int)syscall(SYS_fsync, fd);
+        }
+        int fdatasync(int fd) {
+            note("sync", fd, "");
+            return (int)syscall(SYS_fdatasync, fd);
         }
         int truncate(const char *path, off_t length) {
             REAL(int, truncate, const char *, off_t);

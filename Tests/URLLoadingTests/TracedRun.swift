@@ -21,7 +21,7 @@ enum TracedRun {
 
         /// The calls that changed something, anywhere but at devices and what the system shows as files.
         var changes: [FileTrace.Line] {
-            lines.filter { line in !line.isReading && !["/dev", "/proc", "/sys"].contains { line.isBelow($0) } }
+            lines.filter { line in line.changes && !["/dev", "/proc", "/sys"].contains { line.isBelow($0) } }
         }
     }
 

@@ -177,20 +177,20 @@ extension DiskTier {
         queue.run { [self] in
             if isEnabled {
                 writeUses()
-                sync(
-                    state.withLock { state in
-                        defer { state.unsynced = [] }
-                        return state.unsynced
-                    })
+                let (names, folders) = state.withLock { state in
+                    defer { (state.unsynced, state.unsyncedFolders) = ([], []) }
+                    return (state.unsynced, state.unsyncedFolders)
+                }
+                sync(names, folders.union(names.map(\.folder)))
             }
             completion()
         }
     }
 
-    private func sync(_ names: Set<CacheEntryName>) {
-        guard !names.isEmpty else { return }
+    private func sync(_ names: Set<CacheEntryName>, _ folders: Set<UInt8>) {
+        guard !folders.isEmpty else { return }
         for name in names { sync(path(name), O_RDONLY) }
-        for folder in Set(names.map(\.folder)) {
+        for folder in folders {
             sync(directory + "/" + CacheEntryName.folderName(folder), O_RDONLY | O_DIRECTORY)
         }
         sync(directory, O_RDONLY | O_DIRECTORY)

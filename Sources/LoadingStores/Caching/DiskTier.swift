@@ -45,6 +45,8 @@ final class DiskTier: Sendable {
         var sound: [CacheEntryName: BodyCheck.Subject] = [:]
         /// Written since the last flush.
         var unsynced: Set<CacheEntryName> = []
+        /// From which something was removed since.
+        var unsyncedFolders: Set<UInt8> = []
         var isScanning = false
         /// How many folders the last scan saw, and when the directory was changed before it.
         var folderCount = 0
@@ -239,8 +241,9 @@ final class DiskTier: Sendable {
     /// On the queue.
     func removeFile(_ name: CacheEntryName) {
         // A folder in its place is removed if it is empty; otherwise it stays a miss.
-        if unlink(path(name)) != 0, errno == EISDIR { rmdir(path(name)) }
+        let isRemoved = unlink(path(name)) == 0 || errno == EISDIR && rmdir(path(name)) == 0
         state.withLock { state in
+            if isRemoved { state.unsyncedFolders.insert(name.folder) }
             state.index.remove(name)
             state.unsynced.remove(name)
             state.sound[name] = nil

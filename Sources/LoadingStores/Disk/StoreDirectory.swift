@@ -88,8 +88,18 @@ struct StoreDirectory: ~Copyable {
     private static func make(_ parts: ArraySlice<String>, below existing: String) throws(StoreFailure) {
         var path = existing
         for part in parts {
+            let parent = path.isEmpty ? "/" : path
             path += "/" + part
             guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .system(errno, while: "making its folder") }
+            syncNames(in: parent)
         }
+    }
+
+    /// What is durable in a new folder is found after a crash only if the folder is.
+    ///
+    /// The folder above may be somebody else's: where it cannot be read the store works all the same.
+    private static func syncNames(in path: String) {
+        guard let folder = try? Descriptor(path, O_RDONLY | O_DIRECTORY, doing: "opening the folder above") else { return }
+        fsync(folder.number)
     }
 }
