@@ -131,7 +131,8 @@ package final class ServerProcess: Sendable {
         return (process, text)
     }
 
-    /// Starts a program that serves at as many ports as it needs, and waits until a file of it says that it does.
+    /// Starts a program that serves at as many ports as it needs, and waits until a file of it says that it does, and it does: squid
+    /// says so a moment before.
     ///
     /// The ports are free when they are chosen. Should one be taken before the program has it, the program ends, and other ports are
     /// tried.
@@ -139,6 +140,7 @@ package final class ServerProcess: Sendable {
         ports count: Int, sign: String, in log: URL, _ order: ([Int]) throws -> Order
     ) throws -> (ServerProcess, ports: [Int]) {
         func text() -> String { (try? String(contentsOf: log, encoding: .utf8)) ?? "" }
+        func isReady(_ ports: [Int]) -> Bool { text().contains(sign) && ports.allSatisfy(connects) }
         var output = ""
         for _ in 0..<5 {
             let ports = try freePorts(count)
@@ -150,8 +152,9 @@ package final class ServerProcess: Sendable {
                 process.awaitEnd()
                 try? life.fileHandleForWriting.close()
             }
-            while !text().contains(sign), changes.wait(orEndOf: life.fileHandleForReading.fileDescriptor) {}
-            if text().contains(sign) { return (process, ports) }
+            // Where it says so too early, it has more to say a moment later.
+            while !isReady(ports), changes.wait(orEndOf: life.fileHandleForReading.fileDescriptor) {}
+            if isReady(ports) { return (process, ports) }
             output = order.text + text()
         }
         throw Failure(description: "the server does not start: \(output.suffix(2000))")
@@ -231,6 +234,18 @@ extension ServerProcess {
             throw Failure(description: "bind to 127.0.0.1: errno \(errno)")
         }
         return (descriptor, Int(UInt16(bigEndian: address.sin_port)))
+    }
+
+    private static func connects(to port: Int) -> Bool {
+        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return false }
+        defer { Glibc.close(descriptor) }
+        var address = loopback(port: port)
+        return withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                connect(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
     }
 
     private static func loopback(port: Int) -> sockaddr_in {
