@@ -59,44 +59,6 @@ private func isInitial(_ token: [UInt8]?) -> Bool {
     token?.first == 0x60 && token?.firstRange(of: [0x06, 0x06, 0x2B, 0x06, 0x01, 0x05, 0x05, 0x02]) != nil
 }
 
-/// The server's side of GSSAPI with a channel binding of its own, which no server here checks: in Python, on MIT's library.
-private enum Acceptor {
-    /// 0 if it takes the token, else GSSAPI's routine error (RFC 2744, section 3.9.1).
-    static func error(of token: [UInt8], binding: [UInt8]) throws -> String {
-        let script = """
-            import ctypes, sys
-            gss = ctypes.CDLL("libgssapi_krb5.so.2")
-            class Buffer(ctypes.Structure):
-                _fields_ = [("length", ctypes.c_size_t), ("value", ctypes.c_char_p)]
-            class Bindings(ctypes.Structure):
-                _fields_ = [("type1", ctypes.c_uint32), ("address1", Buffer), ("type2", ctypes.c_uint32),
-                            ("address2", Buffer), ("data", Buffer)]
-            token, data = (bytes.fromhex(text) for text in sys.argv[1:])
-            minor, context, output = ctypes.c_uint32(), ctypes.c_void_p(), Buffer()
-            bindings = Bindings(data=Buffer(len(data), data))
-            major = gss.gss_accept_sec_context(
-                ctypes.byref(minor), ctypes.byref(context), None, ctypes.byref(Buffer(len(token), token)),
-                ctypes.byref(bindings), None, None, ctypes.byref(output), None, None, None)
-            print(major >> 16 & 0xFF)
-
-            """
-        let directory = try TemporaryDirectory()
-        let file = try directory.write(script.utf8, to: "acceptor.py")
-        let hexadecimal = [token, binding].map { bytes in
-            bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        }
-        let variables = ProcessInfo.processInfo.environment.filter { $0.key.hasPrefix("KRB5") }
-        let python = try ServerProcess.program("python3", package: "python3")
-        return try ServerProcess.run(
-            ServerProcess.Order(
-                [python, file.path] + hexadecimal,
-                environment: variables,
-                output: directory.file("output")
-            )
-        ).trimmingCharacters(in: .whitespacesAndNewlines)
-    }
-}
-
 /// Shows a token to the Apache of the surrounding process, by curl.
 private enum Negotiation {
     static let variable = "URL_LOADING_NEGOTIATE_URL"
@@ -166,10 +128,10 @@ private enum Negotiation {
         let binding = Array("tls-server-end-point:".utf8) + [UInt8](0..<32)
         let other = Array("tls-server-end-point:".utf8) + [UInt8](1..<33)
         let token = try #require(try context(binding: binding).step(nil).get().token)
-        #expect(try Acceptor.error(of: token, binding: binding) == "0")
+        #expect(try GSSAPIAcceptor.error(of: token, binding: binding) == "0")
         let again = try #require(try context(binding: binding).step(nil).get().token)
         // GSS_S_BAD_BINDINGS
-        #expect(try Acceptor.error(of: again, binding: other) == "4")
+        #expect(try GSSAPIAcceptor.error(of: again, binding: other) == "4")
     }
 
     @Test func `a server that has not`() throws {

@@ -17,20 +17,12 @@ private let schema = "org.urlloading.Test"
 /// The Secret Service as GNOME Keyring gives it, on a session bus of the test's own; and its absence.
 @Suite(.timeLimit(.minutes(1))) struct SecretServiceTests {
     @Test func `a keyring keeps secrets`() async throws {
-        let home = try ServerDirectory()
-        let dbus = try ServerProcess.program("dbus-run-session", package: "dbus-daemon")
-        let keyring = try ServerProcess.program("gnome-keyring-daemon", package: "gnome-keyring")
-        // Unlocked; returns when it is there, and goes with the bus.
-        let script = #"printf 'master\n' | "$0" --unlock --components=secrets >/dev/null && exec "$@""#
-        try await OwnProcess.run(
-            "UnlockedKeyringTests", environment: Self.environment(home),
-            wrapper: [dbus, "--", "/bin/sh", "-c", script, keyring]
-        )
+        try await KeyringSession.run("UnlockedKeyringTests")
     }
 
     @Test func `without a bus everything fails at once`() async throws {
         let home = try ServerDirectory()
-        var environment = Self.environment(home)
+        var environment = KeyringSession.environment(home)
         environment["DBUS_SESSION_BUS_ADDRESS"] = "unix:path=/nonexistent/bus"
         try await OwnProcess.run("WithoutServiceTests", environment: environment)
     }
@@ -49,17 +41,9 @@ private let schema = "org.urlloading.Test"
             """
         let file = try home.write(configuration.utf8, to: "bus.conf")
         try await OwnProcess.run(
-            "WithoutServiceTests", environment: Self.environment(home), wrapper: [dbus, "--config-file=\(file.path)", "--"]
+            "WithoutServiceTests", environment: KeyringSession.environment(home),
+            wrapper: [dbus, "--config-file=\(file.path)", "--"]
         )
-    }
-
-    /// A home whose path is short enough for the names of sockets.
-    private static func environment(_ home: ServerDirectory) -> [String: String] {
-        [
-            "HOME": home.path, "XDG_DATA_HOME": home.path + "/data", "XDG_CONFIG_HOME": home.path + "/config",
-            "XDG_CACHE_HOME": home.path + "/cache", "XDG_RUNTIME_DIR": home.path, "DBUS_SESSION_BUS_ADDRESS": "",
-            "DISPLAY": "", "WAYLAND_DISPLAY": "",
-        ]
     }
 }
 

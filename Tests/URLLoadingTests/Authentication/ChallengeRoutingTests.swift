@@ -31,6 +31,7 @@ struct ChallengeRoutingTests {
             challenge: "Digest realm=\"r\", nonce=\"n\", qop=\"auth\"", method: "HTTPDigest", both: "task", session: nil,
             task: "task"),
         Row(challenge: "NTLM", method: "NTLM", both: "session", session: "session", task: "task"),
+        Row(challenge: "Negotiate", method: "Negotiate", both: "session", session: "session", task: "task"),
     ]
 
     private func asked(

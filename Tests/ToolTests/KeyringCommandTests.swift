@@ -1,0 +1,68 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// Passwords that are kept in the Secret Service, where there is one.
+@Suite(.timeLimit(.minutes(2)))
+struct KeyringCommandTests {
+    @Test func `with an unlocked keyring`() async throws { try await KeyringSession.run("CommandsWithKeyringTests") }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("CommandsWithKeyringTests")), .timeLimit(.minutes(2)))
+struct CommandsWithKeyringTests {
+    /// Each is a home of its own: what they share is the keyring.
+    private let (folder, other): (TemporaryDirectory, TemporaryDirectory)
+
+    init() throws { (folder, other) = (try TemporaryDirectory(), try TemporaryDirectory()) }
+
+    private func run(
+        _ arguments: String..., home: TemporaryDirectory? = nil, input: URL? = nil, preparation: String? = nil
+    ) async throws -> Tool.Result {
+        try await Tool.run(arguments, in: folder, home: home ?? folder, input: input, preparation: preparation)
+    }
+
+    @Test func `a password is kept there, found by other processes, and by no other program`() async throws {
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            request.header("Authorization") == "Basic " + Data("ali:sesame".utf8).base64EncodedString()
+                ? .ok("gold") : .status(401, [("WWW-Authenticate", "Basic realm=\"cave\"")], body: "closed")
+        }
+        let password = try folder.write("sesame\n".utf8, to: "password.txt")
+        // The tool by another name.
+        let stranger = #"test -e stranger || ln "$0" stranger 2>&- || cp "$0" stranger; exec ./stranger "$@""#
+        try await withScriptedServer(reply: reply) { (server) async throws in
+            let url = server.url("/").absoluteString
+            let kept = try await run("credentials", "set", url, "ali", "--password-stdin", input: password)
+            #expect(kept.code == 0, "\(kept.errors)")
+            for home in [folder, other] {
+                let listed = try await run("credentials", "list", home: home)
+                #expect(listed.text == "http://127.0.0.1:\(server.port)  any  -  permanent  ali\n", "\(listed.errors)")
+                #expect(try await run("get", url, home: home).text == "gold")
+            }
+            let theirs = try await run("credentials", "list", preparation: stranger)
+            #expect(theirs.code == 0 && theirs.text.isEmpty, "\(theirs.errors)")
+            #expect(try await run("get", url, preparation: stranger).text == "closed")
+            let removed = try await run("credentials", "delete", "--all", preparation: stranger)
+            #expect(removed.code == 0 && removed.errors == "deleted 0 credentials\n", "\(removed.errors)")
+            #expect(try await run("get", url).text == "gold")
+            let deleted = try await run("credentials", "delete", url, "ali")
+            #expect(deleted.code == 0 && deleted.errors == "deleted 1 credential\n", "\(deleted.errors)")
+            for home in [folder, other] {
+                #expect(try await run("credentials", "list", home: home).text.isEmpty)
+                #expect(try await run("get", url, home: home).text == "closed")
+            }
+        }
+        for home in [folder, other] {
+            let files = try FileManager.default.subpathsOfDirectory(atPath: home.path)
+            #expect(!files.contains { URL(fileURLWithPath: $0).lastPathComponent.hasPrefix("credentials") }, "\(files)")
+        }
+    }
+}
