@@ -86,6 +86,7 @@ package final class ApacheServer: Sendable {
     package var errorLog: String { directory.text(of: "error.log") }
     /// Of each request: connection's port, user, status, method, path.
     package var accessLog: String { directory.text(of: "access.log") }
+    package func logs(_ condition: (String) -> Bool) throws -> Bool { try directory.log("access.log", says: condition) }
 
     package func stop() { process.stop() }
 

@@ -26,10 +26,11 @@ final class FileChanges {
 
     deinit { close(descriptor) }
 
-    /// Waits for a change since the last one: true; or false where the other end of a pipe is closed first.
-    func wait(orEndOf pipe: Int32) -> Bool {
+    /// Waits for a change since the last one: true; or false where the other end of a pipe is closed first, or nothing comes for so
+    /// long.
+    func wait(orEndOf pipe: Int32 = -1, milliseconds: Int32 = -1) -> Bool {
         var events = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0), pollfd(fd: pipe, events: 0, revents: 0)]
-        while poll(&events, 2, -1) < 0, errno == EINTR {}
+        while poll(&events, 2, milliseconds) < 0, errno == EINTR {}
         guard events[0].revents != 0 else { return false }
         var buffer = [UInt8](repeating: 0, count: 4096)
         return read(descriptor, &buffer, buffer.count) > 0

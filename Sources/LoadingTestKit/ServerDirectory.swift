@@ -42,5 +42,12 @@ package final class ServerDirectory: Sendable {
 
     package func text(of name: String) -> String { (try? String(contentsOf: file(name), encoding: .utf8)) ?? "" }
 
+    /// Waits until a log says it, as servers write theirs after they have answered; false where nothing comes any more.
+    func log(_ name: String, says condition: (String) -> Bool) throws -> Bool {
+        let changes = try FileChanges(below: file(name).deletingLastPathComponent())
+        while !condition(text(of: name)) { guard changes.wait(milliseconds: 20_000) else { return false } }
+        return true
+    }
+
     deinit { try? FileManager.default.removeItem(at: url) }
 }

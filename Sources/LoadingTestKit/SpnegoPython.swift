@@ -41,7 +41,7 @@ enum SpnegoPython {
         from spnego.channel_bindings import GssChannelBindings
 
         numbers = itertools.count(1)
-        offers = {"ntlm": ["NTLM"], "negotiate": ["Negotiate"], "both": ["Negotiate", "NTLM"], "closing": ["NTLM"],
+        offers = {"ntlm": ["NTLM"], "both": ["Negotiate", "NTLM"], "closing": ["NTLM"],
                   "bound": ["NTLM"], "ntlm-or-basic": ["NTLM", 'Basic realm="ntlm"']}
         binding = None
 

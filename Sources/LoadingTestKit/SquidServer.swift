@@ -72,6 +72,7 @@ package final class SquidServer: Sendable {
 
     /// What squid did: a line for each request, with its status, method, destination and user.
     package var accessLog: String { directory.text(of: "logs/access.log") }
+    package func logs(_ text: String) throws -> Bool { try directory.log("logs/access.log") { $0.contains(text) } }
     package var errorLog: String { directory.text(of: "logs/cache.log") }
 
     /// At once: its own way of stopping takes seconds.

@@ -249,11 +249,6 @@ struct FaultShim: Sendable {
             if (is_file(fd) && fails("preallocate")) return -1;
             return real(fd, mode, offset, length);
         }
-        int fsync(int fd) {
-            REAL(int, fsync, int);
-            if (is_file(fd) && fails("sync")) return -1;
-            return real(fd);
-        }
         int close(int fd) {
             REAL(int, close, int);
             int counts = is_file(fd) && fails("close");
