@@ -148,8 +148,9 @@ package final class ServerProcess: Sendable {
             let changes = try FileChanges(below: log.deletingLastPathComponent())
             let process = try start(order)
             let life = Pipe()
-            Thread.detachNewThread {
-                process.awaitEnd()
+            // Not the process itself: whoever lets go of it ends it.
+            Thread.detachNewThread { [number = process.process] in
+                awaitEnd(of: number)
                 try? life.fileHandleForWriting.close()
             }
             // Where it says so too early, it has more to say a moment later.
@@ -186,14 +187,14 @@ package final class ServerProcess: Sendable {
     }
 
     /// It stays a zombie, so that nobody signals a stranger.
-    private func awaitEnd() {
+    private static func awaitEnd(of process: pid_t) {
         var information = siginfo_t()
         while waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) == -1, errno == EINTR {}
     }
 
     @discardableResult
     private func waited() -> Int32 {
-        awaitEnd()
+        Self.awaitEnd(of: process)
         return code.withLock { code in
             if let code { return code }
             var status: Int32 = 0
