@@ -52,13 +52,13 @@ package final class ConnectionPool {
 
     private let loop: any EventLoop
     private let dialer: Dialer
-    private var machine: PoolMachine
-    private var origins: [Route: OriginID] = [:]
+    @exclusivity(unchecked) private var machine: PoolMachine
+    @exclusivity(unchecked) private var origins: [Route: OriginID] = [:]
     private var routes: [OriginID: Route] = [:]
     /// The origin that was looked up last; mostly it is the next one, too.
-    private var lastOrigin: (route: Route, id: OriginID)?
-    private var leases: [LeaseID: Lease] = [:]
-    private var entries: [ConnectionID: Entry] = [:]
+    @exclusivity(unchecked) private var lastOrigin: (route: Route, id: OriginID)?
+    @exclusivity(unchecked) private var leases: [LeaseID: Lease] = [:]
+    @exclusivity(unchecked) private var entries: [ConnectionID: Entry] = [:]
     /// Why dials failed, until the machine said whom that refuses.
     private var dialFailures: [ConnectionID: LoadError] = [:]
     private var nextLease = 0
@@ -67,7 +67,7 @@ package final class ConnectionPool {
     private var originLimit = 256
     private var sweep: Scheduled<Void>?
     /// Where a connection puts a message's head together.
-    var scratch: ByteBuffer?
+    @exclusivity(unchecked) var scratch: ByteBuffer?
 
     package init(loop: any EventLoop, dialer: Dialer, maximumConnectionsPerHost: Int) {
         self.loop = loop

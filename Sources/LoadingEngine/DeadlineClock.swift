@@ -16,10 +16,10 @@ import TransportMachines
 /// Progress is noted in each load's `LoadControl`, which costs one store; it is read from there when the timer fires.
 final class DeadlineClock {
     private let loop: any EventLoop
-    private var machine = DeadlineMachine()
+    @exclusivity(unchecked) private var machine = DeadlineMachine()
     /// The loads by the slots that the machine gave them.
-    private var watched: [Load?] = []
-    private var timer: Scheduled<Void>?
+    @exclusivity(unchecked) private var watched: [Load?] = []
+    @exclusivity(unchecked) private var timer: Scheduled<Void>?
 
     init(loop: any EventLoop) { self.loop = loop }
 

@@ -28,15 +28,15 @@ package actor SessionEngine {
     /// Whether fresh responses may be given to the thread that asks: the session's own fields say nothing of caches.
     nonisolated let answersAtOnce: Bool
     /// What was taken out of the mailbox; kept for its capacity.
-    var messages: [Mailbox.Message] = []
+    @exclusivity(unchecked) var messages: [Mailbox.Message] = []
     private let session: SessionFacts
     private let pool: ConnectionPool
     private let plan: LoadPlan
     private let deadlines: DeadlineClock
-    private var loads: [TaskID: Load] = [:]
+    @exclusivity(unchecked) private var loads: [TaskID: Load] = [:]
     /// Loads that are over and whose clients have not been told.
-    private var ended: [(any LoadClient, TaskOutcome)] = []
-    private var isInvalidated = false
+    @exclusivity(unchecked) private var ended: [(any LoadClient, TaskOutcome)] = []
+    @exclusivity(unchecked) private var isInvalidated = false
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -202,7 +202,7 @@ package actor SessionEngine {
     private func tellEnded() {
         let ended = ended
         self.ended.removeAll(keepingCapacity: true)
-        for (client, outcome) in ended { client.tell(.finished(outcome)) }
+        Waking.run(ended.compactMap { client, outcome in client.conclude(outcome) })
     }
 
     /// Waits for the time the app set, and asks it whether the request still stands.

@@ -19,9 +19,9 @@ final class SessionFacts {
     let loop: any EventLoop
     let credentials = SessionCredentials()
     /// Starts a load that nobody ordered.
-    var start: ((TaskOrder, any LoadClient) -> Void)?
+    @exclusivity(unchecked) var start: ((TaskOrder, any LoadClient) -> Void)?
     /// Says something about such a load.
-    var command: ((TaskCommand, TaskID) -> Void)?
+    @exclusivity(unchecked) var command: ((TaskCommand, TaskID) -> Void)?
     /// The keys of the cache that are being revalidated in the background.
     var revalidating: Set<String> = []
 

@@ -27,11 +27,22 @@ package protocol LoadingService: AnyObject, Sendable {
     func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void)
 }
 
-/// Whoever ordered a load. Both methods are called on the session's event loop: they must not block, and must not run app code.
+/// Whoever ordered a load. Its methods are called on the session's event loop: they must not block, and must not run app code.
 package protocol LoadClient: AnyObject, Sendable {
     func tell(_ event: TaskEvent)
+    /// Tells that the load is over, in place of `.finished`.
+    ///
+    /// What wakes an `async` caller is returned, to be run when all loads that ended in the same turn of the loop have been told of.
+    func conclude(_ outcome: TaskOutcome) -> Waking?
     /// Answers once, from any thread. An answer that comes after the load ended is ignored.
     func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void)
+}
+
+extension LoadClient {
+    package func conclude(_ outcome: TaskOutcome) -> Waking? {
+        tell(.finished(outcome))
+        return nil
+    }
 }
 
 extension LoadingService {

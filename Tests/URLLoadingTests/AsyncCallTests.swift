@@ -49,6 +49,34 @@ struct AsyncCallTests {
         }
     }
 
+    @Test func `loads that end together each have their own result, at every priority`() async throws {
+        let count = 24
+        try await withScenario(
+            configure: { $0.httpMaximumConnectionsPerHost = count },
+            reply: { request in
+                let number = request.path.dropFirst()
+                guard !number.hasSuffix("3") else { return [.gate("all"), .close] }
+                return ScriptedReply([.gate("all")] + ScriptedReply.ok("body \(number)", [("X-Number", "\(number)")]).effects)
+            }
+        ) { (server, session) async throws in
+            let priorities: [TaskPriority] = [.background, .low, .medium, .high]
+            let loads = (0..<count).map { number in
+                Task(priority: priorities[number % 4]) { try await session.data(from: server.url("/\(number)")) }
+            }
+            _ = try await server.waitForRequests(count)
+            server.open("all")
+            for (number, load) in loads.enumerated() {
+                guard number % 10 != 3 else {
+                    await expectFailure(.networkConnectionLost) { try await load.value }
+                    continue
+                }
+                let (data, response) = try await load.value
+                #expect(String(decoding: data, as: UTF8.self) == "body \(number)")
+                #expect((response as? HTTPURLResponse)?.value(forHTTPHeaderField: "X-Number") == "\(number)")
+            }
+        }
+    }
+
     @Test func `bytes come one by one and end`() async throws {
         try await withScenario(reply: { _ in .chunked(["ab", "c", "", "def"].filter { !$0.isEmpty }) }) {
             (server, session) async throws in

@@ -26,6 +26,8 @@ struct BodyQueue {
     private(set) var byteCount = 0
 
     var isEmpty: Bool { first == nil }
+    /// Whether there is no second piece.
+    var isOneAtMost: Bool { rest?.isEmpty ?? true }
 
     mutating func append(_ piece: ByteBuffer) {
         byteCount += piece.readableBytes

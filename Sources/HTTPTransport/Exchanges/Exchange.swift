@@ -53,8 +53,8 @@ package final class Exchange {
 
     /// What carries the exchange, until its end.
     @exclusivity(unchecked) var connection: HTTP1Connection?
-    private var queue = BodyQueue()
-    private var informational: [ResponseHead] = []
+    @exclusivity(unchecked) private var queue = BodyQueue()
+    @exclusivity(unchecked) private var informational: [ResponseHead] = []
     @exclusivity(unchecked) private var informationalCount = 0
     @exclusivity(unchecked) private var toldSentBytes: Int64 = 0
     @exclusivity(unchecked) private var isComplete = false
@@ -115,6 +115,12 @@ package final class Exchange {
 
     /// Whether the whole body is here already; then taking it will not wait.
     package var hasWholeBody: Bool { isComplete }
+
+    /// The whole body, where it is here in one piece and nothing was taken of it.
+    package func takeWhole() -> ByteBuffer? {
+        guard isComplete, control.failure == nil, !control.isSuspended, queue.isOneAtMost else { return nil }
+        return queue.popFirst() ?? ByteBuffer()
+    }
 
     /// What has arrived already, without waiting.
     func takeBuffered() -> ByteBuffer? { queue.popFirst() }

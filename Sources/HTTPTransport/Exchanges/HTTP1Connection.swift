@@ -29,7 +29,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
 
     private let isSecure: Bool
     @exclusivity(unchecked) private var context: ChannelHandlerContext?
-    private var parser = ResponseParser()
+    @exclusivity(unchecked) private var parser = ResponseParser()
     @exclusivity(unchecked) private var exchange: Exchange?
     @exclusivity(unchecked) private var pump: RequestBodyPump?
     @exclusivity(unchecked) private var requestIsComplete = true

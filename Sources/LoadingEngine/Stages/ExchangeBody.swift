@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import FoundationEssentials
 import HTTPTransport
 import LoadingModel
 import NIOCore
@@ -16,7 +17,7 @@ final class ExchangeBody: ResponseBody {
     private let decoder: ContentDecoder?
     private let transaction: Transaction
     private let load: Load
-    private var codedIsComplete = false
+    @exclusivity(unchecked) private var codedIsComplete = false
 
     init(_ exchange: Exchange, decoder: ContentDecoder?, transaction: Transaction, of load: Load) {
         self.load = load
@@ -36,6 +37,12 @@ final class ExchangeBody: ResponseBody {
     }
 
     func cancel() { exchange.cancel() }
+
+    func takeWhole() -> Data? {
+        guard decoder == nil, exchange.requestEnd != nil, let whole = exchange.takeWhole() else { return nil }
+        transaction.bodyBytesAfterDecoding += Int64(whole.readableBytes)
+        return Data(whole)
+    }
 
     /// Has the body go straight into a file, where that is possible and worth it; answers false where it is to be taken piece by piece.
     func splice(into sink: FileSink, progress: (Int64) -> Void) async throws(LoadError) -> Bool {

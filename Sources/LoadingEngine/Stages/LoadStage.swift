@@ -29,7 +29,7 @@ final class Hop {
     let number: Int
     @exclusivity(unchecked) var request: LoadRequest
     /// Fields that the stages add to the caller's.
-    var extraFields: [(String, String)] = []
+    @exclusivity(unchecked) var extraFields: [(String, String)] = []
     /// The message, from when `PrepareStage` composed it until it is sent.
     @exclusivity(unchecked) var message: PreparedMessage?
     /// Whether the server was asked for 100 (Continue).
@@ -52,7 +52,7 @@ final class Hop {
     /// The cookies that the app's own storage has for this hop.
     @exclusivity(unchecked) var cookies: String?
     /// The `Set-Cookie` fields that came, for the app that keeps the cookies itself.
-    var cookiesForApp: [String] = []
+    @exclusivity(unchecked) var cookiesForApp: [String] = []
     /// What the cache has for this hop, and what is to be made of it.
     @exclusivity(unchecked) var cached: CachedAnswer?
     /// Whether the cache may have something for this hop, which an answer that is not stored makes outdated.

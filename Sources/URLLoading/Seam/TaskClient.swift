@@ -18,8 +18,7 @@ extension URLSessionTask: LoadClient {
         case .data(let data):
             take(data)
         case .finished(let outcome):
-            guard let settlement = settle(outcome) else { return }
-            finish(settlement)
+            if let waking = conclude(outcome) { Waking.run([waking]) }
         case .requestChanged, .response, .sent, .wrote, .resumed:
             let showsProgress = mutex.withLock { state in
                 state.note(event)
@@ -29,6 +28,17 @@ extension URLSessionTask: LoadClient {
         case .informational, .becameDownload:
             break
         }
+    }
+
+    package func conclude(_ outcome: TaskOutcome) -> Waking? {
+        guard let settlement = settle(outcome) else { return nil }
+        guard case .waitingForData(let continuation) = settlement.audience, case .success(let body) = settlement.result else {
+            finish(settlement)
+            return nil
+        }
+        settlement.session?.registry.forget(identity)
+        let data = body.data
+        return Waking(priority: settlement.priorityInPool) { continuation.resume(returning: data) }
     }
 
     package func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {

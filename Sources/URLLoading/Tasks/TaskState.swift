@@ -17,6 +17,8 @@ struct TaskState: Sendable {
     var session: URLSession?
     var delivery: TaskOrder.Delivery
     var audience: TaskAudience
+    /// The priority of an async caller that waits for a thread of the process's pool.
+    var priorityInPool: TaskPriority?
     /// Stands in for the body of the request in upload tasks.
     var uploadBody: RequestBody?
 
@@ -57,7 +59,8 @@ struct TaskState: Sendable {
     var resumeDataHandlers: [@Sendable (Data?) -> Void] = []
 
     init(
-        session: URLSession?, request: URLRequest?, delivery: TaskOrder.Delivery, audience: TaskAudience, uploadBody: RequestBody? = nil
+        session: URLSession?, request: URLRequest?, delivery: TaskOrder.Delivery, audience: TaskAudience,
+        uploadBody: RequestBody? = nil
     ) {
         self.session = session
         self.uploadBody = uploadBody
@@ -87,7 +90,8 @@ struct TaskState: Sendable {
             self.sentRequest = nil
             current = URLRequest(loadRequest: sentRequest, template: original)
         }
-        if !sessionFields.isEmpty, !lifecycle.isUnstarted { current?.complete(with: sessionFields) }
+        let fields = sessionFields
+        if !fields.isEmpty, !lifecycle.isUnstarted { current?.complete(with: fields) }
         return current
     }
 
@@ -131,8 +135,16 @@ enum TaskAudience: Sendable {
     /// An async call that has not reached its suspension yet.
     case caller
     /// An async call that waits.
-    case waitingForData(UnsafeContinuation<(Data, URLResponse), any Error>)
-    case waitingForFile(UnsafeContinuation<(URL, URLResponse), any Error>)
+    case waitingForData(UnsafeContinuation<Data, any Error>)
+    case waitingForFile(UnsafeContinuation<URL, any Error>)
     /// An `AsyncBytes`.
     case bytes(ByteStream)
+
+    /// Whether the result is given with the response; async callers look for it themselves.
+    var takesResponse: Bool {
+        switch self {
+        case .waitingForData, .waitingForFile: false
+        case .delegate, .data, .download, .caller, .bytes: true
+        }
+    }
 }

@@ -15,6 +15,7 @@ internal import Synchronization
 struct TaskSettlement: Sendable {
     var session: URLSession?
     var audience: TaskAudience
+    var priorityInPool: TaskPriority?
     var response: URLResponse?
     var result: Result<TaskOutcome.Body, any Error>
     var resumeData: Data?
@@ -49,7 +50,8 @@ extension URLSessionTask {
             var settlement = TaskSettlement(
                 session: state.session.take(),
                 audience: state.audience,
-                response: state.visibleResponse(),
+                priorityInPool: state.priorityInPool,
+                response: state.audience.takesResponse ? state.visibleResponse() : nil,
                 result: .success(.none),
                 resumeDataHandlers: state.resumeDataHandlers,
                 showsProgress: state.progress != nil
@@ -101,19 +103,12 @@ extension URLSessionTask {
             case .failure(let error): handler(nil, response, error)
             }
         case .waitingForData(let continuation):
-            switch (settlement.result, response) {
-            case (.success(let body), let response?): continuation.resume(returning: (body.data, response))
-            case (.success, nil): continuation.resume(throwing: Self.withoutResponse)
-            case (.failure(let error), _): continuation.resume(throwing: error)
-            }
+            continuation.resume(with: settlement.result.map { $0.data })
         case .waitingForFile(let continuation):
-            switch (settlement.result, response) {
-            case (.success(.file(let path)), let response?):
-                continuation.resume(returning: (URL(fileURLWithPath: path), response))
-            case (.success, _):
-                settlement.discardFile()
-                continuation.resume(throwing: Self.withoutResponse)
-            case (.failure(let error), _): continuation.resume(throwing: error)
+            switch settlement.result {
+            case .success(.file(let path)): continuation.resume(returning: URL(fileURLWithPath: path))
+            case .success: continuation.resume(throwing: Self.withoutResponse)
+            case .failure(let error): continuation.resume(throwing: error)
             }
         case .bytes(let stream):
             stream.finish(settlement.error, response: response)
@@ -130,31 +125,52 @@ extension URLSessionTask {
 
     /// Runs the task and waits for its data.
     nonisolated(nonsending) func data() async throws -> (Data, URLResponse) {
-        try await withTaskCancellationHandler {
+        let priority = Self.priorityInPool(#isolation)
+        let data = try await withTaskCancellationHandler {
             try await withUnsafeThrowingContinuation { continuation in
-                begin(for: .waitingForData(continuation)) { continuation.resume(throwing: $0) }
+                begin(for: .waitingForData(continuation), priority) { continuation.resume(throwing: $0) }
             }
         } onCancel: {
             cancel()
         }
+        return (data, try endedResponse())
     }
 
     /// Runs the task and waits for its file, which then belongs to the caller.
     nonisolated(nonsending) func file() async throws -> (URL, URLResponse) {
-        try await withTaskCancellationHandler {
+        let file = try await withTaskCancellationHandler {
             try await withUnsafeThrowingContinuation { continuation in
                 begin(for: .waitingForFile(continuation)) { continuation.resume(throwing: $0) }
             }
         } onCancel: {
             cancel()
         }
+        do {
+            return (file, try endedResponse())
+        } catch {
+            try? FileManager.default.removeItem(at: file)
+            throw error
+        }
     }
 
-    private func begin(for audience: TaskAudience, refused: (any Error) -> Void) {
+    /// The response as the app sees it, made on the thread of the app's that asks for it.
+    private func endedResponse() throws -> URLResponse {
+        guard let response = mutex.withLock({ $0.visibleResponse() }) else { throw Self.withoutResponse }
+        return response
+    }
+
+    /// The priority of the calling Swift task; nil where it does not go on in the process's pool of threads.
+    private static func priorityInPool(_ isolation: (any Actor)?) -> TaskPriority? {
+        guard isolation == nil else { return nil }
+        return withUnsafeCurrentTask { $0?.unownedTaskExecutor == nil ? $0?.priority : nil }
+    }
+
+    private func begin(for audience: TaskAudience, _ priority: TaskPriority? = nil, refused: (any Error) -> Void) {
         let refusal: (any Error)? = mutex.withLock { state in
             switch state.lifecycle.phase {
             case .unstarted, .running, .paused:
                 state.audience = audience
+                state.priorityInPool = priority
                 return nil
             case .cancelling, .completed:
                 return state.error ?? ErrorTranslation.appError(.cancelled, url: state.url)

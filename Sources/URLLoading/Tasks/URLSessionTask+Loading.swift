@@ -98,7 +98,7 @@ extension URLSessionTask {
         }
         if let refusal = Self.refusal(of: request) { return (client, refusal) }
         state.expectedToSend = request.body.knownLength
-        let interests = interests(state, session)
+        let interests = interests(&state, session)
         state.isWatched = interests.isSuperset(of: Self.counts)
         var order = TaskOrder(
             id: identity,
@@ -135,7 +135,7 @@ extension URLSessionTask {
         return bridge
     }
 
-    private func interests(_ state: borrowing TaskState, _ session: URLSession) -> TaskOrder.Interests {
+    private func interests(_ state: inout TaskState, _ session: URLSession) -> TaskOrder.Interests {
         let equipment = session.equipment
         var interests = equipment.memory.interests
         if !equipment.customClasses.isEmpty { interests.insert(.customLoaders) }

@@ -1,0 +1,43 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Wakes an `async` caller whose load is over.
+package struct Waking: Sendable {
+    /// The caller's priority, where it waits for a thread of the process's pool; nil where it runs elsewhere, as on an executor of its own.
+    private let priority: TaskPriority?
+    private let wake: @Sendable () -> Void
+
+    package init(priority: TaskPriority?, wake: @escaping @Sendable () -> Void) {
+        self.priority = priority
+        self.wake = wake
+    }
+
+    /// Up to so many callers are woken directly.
+    private static let few = 2
+
+    /// Wakes the callers of loads that ended together.
+    ///
+    /// A caller that is woken may take the waking thread's processor, be done before the next is woken, and fall asleep: two switches of
+    /// threads for each load. So where there are many, one thread of the pool is woken, and wakes the others. Callers of another priority
+    /// than most, and those who run elsewhere, do not wait for it.
+    package static func run(_ wakings: consuming [Waking]) {
+        var wakings = wakings
+        if wakings.count > few, let priority = wakings.lazy.compactMap(\.priority).first {
+            let others = wakings.partition { $0.priority != priority }
+            let many = wakings[..<others]
+            if many.count > few {
+                Task.detached(priority: priority) {
+                    for waking in many { waking.wake() }
+                }
+                wakings.removeSubrange(..<others)
+            }
+        }
+        for waking in wakings { waking.wake() }
+    }
+}
