@@ -27,6 +27,8 @@ let package = Package(
         peer("bench-stores", [.product(name: "URLLoading", package: "swift-url-loading")]),
         peer("bench-foundation"),
         peer("bench-ahc", [.product(name: "AsyncHTTPClient", package: "async-http-client"), nioCore, nioPosix, nioSSL]),
+        peer("bench-nio", [nioCore, nioPosix]),
+        peer("bench-socket"),
         .executableTarget(name: "bench-slow-server", dependencies: [nioCore, nioPosix], swiftSettings: settings),
     ]
 )

@@ -1,0 +1,45 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// What the floors know of HTTP: where a URL leads, a request of fixed bytes, and how long the answer is.
+///
+/// The first answer is measured; the others are taken to be as long, and no byte of them is looked at.
+package struct FloorExchange: Sendable {
+    package let host: String
+    package let port: Int
+    package let request: String
+    /// The length of an answer, once it is known.
+    package private(set) var whole = Int.max
+    private var head = 0
+    private var first: [UInt8] = []
+
+    package init(_ url: String) throws {
+        guard url.hasPrefix("http://"), let slash = url.dropFirst(7).firstIndex(of: "/") else { throw Unsupported() }
+        let authority = url[..<slash].dropFirst(7).split(separator: ":")
+        guard authority.count == 2, let port = Int(authority[1]) else { throw BenchFailure("no port in \(url)") }
+        host = String(authority[0])
+        self.port = port
+        request = "GET \(url[slash...]) HTTP/1.1\r\nHost: \(host):\(port)\r\nAccept: */*\r\n\r\n"
+    }
+
+    /// The length of an answer's body.
+    package var body: Int { whole - head }
+
+    package mutating func measure(_ bytes: some Sequence<UInt8>) {
+        guard whole == Int.max else { return }
+        first += bytes
+        let lines = String(decoding: first, as: Unicode.ASCII.self)
+            .split(separator: "\r\n", omittingEmptySubsequences: false)
+        guard let end = lines.firstIndex(of: ""), end + 1 < lines.count else { return }
+        head = lines[..<end].reduce(2) { $0 + $1.utf8.count + 2 }
+        let field = lines[..<end].first { $0.lowercased().hasPrefix("content-length:") }
+        whole = head + (field.flatMap { Int($0.filter(\.isNumber)) } ?? 0)
+        first = []
+    }
+}
