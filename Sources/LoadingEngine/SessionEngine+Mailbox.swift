@@ -11,7 +11,9 @@ import NIOCore
 
 /// The way in from other threads: what is posted is carried out on the loop in the order of posting, and posting never blocks.
 extension SessionEngine: LoadingService {
-    package nonisolated func submit(_ order: TaskOrder, client: any LoadClient) { post(.submit(order, client)) }
+    package nonisolated func submit(_ order: TaskOrder, client: any LoadClient) -> Bool { mailbox.post(.submit(order, client)) }
+
+    package nonisolated func wake() { loop.execute { self.assumeIsolated { $0.attend() } } }
 
     package nonisolated func command(_ command: TaskCommand, for task: TaskID) { post(.command(command, task)) }
 
@@ -22,8 +24,7 @@ extension SessionEngine: LoadingService {
     }
 
     private nonisolated func post(_ message: Mailbox.Message) {
-        guard mailbox.post(message) else { return }
-        loop.execute { self.assumeIsolated { $0.attend() } }
+        if mailbox.post(message) { wake() }
     }
 
     /// Carries out what was posted.

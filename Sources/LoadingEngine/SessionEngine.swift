@@ -122,7 +122,7 @@ package actor SessionEngine {
 
     // MARK: One load
 
-    /// Starts a load, here and now: its task is made on the loop, whose memory it then is from beginning to end, and runs until it waits.
+    /// Starts a load: its task is made on the loop, whose memory it then is from beginning to end, and begins in the same turn.
     func start(_ order: TaskOrder, client: any LoadClient) {
         guard let load = accept(order, client) else { return }
         Task.immediate(executorPreference: executor) { await run(load) }

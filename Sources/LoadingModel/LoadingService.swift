@@ -15,7 +15,10 @@ package import FoundationEssentials
 /// effect in that order.
 package protocol LoadingService: AnyObject, Sendable {
     /// Starts a load. The client is held until `.finished` was told.
-    func submit(_ order: TaskOrder, client: any LoadClient)
+    ///
+    /// Answers whether ``wake()`` has to be called for that, once the caller holds no lock that a client needs.
+    func submit(_ order: TaskOrder, client: any LoadClient) -> Bool
+    func wake()
     /// An answer that takes no waiting, for a request that nobody wants to hear more of; nil means: submit it.
     func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)?
     /// Says something about a load; ignored when it has ended.

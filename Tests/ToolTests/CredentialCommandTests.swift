@@ -251,15 +251,28 @@ struct CredentialCommandTests {
         try folder.write(Array(line.utf8), to: "cookies.txt")
         #expect(try await run("cookies", "import", "cookies.txt").code == 0)
         try await keep("https://example.com/", "ali")
-        // No file may grow, once the program runs: a sanitizer writes one before.
+        // No file may grow, once `main` runs: a sanitizer maps one before.
         let limit = try PreloadedLibrary(
             source: """
+                #define _GNU_SOURCE
+                #include <dlfcn.h>
                 #include <signal.h>
                 #include <sys/resource.h>
-                __attribute__((constructor)) static void begin(void) {
+                typedef int (*entry)(int, char **, char **);
+                static entry program;
+                static int begin(int count, char **arguments, char **environment) {
                     struct rlimit none = {0, 0};
                     signal(SIGXFSZ, SIG_IGN);
                     setrlimit(RLIMIT_FSIZE, &none);
+                    return program(count, arguments, environment);
+                }
+                int __libc_start_main(
+                    entry main, int count, char **arguments, void (*init)(void), void (*fini)(void), void (*unload)(void), void *stack
+                ) {
+                    int (*start)(entry, int, char **, void (*)(void), void (*)(void), void (*)(void), void *) =
+                        dlsym(RTLD_NEXT, "__libc_start_main");
+                    program = main;
+                    return start(begin, count, arguments, init, fini, unload, stack);
                 }
                 """
         )

@@ -14,10 +14,12 @@ internal import Synchronization
 /// The commands of a task: what `TaskLifecycle` decides is said to the engine while the task's mutex is held.
 extension URLSessionTask {
     func resumeLoad() {
+        // The loop that is woken may take this thread's processor, and soon needs the mutex.
+        var asleep: (any LoadingService)?
         let refusal: (any LoadClient, LoadError)? = mutex.withLock { state in
             switch state.lifecycle.handle(.resume) {
             case .start:
-                return start(&state)
+                return start(&state, waking: &asleep)
             case .unpause:
                 say(.resume, state)
                 return nil
@@ -25,6 +27,7 @@ extension URLSessionTask {
                 return nil
             }
         }
+        asleep?.wake()
         if let (client, error) = refusal { client.end(with: error) }
     }
 
@@ -84,7 +87,7 @@ extension URLSessionTask {
     }
 
     /// Orders the load, or returns why that is refused and who is to hear of it.
-    private func start(_ state: inout TaskState) -> (any LoadClient, LoadError)? {
+    private func start(_ state: inout TaskState, waking asleep: inout (any LoadingService)?) -> (any LoadClient, LoadError)? {
         guard let session = state.session else { return nil }
         let client = client(&state)
         guard session.registry.start(self) else {
@@ -109,7 +112,8 @@ extension URLSessionTask {
             earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
         )
         order.connectionHolder = state.ownDelegate == nil ? nil : state.bridge?.connectionHolder
-        session.service.submit(order, client: client)
+        let service = session.service
+        if service.submit(order, client: client) { asleep = service }
         return nil
     }
 

@@ -25,12 +25,15 @@ final class ScriptedService: LoadingService {
 
     init(_ script: @escaping @Sendable (ScriptedLoad) async -> Void) { self.script = script }
 
-    func submit(_ order: TaskOrder, client: any LoadClient) {
+    func submit(_ order: TaskOrder, client: any LoadClient) -> Bool {
         let load = ScriptedLoad(order: order, client: client)
         state.withLock { $0.loads[order.id] = load }
         let script = script
         Task { await script(load) }
+        return false
     }
+
+    func wake() {}
 
     func command(_ command: TaskCommand, for task: TaskID) {
         state.withLock { $0.loads[task] }?.note(command)
