@@ -22,6 +22,8 @@ final class SessionFacts {
     @exclusivity(unchecked) var start: ((TaskOrder, any LoadClient) -> Void)?
     /// Says something about such a load.
     @exclusivity(unchecked) var command: ((TaskCommand, TaskID) -> Void)?
+    /// The URL that was read last, if it has no user: programs that wait for something ask for one again and again.
+    @exclusivity(unchecked) var lastTarget: (text: String, target: RequestTarget)?
     /// The keys of the cache that are being revalidated in the background.
     var revalidating: Set<String> = []
 

@@ -83,13 +83,13 @@ final class PrepareStage: LoadStage {
 
     /// Where the hop goes: over TLS where its host asked for it (RFC 6797), and nowhere that App Transport Security forbids.
     static func target(of hop: Hop, in load: Load) throws(LoadError) -> RequestTarget {
-        var target = try target(of: hop)
+        var target = try target(of: hop, known: load.session)
         if !target.origin.isSecure, load.session.policy.usesStrictTransportSecurity,
             let store = load.session.stores.strictTransportSecurity,
             store.requiresUpgrade(host: target.origin.host, now: WallClock.seconds(load.control.lastProgress))
         {
             try SecureUpgrade.upgrade(hop, in: load)
-            target = try self.target(of: hop)
+            target = try self.target(of: hop, known: load.session)
         }
         if case .refused(let reason) = load.session.security.verdict(isSecure: target.origin.isSecure, host: target.origin.host) {
             throw LoadError(.appTransportSecurityRequiresSecureConnection, reason, url: hop.request.url)
@@ -97,10 +97,14 @@ final class PrepareStage: LoadStage {
         return target
     }
 
-    private static func target(of hop: Hop) throws(LoadError) -> RequestTarget {
+    private static func target(of hop: Hop, known session: SessionFacts) throws(LoadError) -> RequestTarget {
         guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
+        let text = url.absoluteString
+        if let last = session.lastTarget, last.text == text { return last.target }
         do {
-            return try RequestTarget(url)
+            let target = try RequestTarget(text: text)
+            if target.user == nil, target.password == nil { session.lastTarget = (text, target) }
+            return target
         } catch {
             throw Self.error(error, url)
         }

@@ -162,7 +162,10 @@ extension URLSessionTask {
     /// The priority of the calling Swift task; nil where it does not go on in the process's pool of threads.
     private static func priorityInPool(_ isolation: (any Actor)?) -> TaskPriority? {
         guard isolation == nil else { return nil }
-        return withUnsafeCurrentTask { $0?.unownedTaskExecutor == nil ? $0?.priority : nil }
+        return withUnsafeCurrentTask { task in
+            guard let task, task.unownedTaskExecutor == nil else { return nil }
+            return task.priority
+        }
     }
 
     private func begin(for audience: TaskAudience, _ priority: TaskPriority? = nil, refused: (any Error) -> Void) {
