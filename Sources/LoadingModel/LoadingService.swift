@@ -18,6 +18,7 @@ package protocol LoadingService: AnyObject, Sendable {
     ///
     /// Answers whether ``wake()`` has to be called for that, once the caller holds no lock that a client needs.
     func submit(_ order: TaskOrder, client: any LoadClient) -> Bool
+    /// Has what was posted looked at.
     func wake()
     /// An answer that takes no waiting, for a request that nobody wants to hear more of; nil means: submit it.
     func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)?

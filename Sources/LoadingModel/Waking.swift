@@ -25,7 +25,7 @@ package struct Waking: Sendable {
     ///
     /// A caller that is woken may take the waking thread's processor, be done before the next is woken, and fall asleep: two switches of
     /// threads for each load. So where there are many, one thread of the pool is woken, and wakes the others. Callers of another priority
-    /// than most, and those who run elsewhere, do not wait for it.
+    /// than the first, and those who run elsewhere, do not wait for it.
     package static func run(_ wakings: consuming [Waking]) {
         var wakings = wakings
         if wakings.count > few, let priority = wakings.lazy.compactMap(\.priority).first {

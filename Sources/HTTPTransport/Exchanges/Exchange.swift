@@ -116,7 +116,7 @@ package final class Exchange {
     /// Whether the whole body is here already; then taking it will not wait.
     package var hasWholeBody: Bool { isComplete }
 
-    /// The whole body, where it is here in one piece and nothing was taken of it.
+    /// The whole body, where it is here in one piece, for a caller that has taken nothing of it.
     package func takeWhole() -> ByteBuffer? {
         guard isComplete, control.failure == nil, !control.isSuspended, queue.isOneAtMost else { return nil }
         return queue.popFirst() ?? ByteBuffer()
