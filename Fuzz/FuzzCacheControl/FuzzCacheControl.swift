@@ -23,7 +23,7 @@ public func fuzzCacheControl(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt
     let sections = split(bytes[4...])
     let policies = CacheDecision.Policy.allCases
     let policy = policies[Int(bytes[0]) % policies.count]
-    let status = [200, 206, 203, 204, 299][Int(bytes[1]) % 5]
+    let status = [200, 206, 203, 204, 299, 301, 404][Int(bytes[1]) % 7]
     let start: Double = 800_000_000
     let stored = StoredResponse(
         url: "https://a.example/",

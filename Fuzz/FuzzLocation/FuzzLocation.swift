@@ -12,7 +12,7 @@ import HTTPRules
 import HTTPWire
 
 /// Whatever a server writes into `Location`, the next request goes over HTTP, to the host its URL names, with nothing smuggled
-/// into it.
+/// into it, or to a scheme that nothing here loads.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzLocation(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let location = String(decoding: UnsafeBufferPointer(start: data, count: size), as: UTF8.self)
@@ -20,7 +20,12 @@ public func fuzzLocation(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
         guard let url = URL(string: base), let origin = Origin(url) else { preconditionFailure("the base is a URL") }
         let decision = RedirectPolicy.decide(status: 302, location: location, method: "POST", url: url, redirectsSoFar: 0)
         guard case .follow(let proposal) = decision else { continue }
-        guard let target = try? RequestTarget(proposal.url) else { preconditionFailure("not to be asked for: \(proposal.url)") }
+        guard let target = try? RequestTarget(proposal.url) else {
+            let scheme = proposal.url.scheme?.lowercased()
+            precondition(!["http", "https", "file", "data", nil].contains(scheme), "not to be asked for: \(proposal.url)")
+            precondition(proposal.crossesOrigin, "\(proposal.url) is not of the origin")
+            continue
+        }
         precondition(target.path.utf8.first == UInt8(ascii: "/"), "path \(target.path)")
         precondition((target.path + target.hostHeader).utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "forbidden byte in \(target)")
         precondition(proposal.crossesOrigin == (target.origin != origin), "origin of \(proposal.url)")

@@ -107,7 +107,7 @@ private struct Reading: Equatable {
             check(head.headers)
             parts.append(.informational(head))
         case .head(let head, let framing):
-            precondition((200...999).contains(head.status), "not final")
+            precondition((0...999).contains(head.status) && head.status / 100 != 1, "not final")
             check(head.headers)
             if case .length(let length) = framing { announced = length }
             parts.append(.head(head, framing))

@@ -76,7 +76,7 @@ private struct Reading {
         var isReusable = false
     }
 
-    /// The body with its content coding undone.
+    /// The body with its codings undone.
     struct Decoded: Equatable {
         var content: [UInt8] = []
         var failure: DecodingFailure?
@@ -86,6 +86,7 @@ private struct Reading {
     private(set) var seen = Seen()
     private(set) var decoded: Decoded?
     private var pieces: [ByteBuffer] = []
+    private var sentIn: [TransferCodings.Compression] = []
     private let channel = EmbeddedChannel()
     private let connection = HTTP1Connection(id: 1, facts: .inClear)
     private static let limit = ContentDecoder.Limit(ratio: 50, floor: 4_096)
@@ -173,6 +174,7 @@ private struct Reading {
         precondition(exchange.isOver, "the connection is closed, and the exchange waits")
         seen.head = exchange.head
         seen.framing = exchange.framing
+        sentIn = exchange.transferCompressions
         seen.content = pieces.flatMap { Array($0.readableBytesView) }
         seen.isComplete = exchange.hasWholeBody
         seen.trailers = exchange.trailers
@@ -191,10 +193,11 @@ private struct Reading {
     }
 
     private mutating func decode() {
-        guard seen.framing != .none, let head = seen.head, head.headers.contains("Content-Encoding") else { return }
+        guard seen.framing != .none, let head = seen.head else { return }
         var result = Decoded()
         do throws(DecodingFailure) {
-            guard let decoder = try ContentDecoder(encodings: head.headers.all("Content-Encoding"), limit: Self.limit) else { return }
+            let decoder = try ContentDecoder(encodings: head.headers.all("Content-Encoding"), transfer: sentIn, limit: Self.limit)
+            guard let decoder else { return }
             for piece in pieces {
                 decoder.push(piece)
                 try drain(decoder, &result)
@@ -208,7 +211,7 @@ private struct Reading {
 
     private func drain(_ decoder: ContentDecoder, _ result: inout Decoded) throws(DecodingFailure) {
         while let piece = try decoder.next() {
-            precondition((1...ContentDecoder.pieceSize).contains(piece.readableBytes), "a piece of \(piece.readableBytes)")
+            precondition(piece.readableBytes <= ContentDecoder.pieceSize, "a piece of \(piece.readableBytes)")
             result.content += piece.readableBytesView
             precondition(Int64(result.content.count) == decoder.decodedBytes, "decoded bytes were not counted")
             let bound = max(Self.limit.floor, Self.limit.ratio * decoder.codedBytes) + Int64(ContentDecoder.pieceSize)
