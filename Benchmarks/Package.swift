@@ -30,5 +30,8 @@ let package = Package(
         peer("bench-nio", [nioCore, nioPosix]),
         peer("bench-socket"),
         .executableTarget(name: "bench-slow-server", dependencies: [nioCore, nioPosix], swiftSettings: settings),
+        // What holds at scale: `Benchmarks/scale`.
+        peer("bench-scale", [.product(name: "URLLoading", package: "swift-url-loading")]),
+        .executableTarget(name: "bench-scale-server", dependencies: [nioCore, nioPosix], swiftSettings: settings),
     ]
 )

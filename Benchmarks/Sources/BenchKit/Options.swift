@@ -19,11 +19,13 @@ package struct Options: Sendable {
     package var connections = 64
     package var size = 0
     package var file = ""
+    /// Callers run where the client's connections are served, if it can be asked for that.
+    package var onLoop = false
 
     package init(_ arguments: [String]) throws {
         guard arguments.count >= 3 else {
             throw BenchFailure(
-                "usage: \(arguments.first ?? "bench") CASE URL [count= warmup= inflight= connections= size= file=]")
+                "usage: \(arguments.first ?? "bench") CASE URL [count= warmup= inflight= connections= size= file= onloop=]")
         }
         name = arguments[1]
         url = arguments[2]
@@ -36,6 +38,7 @@ package struct Options: Sendable {
             case "warmup": warmUp = Int(value) ?? warmUp
             case "inflight": inFlight = Int(value) ?? inFlight
             case "connections": connections = Int(value) ?? connections
+            case "onloop": onLoop = value == "1"
             case "size": size = Int(value) ?? size
             default: throw BenchFailure("unknown option \(argument)")
             }

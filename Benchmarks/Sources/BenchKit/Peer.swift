@@ -20,6 +20,12 @@ package protocol Peer: Sendable {
     /// Consumes the body piece by piece in a delegate.
     func delegate(_ url: String) async throws -> Int
     func upload(_ path: String, to url: String) async throws
+    /// Where the callers run; nil for Swift's pool of threads.
+    var executor: (any TaskExecutor)? { get }
+}
+
+extension Peer {
+    package var executor: (any TaskExecutor)? { nil }
 }
 
 package struct Unsupported: Error {

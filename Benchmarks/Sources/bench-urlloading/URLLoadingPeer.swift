@@ -15,12 +15,14 @@ import URLLoading
 /// URLLoading's `URLSession`, through its async calls and its delegate.
 struct URLLoadingPeer: Peer {
     let session: URLSession
+    let executor: (any TaskExecutor)?
 
     init(_ options: Options) {
         let configuration = URLSessionConfiguration.default
         configuration.httpMaximumConnectionsPerHost = options.connections
         configuration.timeoutIntervalForRequest = 120
         session = URLSession(configuration: configuration)
+        executor = options.onLoop ? session.taskExecutor : nil
     }
 
     func get(_ url: String) async throws -> Int {

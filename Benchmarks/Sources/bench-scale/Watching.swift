@@ -1,0 +1,92 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BenchKit
+import Foundation
+import Glibc
+import Synchronization
+import URLLoading
+
+/// Opens a file again and again, as any other part of a program may want to at any time.
+final class OpenProbe: Sendable {
+    private let counts = Mutex((tries: 0, failures: 0))
+    private let isStopped = Atomic(false)
+
+    func begin() {
+        Thread.detachNewThread { [self] in
+            while !isStopped.load(ordering: .relaxed) {
+                let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
+                if file >= 0 { close(file) }
+                counts.withLock { $0 = ($0.tries + 1, $0.failures + (file < 0 ? 1 : 0)) }
+                usleep(2_000)
+            }
+        }
+    }
+
+    func end() -> [String: Any] {
+        isStopped.store(true, ordering: .relaxed)
+        let (tries, failures) = counts.withLock { $0 }
+        return ["opens": tries, "opens_failed": failures]
+    }
+}
+
+/// Makes one tiny request after the other in a session of its own, every 5 milliseconds: how long the slowest took is how long the
+/// event loop that it shares with others stood still for it.
+final class Pings: Sendable {
+    private let session: URLSession
+    private let url: URL
+    private let times = Mutex((slowest: 0.0, count: 0, failures: 0, pending: Double?.none))
+    private let isStopped = Atomic(false)
+
+    init(_ session: URLSession, _ url: URL) {
+        self.session = session
+        self.url = url
+    }
+
+    func begin() {
+        Thread.detachNewThread { [self] in
+            while !isStopped.load(ordering: .relaxed) {
+                ping()
+                usleep(5_000)
+            }
+        }
+    }
+
+    private func ping() {
+        let start = Usage.now
+        times.withLock { $0.pending = start }
+        let isDone = DispatchSemaphore(value: 0)
+        session.dataTask(with: url) { [self] _, _, error in
+            times.withLock { times in
+                // What began before the last look counts from there.
+                times.slowest = max(times.slowest, Usage.now - (times.pending ?? start))
+                times.pending = nil
+                times.count += 1
+                if error != nil { times.failures += 1 }
+            }
+            isDone.signal()
+        }.resume()
+        isDone.wait()
+    }
+
+    /// The slowest, in seconds, since this was last asked; one that is still under way counts as far as it came.
+    func takeSlowest() -> Double {
+        times.withLock { times in
+            let slowest = max(times.slowest, times.pending.map { Usage.now - $0 } ?? 0)
+            times.slowest = 0
+            if times.pending != nil { times.pending = Usage.now }
+            return slowest
+        }
+    }
+
+    func end() -> (count: Int, failures: Int) {
+        isStopped.store(true, ordering: .relaxed)
+        return times.withLock { ($0.count, $0.failures) }
+    }
+}
