@@ -1,8 +1,11 @@
 # Everything here works in a fresh clone. `make demo` and `make test` install what they need, by package name, when it is missing.
 
 SECONDS ?= 60
+PREFIX ?= /usr/local
+# The tool needs no Swift where it runs: the toolchain's libraries are in it.
+STATIC = swift build -c release --static-swift-stdlib --scratch-path .build-static
 
-.PHONY: demo test sanitize fuzz bench check api format format-check
+.PHONY: demo test sanitize fuzz bench scale check api format format-check tool install uninstall
 
 demo:
 	@Scripts/demo
@@ -19,12 +22,31 @@ fuzz:
 bench:
 	@Benchmarks/run
 
+# Ten thousand tasks, two thousand hosts, slow names, slow disks, long lines: ends with an error where anything is not as it should be.
+scale:
+	@Benchmarks/scale
+
 check:
 	@Scripts/check
 
 # Writes API/URLLoading.txt, the list of everything that is public.
 api:
 	@Scripts/api
+
+# The command-line tool as it is installed. `install` builds it only if `tool` did not, so that `sudo make install` compiles nothing as root.
+tool:
+	@Scripts/install-needs build
+	$(STATIC) --product urlsession
+
+.build-static/release/urlsession:
+	@$(MAKE) tool
+
+install: .build-static/release/urlsession
+	install -d "$(DESTDIR)$(PREFIX)/bin"
+	install -m 755 .build-static/release/urlsession "$(DESTDIR)$(PREFIX)/bin/urlsession"
+
+uninstall:
+	rm -f "$(DESTDIR)$(PREFIX)/bin/urlsession"
 
 format:
 	swift format --in-place --recursive --parallel Package.swift Sources Tests

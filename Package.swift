@@ -33,6 +33,7 @@ let testSettings: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioTLS: Target.Dependency = .product(name: "NIOTLS", package: "swift-nio")
@@ -55,17 +56,19 @@ var targets: [Target] = [
     // Pure rooms: no I/O, no clock, no lock.
     room("HTTPWire"),
     room("HTTPRules", ["HTTPWire", crypto, cryptoExtras]),
-    room("TransportMachines", ["HTTPWire"]),
+    room("TransportMachines", ["HTTPWire", deque]),
     room("LoadingModel", ["HTTPWire"]),
     // Shells.
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .target(name: "CLoadingSystem"),
+    room("SystemThreads", ["CLoadingSystem"]),
     // Certificates, keys and identities as values, and whether a server is to be trusted.
     room("LoadingTrust", ["HTTPRules", "LoadingModel", x509, asn1, crypto, cryptoExtras]),
     room(
         "HTTPTransport",
         [
-            "HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "LoadingTrust", "CZlib", "CLoadingSystem",
+            "HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "LoadingTrust", "SystemThreads", "CZlib",
+            "CLoadingSystem",
             nioCore, nioPosix, nioSSL, nioTLS, x509, asn1, crypto,
         ]
     ),
@@ -73,7 +76,9 @@ var targets: [Target] = [
     .target(name: "CSystemLibraries"),
     room("SystemLibraries", ["CSystemLibraries"]),
     // What sessions remember: shared, durable, thread-safe.
-    room("LoadingStores", ["HTTPWire", "HTTPRules", "LoadingModel", "SystemLibraries", "CLoadingSystem", crypto]),
+    room(
+        "LoadingStores",
+        ["HTTPWire", "HTTPRules", "LoadingModel", "SystemLibraries", "SystemThreads", "CLoadingSystem", crypto, deque]),
     room(
         "LoadingEngine",
         [
@@ -170,6 +175,7 @@ let package = Package(
         .executable(name: "urlsession", targets: ["urlsession"]),
     ],
     dependencies: [
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),

@@ -14,13 +14,17 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/keyctl.h>
+#include <linux/magic.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define RETRY(result, call) do { (result) = (call); } while ((result) < 0 && errno == EINTR)
@@ -53,15 +57,29 @@ int cls_file_facts(int fd, struct cls_file_facts *facts) {
     if (fstat(fd, &status) < 0) return -errno;
     facts->size = status.st_size;
     facts->link_count = (int64_t)status.st_nlink;
+    facts->inode = status.st_ino;
+    facts->device = status.st_dev;
     facts->owner = status.st_uid;
     facts->kind = S_ISREG(status.st_mode) ? 1 : S_ISDIR(status.st_mode) ? 2 : 0;
     return 0;
 }
 
-int cls_preallocate(int fd, int64_t length) {
+int cls_preallocate(int fd, int64_t offset, int64_t length) {
     int result;
-    RETRY(result, fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, length));
+    RETRY(result, fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, length));
     return result < 0 ? -errno : 0;
+}
+
+int64_t cls_free_space(int fd) {
+    struct statvfs status;
+    int result;
+    RETRY(result, fstatvfs(fd, &status));
+    if (result < 0) return -errno;
+    // The last blocks are root's.
+    uint64_t blocks = geteuid() == 0 ? status.f_bfree : status.f_bavail;
+    // A file system that counts no blocks has no bound to tell.
+    if (status.f_blocks == 0 || status.f_frsize == 0 || blocks > INT64_MAX / status.f_frsize) return INT64_MAX;
+    return (int64_t)(blocks * status.f_frsize);
 }
 
 int cls_truncate(int fd, int64_t length) {
@@ -134,6 +152,27 @@ int64_t cls_read_cached(int fd, void *target, size_t count, int64_t offset) {
     return (int64_t)total;
 }
 
+int cls_is_cached(int fd, int64_t offset, int64_t count) {
+    // What is read ahead and what is given up comes in such pieces, or larger ones.
+    const int64_t step = 131072;
+    const int64_t last = offset + count - 1;
+    for (int64_t position = offset;; position += step) {
+        if (position > last) position = last;
+        char byte;
+        struct iovec vector = {.iov_base = &byte, .iov_len = 1};
+        ssize_t result;
+        RETRY(result, preadv2(fd, &vector, 1, position, RWF_NOWAIT));
+        if (result < 0 && errno == EOPNOTSUPP) {
+            struct statfs status;
+            if (fstatfs(fd, &status) < 0 || (status.f_type != TMPFS_MAGIC && status.f_type != RAMFS_MAGIC)) return 0;
+            RETRY(result, pread(fd, &byte, 1, last));
+            return result == 1;
+        }
+        if (result <= 0) return 0;
+        if (position == last) return 1;
+    }
+}
+
 int cls_duplicate(int fd) {
     int result = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     return result < 0 ? -errno : result;
@@ -180,6 +219,17 @@ int64_t cls_receive(int socket_fd, void *target, size_t count) {
     ssize_t result;
     RETRY(result, recv(socket_fd, target, count, MSG_DONTWAIT));
     return result < 0 ? -errno : result;
+}
+
+int cls_look(int socket_fd) {
+    struct pollfd watched = {.fd = socket_fd, .events = POLLIN | POLLRDHUP};
+    int result;
+    RETRY(result, poll(&watched, 1, 0));
+    if (result < 0) return -errno;
+    int answer = 0;
+    if (watched.revents & POLLIN) answer |= 1;
+    if (watched.revents & (POLLRDHUP | POLLHUP | POLLERR)) answer |= 2;
+    return answer;
 }
 
 int64_t cls_send_file(int socket_fd, int file_fd, int64_t offset, size_t count) {
@@ -244,6 +294,10 @@ int cls_wait(int socket_fd, int event_fd, int milliseconds) {
         answer |= 2;
     }
     return answer;
+}
+
+void cls_name_thread(const char *name) {
+    pthread_setname_np(pthread_self(), name);
 }
 
 // The C library has no names for these system calls.

@@ -23,6 +23,10 @@ package final class ConnectionPool {
         fileprivate var adviser: (any HandshakeAdviser)?
         fileprivate var connection: HTTP1Connection?
         fileprivate var failure: LoadError?
+        /// No dial runs that serves it.
+        fileprivate var isHeldUp = true
+        /// How many questions the app thinks about that were put to it on behalf of this load.
+        fileprivate var questionCount = 0
 
         private unowned let pool: ConnectionPool
 
@@ -36,7 +40,7 @@ package final class ConnectionPool {
             self.pool = pool
         }
 
-        package var isWaiting: Bool { pool.standsInLine(self) }
+        package func appIsAsked(_ isAsked: Bool) { pool.appIsAsked(isAsked, for: self) }
 
         package func priorityChanged(_ priority: Float) { pool.reprioritise(self, priority) }
 
@@ -47,12 +51,22 @@ package final class ConnectionPool {
     private struct Entry {
         var origin: OriginID
         var dial: Dialer.Dial?
+        /// Otherwise it waits for its turn, with its room.
+        var hasBegun = false
         var connection: HTTP1Connection?
+        /// How often the system had no descriptor for it, and none of ours to wait for.
+        var triesWithoutDescriptor = 0
+        /// The next attempt then.
+        var nextTry: Scheduled<Void>?
     }
 
-    private let loop: any EventLoop
+    /// How often a dial is tried again for which the system has no descriptor.
+    private static let maximumTries = 20
+
+    let loop: any EventLoop
     private let dialer: Dialer
-    @exclusivity(unchecked) private var machine: PoolMachine
+    private let pace: DialPace
+    @exclusivity(unchecked) var machine: PoolMachine
     @exclusivity(unchecked) private var origins: [Route: OriginID] = [:]
     private var routes: [OriginID: Route] = [:]
     /// The origin that was looked up last; mostly it is the next one, too.
@@ -68,11 +82,19 @@ package final class ConnectionPool {
     private var sweep: Scheduled<Void>?
     /// Where a connection puts a message's head together.
     @exclusivity(unchecked) var scratch: ByteBuffer?
+    /// The session's part of what the process may have; from the first dial on.
+    var share: ConnectionBudget.Share?
+    let budget: ConnectionBudget
+    /// What was said to the budget last.
+    @exclusivity(unchecked) var idleSince: Int64?
+    private var hasRoom = false
 
-    package init(loop: any EventLoop, dialer: Dialer, maximumConnectionsPerHost: Int) {
+    package init(loop: any EventLoop, dialer: Dialer, maximumConnectionsPerHost: Int, budget: ConnectionBudget = .shared) {
         self.loop = loop
         self.dialer = dialer
-        machine = PoolMachine(maximumPerHost: maximumConnectionsPerHost)
+        self.budget = budget
+        pace = DialPace(LoopDirectory.executor(of: loop).turns)
+        machine = PoolMachine(maximumPerHost: maximumConnectionsPerHost, asksForRoom: true)
     }
 
     // MARK: The load's side
@@ -80,6 +102,7 @@ package final class ConnectionPool {
     /// An idle connection, if there is one. It is the load's until its exchange ends.
     package func takeIdle(_ route: Route) -> HTTP1Connection? {
         guard let id = machine.takeIdle(origin(of: route)) else { return nil }
+        tellIdle()
         if let connection = entries[id]?.connection { return connection }
         perform(machine.handle(.closed(id)))
         return nil
@@ -94,11 +117,16 @@ package final class ConnectionPool {
         let lease = Lease(LeaseID(nextLease), origin(of: route), control, adviser, in: self)
         leases[lease.id] = lease
         control.line = lease
+        control.hold(now: .now())
         perform(machine.handle(.wanted(lease.id, lease.origin, priority: priority, onlyNew: onlyNew)))
         return lease
     }
 
-    fileprivate func standsInLine(_ lease: Lease) -> Bool { !lease.isAnswered && !machine.isDialling(lease.origin) }
+    fileprivate func appIsAsked(_ isAsked: Bool, for lease: Lease) {
+        guard leases[lease.id] === lease, isAsked || lease.questionCount > 0 else { return }
+        lease.questionCount += isAsked ? 1 : -1
+        perform(machine.handle(.appIsAsked(lease.origin, isAsked)))
+    }
 
     fileprivate func reprioritise(_ lease: Lease, _ priority: Float) {
         if !lease.isAnswered { perform(machine.handle(.reprioritised(lease.id, priority))) }
@@ -107,7 +135,9 @@ package final class ConnectionPool {
     /// What came of a wish; one that was not answered is withdrawn.
     package func take(_ lease: Lease) throws(LoadError) -> HTTP1Connection {
         lease.control.line = nil
-        lease.control.markProgress(.now())
+        let now = NIODeadline.now()
+        letGo(lease, now: now)
+        lease.control.markProgress(now)
         if let failure = lease.control.failure {
             leases[lease.id] = nil
             if let connection = lease.connection {
@@ -126,8 +156,19 @@ package final class ConnectionPool {
 
     /// The lease's load has nothing to do any more with connections that are being made.
     private func leave(_ lease: Lease) {
+        while lease.questionCount > 0 {
+            lease.questionCount -= 1
+            perform(machine.handle(.appIsAsked(lease.origin, false)))
+        }
         guard let adviser = lease.adviser.take() else { return }
-        for entry in entries.values where entry.origin == lease.origin { entry.dial?.left(adviser) }
+        for id in machine.dials(lease.origin) { entries[id]?.dial?.left(adviser) }
+    }
+
+    /// The time of the lease's load is its server's from here on.
+    private func letGo(_ lease: Lease, now: NIODeadline) {
+        guard lease.isHeldUp else { return }
+        lease.isHeldUp = false
+        lease.control.letGo(now: now)
     }
 
     /// Whom a connection that is being made may ask: the load that it is for as things stand, which its failure is told, too.
@@ -139,7 +180,9 @@ package final class ConnectionPool {
     package func move(_ route: Route, to other: Route) {
         guard let from = origins[route] else { return }
         let to = origin(of: other)
-        for id in entries.filter({ $0.value.origin == from && $0.value.connection != nil }).keys.sorted(by: { $0.number < $1.number }) {
+        for id in entries.filter({ $0.value.origin == from && $0.value.connection != nil }).keys.sorted(by: {
+            $0.number < $1.number
+        }) {
             entries[id]?.origin = to
             perform(machine.handle(.moved(id, to)))
         }
@@ -189,6 +232,7 @@ package final class ConnectionPool {
 
     package func shutDown() {
         perform(machine.handle(.shutdown))
+        share?.withdraw()
     }
 
     // MARK: Carrying out
@@ -214,38 +258,70 @@ package final class ConnectionPool {
         originLimit = max(256, 2 * origins.count)
     }
 
-    private func perform(_ actions: [PoolMachine.Action]) {
-        for action in actions {
-            switch action {
-            case .dial(let id, let origin): dial(id, origin)
-            case .grant(let lease, let id, _): grant(lease, id)
-            case .refuse(let lease, let failedDial):
-                refuse(
-                    lease,
-                    failedDial.flatMap { dialFailures[$0] } ?? LoadError(.cancelled, "the session was invalidated")
-                )
-            case .cancelDial(let id): entries.removeValue(forKey: id)?.dial?.cancel()
-            case .close(let id): entries.removeValue(forKey: id)?.connection?.close()
-            case .startTimer(let delay):
-                sweep?.cancel()
-                let bound = NIOLoopBound(self, eventLoop: loop)
-                sweep = loop.scheduleTask(in: .nanoseconds(delay)) {
-                    let pool = bound.value
-                    pool.perform(pool.machine.handle(.timer(now: Int64(NIODeadline.now().uptimeNanoseconds))))
-                }
-            case .stopTimer:
-                sweep?.cancel()
-                sweep = nil
-            }
+    func perform(_ actions: [PoolMachine.Action]) {
+        for action in actions { perform(action) }
+        tellIdle()
+        // Room that was there at once; each dial asks for its own.
+        while hasRoom {
+            hasRoom = false
+            for action in machine.handle(.roomMade) { perform(action) }
         }
     }
 
+    private func perform(_ action: PoolMachine.Action) {
+        switch action {
+        case .dial(let id, let origin): dial(id, origin)
+        case .grant(let lease, let id, _): grant(lease, id)
+        case .refuse(let lease, let failedDial):
+            refuse(
+                lease,
+                failedDial.flatMap { dialFailures[$0] } ?? LoadError(.cancelled, "the session was invalidated")
+            )
+        case .cancelDial(let id): cancel(id)
+        case .close(let id): entries.removeValue(forKey: id)?.connection?.close()
+        case .startTimer(let delay):
+            sweep?.cancel()
+            let bound = NIOLoopBound(self, eventLoop: loop)
+            sweep = loop.scheduleTask(in: .nanoseconds(delay)) {
+                let pool = bound.value
+                pool.perform(pool.machine.handle(.timer(now: Int64(NIODeadline.now().uptimeNanoseconds))))
+            }
+        case .stopTimer:
+            sweep?.cancel()
+            sweep = nil
+        case .connecting(let id): if let lease = leases[id] { letGo(lease, now: .now()) }
+        case .heldUp(let id): holdUp(id)
+        case .askForRoom: hasRoom = room.ask()
+        case .giveRoomBack: room.giveBack()
+        }
+    }
+
+    private func holdUp(_ id: LeaseID) {
+        guard let lease = leases[id], !lease.isHeldUp else { return }
+        lease.isHeldUp = true
+        lease.control.hold(now: .now())
+    }
+
     private func dial(_ id: ConnectionID, _ origin: OriginID) {
-        guard let route = routes[origin] else { return }
-        entries[id] = Entry(origin: origin, dial: nil, connection: nil)
-        let dial = dialer.dial(route, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in dialled(id, result) }
+        entries[id] = Entry(origin: origin)
+        pace.begin { [self] in dial(id) }
+    }
+
+    private func dial(_ id: ConnectionID) {
+        guard let origin = entries[id]?.origin, let route = routes[origin] else { return }
+        entries[id]?.hasBegun = true
+        let dial = dialer.dial(route, room: room, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in
+            dialled(id, result)
+        }
         // A dial may be over before it returns.
         if entries[id]?.connection == nil { entries[id]?.dial = dial }
+    }
+
+    private func cancel(_ id: ConnectionID) {
+        guard let entry = entries.removeValue(forKey: id) else { return }
+        entry.nextTry?.cancel()
+        entry.dial?.cancel()
+        if !entry.hasBegun { room.giveBack() }
     }
 
     private func dialled(_ id: ConnectionID, _ result: Result<DialledChannel, LoadError>) {
@@ -267,6 +343,7 @@ package final class ConnectionPool {
     }
 
     private func dialFailed(_ id: ConnectionID, _ error: LoadError) {
+        if DialFailures.isForWantOfDescriptors(error), isTriedAgain(id) { return }
         entries[id] = nil
         dialFailures[id] = error
         perform(machine.handle(.dialFailed(id)))
@@ -286,5 +363,29 @@ package final class ConnectionPool {
         leave(lease)
         lease.failure = error
         lease.control.wake()
+    }
+
+    /// The process has no descriptor left: the dial is begun again when a connection of ours was closed, or in a moment where there is
+    /// none.
+    private func isTriedAgain(_ id: ConnectionID) -> Bool {
+        guard var entry = entries[id] else { return false }
+        if room.mayGetDescriptor {
+            entries[id] = nil
+            perform(machine.handle(.dialHadNoRoom(id)))
+            return true
+        }
+        entry.triesWithoutDescriptor += 1
+        guard entry.triesWithoutDescriptor < Self.maximumTries else { return false }
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        entry.dial = nil
+        entry.nextTry = loop.scheduleTask(in: ConnectionBudget.moment) {
+            // A timer that was due when it was cancelled runs all the same.
+            guard bound.value.entries[id] != nil else { return }
+            bound.value.entries[id]?.nextTry = nil
+            _ = bound.value.room.takeMore(isNeeded: true)
+            bound.value.dial(id)
+        }
+        entries[id] = entry
+        return true
     }
 }

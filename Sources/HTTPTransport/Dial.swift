@@ -26,9 +26,16 @@ extension Dialer {
         private let tls: TLSSession
         private let resolver: any Resolver
         private let now: () -> Double
+        private let room: ConnectionBudget.Share?
+        /// Room for a socket that no attempt has.
+        private var hasSpareRoom: Bool
+        /// Attempts that have a socket, or are about to.
+        private var socketCount = 0
         /// Nil once the dial is over.
         private var completion: ((Result<DialledChannel, LoadError>) -> Void)?
         private var race = Race()
+        /// There is another one where a proxy has to be asked again.
+        private var raceNumber = 0
         private var lookups: [@Sendable () -> Void] = []
         private var timers: [Race.Timer: Scheduled<Void>] = [:]
         private var attempts: [Int: (address: SocketAddress, channel: (any Channel)?)] = [:]
@@ -41,10 +48,12 @@ extension Dialer {
         private var connectStart: Double?
 
         init(
-            _ route: Route, by dialer: Dialer, advice: HandshakeAdvice,
+            _ route: Route, by dialer: Dialer, room: ConnectionBudget.Share?, advice: HandshakeAdvice,
             completion: @escaping (Result<DialledChannel, LoadError>) -> Void
         ) {
             self.route = route
+            self.room = room
+            hasSpareRoom = room != nil
             self.advice = advice
             peer = route.proxy.map { ServerName(host: $0.host, port: $0.port) } ?? ServerName(host: route.host, port: route.port)
             demands = route.isSecure ? dialer.demands(route.host) : .none
@@ -69,6 +78,7 @@ extension Dialer {
             guard completion != nil else { return }
             completion = nil
             perform(race.handle(.cancelled))
+            giveSpareRoomBack()
             cancelLookups()
             advice.end()
             winner?.close(promise: nil)
@@ -92,6 +102,8 @@ extension Dialer {
             guard let completion else { return }
             self.completion = nil
             winner = nil
+            if case .failure(let error) = result, DialFailures.isForWantOfDescriptors(error) { room?.systemHasNone() }
+            giveSpareRoomBack()
             completion(result)
         }
     }
@@ -148,15 +160,64 @@ extension Dialer.Dial {
     private func connect(_ attempt: Int, to address: SocketAddress) {
         if connectStart == nil { connectStart = now() }
         attempts[attempt] = (address, nil)
+        open(attempt, to: address)
+    }
+
+    /// Opens the socket of an attempt. One of several has to wait where the process has no room for it.
+    private func open(_ attempt: Int, to address: SocketAddress) {
+        guard takeRoom() else {
+            let number = raceNumber
+            loop.assumeIsolated().scheduleTask(in: ConnectionBudget.moment) { [weak self] in
+                if let self, raceNumber == number, attempts[attempt] != nil { open(attempt, to: address) }
+            }
+            return
+        }
         let bound = NIOLoopBound(self, eventLoop: loop)
+        let hasSocket = NIOLoopBoundBox(false, eventLoop: loop)
         bootstrap()
             .channelInitializer { channel in
+                hasSocket.value = true
+                bound.value.opened(channel)
                 bound.value.attempts[attempt]?.channel = channel
                 return channel.eventLoop.makeSucceededVoidFuture()
             }
             .connect(to: address)
             .assumeIsolated()
-            .whenComplete { [self] in attempted(attempt, address, $0) }
+            .whenComplete { [self] result in
+                if !hasSocket.value { lostRoom() }
+                attempted(attempt, address, result)
+            }
+    }
+
+    // MARK: Room
+
+    private func takeRoom() -> Bool {
+        guard let room else { return true }
+        guard hasSpareRoom || room.takeMore(isNeeded: socketCount == 0) else { return false }
+        hasSpareRoom = false
+        socketCount += 1
+        return true
+    }
+
+    private func opened(_ channel: any Channel) {
+        guard let room else { return }
+        room.socket(isOpen: true)
+        channel.closeFuture.assumeIsolated().whenComplete { [self] _ in
+            room.socket(isOpen: false)
+            lostRoom()
+        }
+    }
+
+    /// A socket is closed, or was not to be had: its room is for the next attempt, unless the dial is over.
+    private func lostRoom() {
+        socketCount -= 1
+        if completion != nil, winner == nil, !hasSpareRoom { hasSpareRoom = room != nil } else { room?.giveBack() }
+    }
+
+    private func giveSpareRoomBack() {
+        guard hasSpareRoom else { return }
+        hasSpareRoom = false
+        room?.giveBack()
     }
 
     private func bootstrap() -> ClientBootstrap {
@@ -212,6 +273,7 @@ extension Dialer.Dial {
             case .success(.mustDialAgain):
                 winner = nil
                 race = Race()
+                raceNumber += 1
                 perform(race.handle(.started))
             case .failure(let error): finish(.failure(error))
             }
@@ -221,7 +283,8 @@ extension Dialer.Dial {
     private func secure(_ channel: any Channel) {
         guard completion != nil else { return }
         let secureConnectionStart = now()
-        tls.secure(channel, to: ServerName(host: route.host, port: route.port), demands: demands, advice: advice) { [self] result in
+        tls.secure(channel, to: ServerName(host: route.host, port: route.port), demands: demands, advice: advice) {
+            [self] result in
             switch result {
             case .success(let agreed):
                 let facts = facts(channel, secured: (agreed, secureConnectionStart))

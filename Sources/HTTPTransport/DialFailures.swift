@@ -24,6 +24,11 @@ struct DialFailures {
         !attempts.isEmpty && attempts.allSatisfy { [ENETUNREACH, ENETDOWN].contains(Self.code($0.error)) }
     }
 
+    /// Whether the process, or the system, had no descriptor for a socket.
+    static func isForWantOfDescriptors(_ error: LoadError) -> Bool {
+        (error.cause as? IOError).map { [EMFILE, ENFILE].contains($0.errnoCode) } ?? false
+    }
+
     func error(for route: Route, hasNoNetwork: Bool) -> LoadError {
         guard let last = attempts.last else {
             // "Nobody could tell" says more than "this family has none".
@@ -34,7 +39,9 @@ struct DialFailures {
         let more = attempts.count > 4 ? ", and \(attempts.count - 4) more" : ""
         let message = "connecting to \(route.host):\(route.port) at \(causes.joined(separator: ", "))\(more)"
         let single = "connecting to \(Self.name(last.address)) (\(route.host):\(route.port)): \(Self.reason(last.error))"
-        return LoadError(kind(hasNoNetwork), attempts.count == 1 ? single : message, cause: last.error)
+        // What the app can do something about is not hidden by what it cannot.
+        let cause = attempts.first { [EMFILE, ENFILE].contains(Self.code($0.error)) }?.error ?? last.error
+        return LoadError(kind(hasNoNetwork), attempts.count == 1 ? single : message, cause: cause)
     }
 
     private func kind(_ hasNoNetwork: Bool) -> LoadError.Kind {

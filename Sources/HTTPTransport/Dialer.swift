@@ -50,16 +50,17 @@ package final class Dialer {
     ///
     /// - Parameters:
     ///   - route: Where to.
+    ///   - room: The room that the dial was given; it gives back what it does not need, and what its sockets took when they are closed.
     ///   - adviser: Finds whom to ask about the connection, at the time of asking.
     ///   - completion: Called on the loop, exactly once unless the dial is cancelled, after this method returned, and within the
     ///     event that decided it: a handler that it adds to the channel sees every byte.
     /// - Returns: By which the dial can be cancelled.
     package func dial(
-        _ route: Route, adviser: @escaping () -> (any HandshakeAdviser)? = { nil },
+        _ route: Route, room: ConnectionBudget.Share? = nil, adviser: @escaping () -> (any HandshakeAdviser)? = { nil },
         completion: @escaping (Result<DialledChannel, LoadError>) -> Void
     ) -> Dial {
         loop.preconditionInEventLoop()
-        let dial = Dial(route, by: self, advice: HandshakeAdvice(adviser), completion: completion)
+        let dial = Dial(route, by: self, room: room, advice: HandshakeAdvice(adviser), completion: completion)
         dial.start()
         return dial
     }

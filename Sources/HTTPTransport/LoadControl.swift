@@ -21,8 +21,12 @@ package final class LoadControl {
     /// Why the load must end, once it must. The first reason stays.
     @exclusivity(unchecked) package private(set) var failure: LoadError?
     @exclusivity(unchecked) package private(set) var isSuspended = false
-    /// The last instant at which something arrived or left; the request timeout counts from here.
+    /// The last instant at which something arrived or left; the request timeout counts from here, without the time that the load was
+    /// held up since.
     @exclusivity(unchecked) package private(set) var lastProgress: NIODeadline
+    /// How many things hold the load up that are not its server's: other loads before it in a line, the app, a disk.
+    @exclusivity(unchecked) private var holdCount = 0
+    @exclusivity(unchecked) private var heldSince = NIODeadline.distantPast
     /// Told when ``isSuspended`` changes, so that reading from the socket stops at once; the load lets go of it at its end.
     @exclusivity(unchecked) package var exchange: Exchange?
 
@@ -34,11 +38,16 @@ package final class LoadControl {
     package init(now: NIODeadline) { lastProgress = now }
 
     /// Suspends the load until ``wake()``. May return early.
+    // In line, as a load that waits would keep another frame, and come back through it.
+    @inlinable
+    @inline(__always)
     package func wait() async {
-        await withUnsafeContinuation { continuation in
-            assert(waiter == nil, "a load waits in one place at a time")
-            waiter = continuation
-        }
+        await withUnsafeContinuation { park($0) }
+    }
+
+    package func park(_ continuation: UnsafeContinuation<Void, Never>) {
+        assert(waiter == nil, "a load waits in one place at a time")
+        waiter = continuation
     }
 
     /// The only function that resumes the load.
@@ -49,6 +58,27 @@ package final class LoadControl {
     }
 
     package func markProgress(_ now: NIODeadline) { lastProgress = now }
+
+    // MARK: Held up
+
+    package var isHeldUp: Bool { holdCount > 0 }
+
+    /// The load waits for something else than its server from here on: the request timeout does not run until ``letGo(now:)``, which
+    /// must follow.
+    package func hold(now: NIODeadline) {
+        if holdCount == 0 { heldSince = now }
+        holdCount += 1
+    }
+
+    package func letGo(now: NIODeadline) {
+        holdCount -= 1
+        if holdCount == 0 { lastProgress = lastProgress + (now - max(heldSince, lastProgress)) }
+    }
+
+    /// Since when the server has kept the load waiting, seen from `now`: later than the last progress by the time it was held up.
+    package func idleSince(now: NIODeadline) -> NIODeadline {
+        holdCount == 0 ? lastProgress : lastProgress + (now - max(heldSince, lastProgress))
+    }
 
     package func abort(_ error: LoadError) {
         guard failure == nil else { return }
@@ -63,6 +93,7 @@ package final class LoadControl {
     package func suspend() {
         guard !isSuspended else { return }
         isSuspended = true
+        hold(now: .now())
         exchange?.suspensionChanged()
         wake()
     }
@@ -70,6 +101,8 @@ package final class LoadControl {
     package func resume(now: NIODeadline) {
         guard isSuspended else { return }
         isSuspended = false
+        letGo(now: now)
+        // The server may have given up meanwhile: it has all of its time again.
         lastProgress = now
         exchange?.suspensionChanged()
         wake()
@@ -84,7 +117,7 @@ package final class LoadControl {
 
 /// A place in the line for a connection, as the load sees it.
 package protocol PlaceInLine: AnyObject {
-    /// Whether other loads of the session are what is waited for, and not the network.
-    var isWaiting: Bool { get }
+    /// The app is asked about a connection that may serve the load, or has answered: nobody in the line is late meanwhile.
+    func appIsAsked(_ isAsked: Bool)
     func priorityChanged(_ priority: Float)
 }

@@ -10,22 +10,28 @@ package import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Keeps one executor for each event loop for the life of the process, as executors are referenced unowned, and deals the loops of the
+/// Keeps the executors of each event loop for the life of the process, as executors are referenced unowned, and deals the loops of the
 /// process's group out to sessions in turn.
 package enum LoopDirectory {
-    private static let executors = Mutex<[ObjectIdentifier: LoopExecutor]>([:])
+    private static let executors = Mutex<[ObjectIdentifier: (loads: LoopExecutor, guests: LoopGuestExecutor)]>([:])
 
     package static func next() -> LoopExecutor { executor(of: MultiThreadedEventLoopGroup.singleton.next()) }
 
     /// Whether the calling thread runs an event loop, any of them, and must not be kept waiting.
     package static var isOnLoop: Bool { MultiThreadedEventLoopGroup.currentEventLoop != nil }
 
-    package static func executor(of loop: any EventLoop) -> LoopExecutor {
+    package static func executor(of loop: any EventLoop) -> LoopExecutor { entry(of: loop).loads }
+
+    /// For tasks of the app.
+    package static func guestExecutor(of loop: any EventLoop) -> LoopGuestExecutor { entry(of: loop).guests }
+
+    private static func entry(of loop: any EventLoop) -> (loads: LoopExecutor, guests: LoopGuestExecutor) {
         executors.withLock { executors in
             if let known = executors[ObjectIdentifier(loop)] { return known }
             let executor = LoopExecutor(loop)
-            executors[ObjectIdentifier(loop)] = executor
-            return executor
+            let entry = (loads: executor, guests: LoopGuestExecutor(executor))
+            executors[ObjectIdentifier(loop)] = entry
+            return entry
         }
     }
 }

@@ -15,33 +15,80 @@ package import NIOCore
 ///
 /// What becomes ready in one turn of the loop is handed to NIO as one piece of work, and runs in its order.
 //
-// `@unchecked`: the jobs are touched on the loop alone.
+// `@unchecked`: the work and the turns are touched on the loop alone.
 package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
-    package let loop: any EventLoop
-    /// What was made ready on the loop and has not run.
-    @exclusivity(unchecked) private var ready: [UnownedJob] = []
-    /// What runs now; kept for its capacity.
-    @exclusivity(unchecked) private var running: [UnownedJob] = []
+    private enum Work {
+        case job(UnownedJob)
+        case guest(UnownedJob, UnownedTaskExecutor)
+        case call(() -> Void)
+    }
 
-    package init(_ loop: any EventLoop) { self.loop = loop }
+    package let loop: any EventLoop
+    /// For long work on the loop.
+    package let turns: LoopTurns
+    /// What was made ready on the loop and has not run.
+    @exclusivity(unchecked) private var ready: [Work] = []
+    /// What runs now; kept for its capacity.
+    @exclusivity(unchecked) private var running: [Work] = []
+    @exclusivity(unchecked) private var isRunning = false
+
+    package init(_ loop: any EventLoop) {
+        self.loop = loop
+        turns = LoopTurns(loop)
+    }
 
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        guard loop.inEventLoop else { return loop.execute { self.run(job) } }
-        ready.append(job)
-        if ready.count == 1 { loop.execute { self.runReady() } }
+        guard loop.inEventLoop else { return loop.execute { self.run(.job(job)) } }
+        add(.job(job))
     }
 
-    /// Runs what is ready; what becomes ready meanwhile comes after whatever else the loop was given.
+    /// Calls back on the loop, from which it is called, when what is ready now has run.
+    package func afterwards(_ call: @escaping () -> Void) { add(.call(call)) }
+
+    /// Calls back on the loop, from any thread, and runs what becomes ready by that in the same turn.
+    package func execute(_ call: @escaping @Sendable () -> Void) {
+        guard !loop.inEventLoop else { return add(.call(call)) }
+        loop.execute {
+            self.ready.append(.call(call))
+            if self.ready.count == 1, !self.isRunning { self.runReady() }
+        }
+    }
+
+    fileprivate func enqueue(_ job: UnownedJob, of guests: LoopGuestExecutor) {
+        let executor = guests.asUnownedTaskExecutor()
+        guard loop.inEventLoop else { return loop.execute { self.run(.guest(job, executor)) } }
+        add(.guest(job, executor))
+    }
+
+    private func add(_ work: Work) {
+        ready.append(work)
+        if ready.count == 1, !isRunning { loop.execute { self.runReady() } }
+    }
+
+    /// So often what became ready meanwhile runs at once; then comes whatever else the loop was given.
+    private static let rounds = 16
+
     private func runReady() {
-        swap(&ready, &running)
-        for job in running { run(job) }
-        // What a burst needed is not kept.
-        running.removeAll(keepingCapacity: running.count <= 256)
+        isRunning = true
+        var rounds = 0
+        while !ready.isEmpty, rounds < Self.rounds {
+            rounds += 1
+            swap(&ready, &running)
+            for work in running { run(work) }
+            // What a burst needed is not kept.
+            running.removeAll(keepingCapacity: running.count <= 256)
+        }
+        isRunning = false
+        if !ready.isEmpty { loop.execute { self.runReady() } }
     }
 
-    private func run(_ job: UnownedJob) {
-        job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+    private func run(_ work: Work) {
+        switch work {
+        case .job(let job): job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+        case .guest(let job, let executor): job.runSynchronously(on: executor)
+        case .call(let call): call()
+        }
     }
 
     package func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
@@ -51,4 +98,19 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     package func checkIsolated() { loop.preconditionInEventLoop() }
 
     package func isIsolatingCurrentContext() -> Bool? { loop.inEventLoop }
+}
+
+/// Runs tasks of the app on an event loop.
+///
+/// One per loop and kept for the life of the process, as that of the loads. It is another, because the runtime is told of what an
+/// executor runs: a load is isolated to its actor, the app's tasks are to nothing, and a difference would have them handed over again at
+/// each return from an `async` function.
+package final class LoopGuestExecutor: TaskExecutor {
+    private let host: LoopExecutor
+
+    init(_ host: LoopExecutor) { self.host = host }
+
+    package func enqueue(_ job: consuming ExecutorJob) { host.enqueue(UnownedJob(job), of: self) }
+
+    package func asUnownedTaskExecutor() -> UnownedTaskExecutor { UnownedTaskExecutor(ordinary: self) }
 }

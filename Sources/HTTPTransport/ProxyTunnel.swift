@@ -148,7 +148,10 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         switch event {
         case .informational, .end: break
         case .head(let head, _):
-            guard head.status != 407 else { return refusal = head }
+            guard head.status != 407 else {
+                refusal = head
+                return
+            }
             guard 200...299 ~= head.status else {
                 return finish(.failure(failure("it answered \(head.status) \(head.reason)")))
             }
@@ -162,7 +165,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     // MARK: Outcomes
 
     private func answer(_ head: ResponseHead) {
-        let mayGoOn = parser.mayReuseConnection
+        let mayGoOn = parser.mayReuseConnection && !head.headers.hasToken("close", in: "Proxy-Connection")
         isThinking = true
         advice.ask(
             { [attempt] adviser, reply in adviser.answer(head, for: attempt) { _ = reply($0) } },
@@ -219,7 +222,8 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
 
     private func failure(_ reason: String, cause: (any Error)? = nil) -> LoadError {
         LoadError(
-            .cannotConnectToHost, "having the proxy \(proxy.host):\(proxy.port) make a tunnel to \(authority): \(reason)", cause: cause
+            .cannotConnectToHost, "having the proxy \(proxy.host):\(proxy.port) make a tunnel to \(authority): \(reason)",
+            cause: cause
         )
     }
 }

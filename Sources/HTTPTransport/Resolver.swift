@@ -9,8 +9,7 @@
 import HTTPRules
 package import LoadingModel
 package import NIOCore
-import NIOPosix
-import Synchronization
+import TransportMachines
 
 #if canImport(Glibc)
 import Glibc
@@ -34,25 +33,21 @@ package protocol Resolver: Sendable {
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
         reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void
+
+    /// Uses nothing any more that was found out before.
+    func forget()
 }
 
-/// Asks the system (`getaddrinfo`) on a few threads of its own.
+/// Asks the system (`getaddrinfo`), through the process's ``SystemLookups``: what one session asks serves all, and none waits for the slow
+/// names of another.
 ///
 /// Literal addresses, `localhost` (loopback in both families) and `invalid` (nothing) need no thread and no network (RFC 6761,
 /// sections 6.3 and 6.4).
 package struct SystemResolver: Resolver {
-    /// `getaddrinfo` blocks for as long as the name servers do not answer, so one slow domain must not hold up the others.
-    private static let threads: NIOThreadPool = {
-        let threads = NIOThreadPool(numberOfThreads: 8)
-        threads.start()
-        return threads
-    }()
     /// More are never tried in a reasonable time, whatever a hostile name server sends.
     private static let maximumAddressCount = 16
 
-    private final class Flag: Sendable {
-        let isSet = Atomic(false)
-    }
+    private let owner = SystemLookups.newOwner()
 
     package init() {}
 
@@ -60,23 +55,19 @@ package struct SystemResolver: Resolver {
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
         reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void {
-        let isCancelled = Flag()
-        let answer: @Sendable (Result<[SocketAddress], LoadError>) -> Void = { result in
-            loop.execute {
-                if !isCancelled.isSet.load(ordering: .relaxed) { reply(result) }
-            }
-        }
+        let call = SystemLookups.Call(port: port, loop: loop, reply: reply)
         if let known = Self.known(host, port: port, family: family) {
-            answer(known)
-        } else {
-            Self.threads.submit { state in
-                if case .cancelled = state { return }
-                if isCancelled.isSet.load(ordering: .relaxed) { return }
-                answer(Self.ask(host, port: port, family: family, flags: 0))
-            }
+            call.answer(known)
+            return { call.cancel() }
         }
-        return { isCancelled.isSet.store(true, ordering: .relaxed) }
+        let caller = SystemLookups.shared.want(.init(host.lowercased(), family == .inet6 ? .v6 : .v4), call, owner)
+        return {
+            call.cancel()
+            SystemLookups.shared.leave(caller)
+        }
     }
+
+    package func forget() { SystemLookups.shared.forget() }
 
     /// Made once: it is said of every connection to an address.
     private static let otherFamily = LoadError(.cannotFindHost, "looking up an address: it is one of the other family")
@@ -88,8 +79,7 @@ package struct SystemResolver: Resolver {
         let literal = HostName.unbracketed(host)
         if AddressLiteral.isAddress(host) {
             guard literal.utf8.contains(UInt8(ascii: ":")) == (family == .inet6) else { return .failure(otherFamily) }
-            let result = ask(literal, port: port, family: family, flags: AI_NUMERICHOST)
-            return result
+            return ask(literal, port: port, family: family, flags: AI_NUMERICHOST)
         }
         let name = (literal.hasSuffix(".") ? String(literal.dropLast()) : literal).lowercased()
         if name == "localhost" || name.hasSuffix(".localhost") {
@@ -101,7 +91,8 @@ package struct SystemResolver: Resolver {
         return nil
     }
 
-    private static func ask(
+    /// Asks, which may take as long as the name servers do.
+    static func ask(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, flags: CInt
     ) -> Result<[SocketAddress], LoadError> {
         var hints = addrinfo()

@@ -10,7 +10,7 @@
 /// Reads the chunked coding (RFC 9112, section 7.1), byte by byte between chunks and not at all within them.
 ///
 /// As strict as the strict mode of llhttp: sizes end in CRLF, data is followed by CRLF, and nothing else will do. White space after a
-/// size is let pass, since servers that pad their sizes exist; it counts as an extension.
+/// size is let pass, since servers that pad their sizes exist, as browsers do; it counts as an extension.
 struct ChunkedDecoder: Sendable {
     enum Found {
         case incomplete
@@ -21,8 +21,8 @@ struct ChunkedDecoder: Sendable {
 
     private enum State {
         case size
-        /// In the extensions of a chunk, which are not looked into.
-        case extensions
+        /// In the extensions of a chunk, or the white space before them.
+        case extensions(ChunkExtensionReader)
         /// After the CR of a size line.
         case sizeLineFeed
         case data(Int64)
@@ -33,11 +33,15 @@ struct ChunkedDecoder: Sendable {
     }
 
     /// Fifteen digits are 2^60 - 1, more than anybody has, and cannot overflow.
-    private static let digitLimit = 15
+    private static let largestPrefix: Int64 = 1 << 56 - 1
+    /// Of 64 bits, in hexadecimal digits.
+    private static let widestNumber = 16
 
     private var state = State.size
     private var size: Int64 = 0
-    private var digits = 0
+    private var hasDigits = false
+    /// Zeros before the size of this chunk.
+    private var zeroCount = 0
     private var extensionBytes = 0
     private var trailers = FieldSectionReader()
 
@@ -48,14 +52,15 @@ struct ChunkedDecoder: Sendable {
     ) throws(ResponseParser.Failure) -> Found {
         while offset < bytes.count {
             switch state {
-            case .size: try readSize(bytes, &offset)
-            case .extensions: try skipExtensions(bytes, &offset, limits.chunkExtensionBytes)
+            case .size: try readSize(bytes, &offset, limits.chunkExtensionBytes)
+            case .extensions(let reader): try skipExtensions(reader, bytes, &offset, limits.chunkExtensionBytes)
             case .sizeLineFeed:
                 guard bytes[offset] == UInt8(ascii: "\n") else { throw .malformedChunkSize }
                 offset += 1
                 state = size == 0 ? .trailers : .data(size)
                 size = 0
-                digits = 0
+                hasDigits = false
+                zeroCount = 0
             case .data(let missing):
                 let count = min(missing, Int64(bytes.count - offset))
                 state = count == missing ? .dataCarriageReturn : .data(missing - count)
@@ -77,45 +82,60 @@ struct ChunkedDecoder: Sendable {
         return .incomplete
     }
 
-    private mutating func readSize(_ bytes: UnsafeRawBufferPointer, _ offset: inout Int) throws(ResponseParser.Failure) {
-        while offset < bytes.count {
-            let byte = bytes[offset]
-            guard let digit = ASCII.hexadecimalValue(byte) else {
-                guard digits > 0 else { throw .malformedChunkSize }
-                switch byte {
-                case UInt8(ascii: "\r"):
-                    offset += 1
-                    state = .sizeLineFeed
-                case UInt8(ascii: ";"), 0x20, 0x09: state = .extensions
-                default: throw .malformedChunkSize
-                }
-                return
-            }
-            digits += 1
-            guard digits <= Self.digitLimit else { throw .chunkSizeTooLarge }
-            size = size << 4 | Int64(digit)
-            offset += 1
-        }
-    }
-
-    private mutating func skipExtensions(
+    /// Zeros before a size are let pass, as servers write sizes with a fixed width; more than the widest number has count as extensions.
+    private mutating func readSize(
         _ bytes: UnsafeRawBufferPointer,
         _ offset: inout Int,
         _ limit: Int
     ) throws(ResponseParser.Failure) {
         while offset < bytes.count {
             let byte = bytes[offset]
+            guard let digit = ASCII.hexadecimalValue(byte) else {
+                guard hasDigits else { throw .malformedChunkSize }
+                switch byte {
+                case UInt8(ascii: "\r"):
+                    offset += 1
+                    state = .sizeLineFeed
+                case UInt8(ascii: ";"), 0x20, 0x09: state = .extensions(ChunkExtensionReader())
+                default: throw .malformedChunkSize
+                }
+                return
+            }
+            guard size <= Self.largestPrefix else { throw .chunkSizeTooLarge }
+            if digit == 0, size == 0 {
+                zeroCount += 1
+                if zeroCount > Self.widestNumber {
+                    extensionBytes += 1
+                    guard extensionBytes <= limit else { throw .chunkExtensionsTooLarge }
+                }
+            }
+            hasDigits = true
+            size = size << 4 | Int64(digit)
             offset += 1
-            switch byte {
-            case UInt8(ascii: "\r"):
+        }
+    }
+
+    /// "A recipient MUST ignore unrecognized chunk extensions" (section 7.1.1), and we recognise none.
+    private mutating func skipExtensions(
+        _ earlier: ChunkExtensionReader,
+        _ bytes: UnsafeRawBufferPointer,
+        _ offset: inout Int,
+        _ limit: Int
+    ) throws(ResponseParser.Failure) {
+        var reader = earlier
+        while offset < bytes.count {
+            let byte = bytes[offset]
+            offset += 1
+            if byte == UInt8(ascii: "\r") {
+                guard reader.mayEndHere else { throw .malformedChunkExtension }
                 state = .sizeLineFeed
                 return
-            case UInt8(ascii: "\n"), 0: throw .malformedChunkExtension
-            default:
-                extensionBytes += 1
-                guard extensionBytes <= limit else { throw .chunkExtensionsTooLarge }
             }
+            guard reader.take(byte) else { throw .malformedChunkExtension }
+            extensionBytes += 1
+            guard extensionBytes <= limit else { throw .chunkExtensionsTooLarge }
         }
+        state = .extensions(reader)
     }
 
     /// Drops the fields for framing and routing, which a trailer section must not carry (RFC 9110, section 6.5.1).

@@ -36,10 +36,13 @@ package struct HeaderBlock: Sendable {
     /// Names and values, and whatever lies between them.
     package private(set) var bytes: [UInt8]
     package private(set) var lines: [Line]
+    /// A bit for each name that is here, by its length and first letter: most fields that are asked for are absent.
+    private var marks: UInt64
 
     package init() {
         bytes = []
         lines = []
+        marks = 0
     }
 
     /// Takes over a buffer and the lines found in it.
@@ -48,6 +51,9 @@ package struct HeaderBlock: Sendable {
     package init(bytes: [UInt8], lines: [Line]) {
         self.bytes = bytes
         self.lines = lines
+        marks = bytes.withUnsafeBytes { bytes in
+            lines.reduce(0) { $0 | Self.mark(UnsafeRawBufferPointer(rebasing: bytes[$1.name])) }
+        }
     }
 
     package init(_ fields: [(name: String, value: String)]) {
@@ -96,7 +102,8 @@ package struct HeaderBlock: Sendable {
     package func index(of name: String, from start: Int) -> Int? {
         var name = name
         return name.withUTF8 { name in
-            bytes.withUnsafeBytes { bytes in
+            guard marks & Self.mark(UnsafeRawBufferPointer(name)) != 0 else { return nil }
+            return bytes.withUnsafeBytes { bytes in
                 for index in start..<max(start, lines.count) where Self.matches(bytes, lines[index], name) { return index }
                 return nil
             }
@@ -131,6 +138,7 @@ package struct HeaderBlock: Sendable {
     }
 
     package mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+        marks |= Self.mark(name)
         let nameStart = bytes.count
         bytes.append(contentsOf: name)
         let valueStart = bytes.count
@@ -141,6 +149,7 @@ package struct HeaderBlock: Sendable {
     }
 
     package mutating func append(contentsOf other: HeaderBlock) {
+        marks |= other.marks
         let offset = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(contentsOf: other.bytes)
         lines.reserveCapacity(lines.count + other.lines.count)
@@ -173,6 +182,12 @@ package struct HeaderBlock: Sendable {
     }
 
     // MARK: Bytes
+
+    @inline(__always)
+    private static func mark(_ name: UnsafeRawBufferPointer) -> UInt64 {
+        guard let first = name.first else { return 1 }
+        return 1 << UInt64((name.count &* 5 &+ Int(first | 0x20)) & 63)
+    }
 
     private func matches(_ line: Line, _ name: String) -> Bool {
         var name = name

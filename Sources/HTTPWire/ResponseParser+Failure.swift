@@ -15,6 +15,7 @@ extension ResponseParser {
         case closedInHead
         case closedInBody
         case closedInChunkedBody
+        case brokenInBody
         // The status line.
         case notHTTP
         case unsupportedVersion
@@ -34,6 +35,7 @@ extension ResponseParser {
         case contentLengthTooLarge
         case differingContentLengths
         case unknownTransferEncoding
+        case chunkedIsNotLast
         case transferEncodingInHTTP10
         // The chunked coding.
         case malformedChunkSize
@@ -54,12 +56,12 @@ extension ResponseParser {
 
         package var category: Category {
             switch self {
-            case .closedBeforeResponse, .closedInBody, .closedInChunkedBody: .connectionLost
-            case .closedInHead, .notHTTP, .unsupportedVersion, .malformedStatusLine, .tooManyEmptyLines: .badServerResponse
+            case .closedBeforeResponse, .closedInHead, .closedInBody, .closedInChunkedBody, .brokenInBody: .connectionLost
+            case .notHTTP, .unsupportedVersion, .malformedStatusLine, .tooManyEmptyLines: .badServerResponse
             case .nulByte, .bareCarriageReturn, .malformedFieldName, .whitespaceBeforeColon, .missingColon, .orphanedFold:
                 .badServerResponse
             case .malformedContentLength, .contentLengthTooLarge, .differingContentLengths, .unknownTransferEncoding,
-                .transferEncodingInHTTP10:
+                .chunkedIsNotLast, .transferEncodingInHTTP10:
                 .badServerResponse
             case .headTooLarge, .tooManyFieldLines, .chunkExtensionsTooLarge: .tooLarge
             case .malformedChunkSize, .chunkSizeTooLarge, .malformedChunkExtension, .malformedChunkEnd: .cannotParseResponse
@@ -72,6 +74,7 @@ extension ResponseParser {
             case .closedInHead: "the connection was closed inside the header section"
             case .closedInBody: "the connection was closed before the content announced by Content-Length was complete"
             case .closedInChunkedBody: "the connection was closed before the last chunk"
+            case .brokenInBody: "the connection broke, and nothing says whether the content was complete"
             case .notHTTP: "the response does not begin with an HTTP/1 status line"
             case .unsupportedVersion: "the status line names an HTTP version other than 1.x"
             case .malformedStatusLine: "the status line is malformed"
@@ -87,7 +90,8 @@ extension ResponseParser {
             case .malformedContentLength: "Content-Length is not a number"
             case .contentLengthTooLarge: "Content-Length is too large"
             case .differingContentLengths: "the response has more than one Content-Length, and they differ"
-            case .unknownTransferEncoding: "Transfer-Encoding is something else than chunked"
+            case .unknownTransferEncoding: "Transfer-Encoding names a coding that is not known, or none"
+            case .chunkedIsNotLast: "Transfer-Encoding names another coding after chunked"
             case .transferEncodingInHTTP10: "an HTTP/1.0 response has a Transfer-Encoding"
             case .malformedChunkSize: "a chunk size is malformed"
             case .chunkSizeTooLarge: "a chunk size is too large"

@@ -29,30 +29,34 @@ extension ResponseParser {
             persists && !(hasTransferEncoding && (found.contains(.contentLength) || head.minorVersion == 0))
         let hasContent = kind != .head && head.status != 204 && head.status != 304
         if hasTransferEncoding, hasContent {
-            try checkTransferEncoding(head)
-            return .chunked
+            // "A client that receives an HTTP/1.0 message containing a Transfer-Encoding header field MUST treat the message as if the
+            // framing is faulty" (section 6.1).
+            guard head.minorVersion >= 1 else { throw .transferEncodingInHTTP10 }
+            if try TransferCodings(headers).isChunked { return .chunked }
+            // "If … the chunked transfer coding is not the final encoding, the message body length is determined by reading the
+            // connection until it is closed by the server" (section 6.3, item 4).
+            mayReuseConnection = false
+            return .untilClose
         }
-        let length = found.contains(.contentLength) ? try Self.contentLength(headers) : nil
-        guard hasContent else { return .none }
-        if let length { return .length(length) }
+        guard hasContent else {
+            try checkIdleLength(headers, found)
+            return .none
+        }
+        if found.contains(.contentLength), let length = try Self.contentLength(headers) { return .length(length) }
         mayReuseConnection = false
         return .untilClose
     }
 
-    /// Accepts `chunked` and nothing else: we never ask for another coding, and content whose end is uncertain is not content.
-    private func checkTransferEncoding(_ head: ResponseHead) throws(Failure) {
-        // "A client that receives an HTTP/1.0 message containing a Transfer-Encoding header field MUST treat the message as if the
-        // framing is faulty" (section 6.1).
-        guard head.minorVersion >= 1 else { throw .transferEncodingInHTTP10 }
-        var count = 0
-        for line in head.headers.lines where line.nameLength == 17 {
-            let isChunked = head.headers.bytes.withUnsafeBytes { bytes -> Bool? in
-                guard ASCII.matches(bytes, Int(line.nameStart), "transfer-encoding") else { return nil }
-                return line.valueLength == 7 && ASCII.matches(bytes, Int(line.valueStart), "chunked")
-            }
-            guard let isChunked else { continue }
-            count += 1
-            guard isChunked, count == 1 else { throw .unknownTransferEncoding }
+    /// Looks at the Content-Length of a response without content, which ends "regardless of the header fields present" (RFC 9112,
+    /// section 6.3, item 1).
+    ///
+    /// A number beyond what we can count is as good as any other here. What is no number, or two that differ, has no business anywhere.
+    private func checkIdleLength(_ headers: HeaderBlock, _ found: FieldSectionReader.FramingFields) throws(Failure) {
+        guard found.contains(.contentLength) else { return }
+        do throws(Failure) {
+            _ = try Self.contentLength(headers)
+        } catch {
+            guard error == .contentLengthTooLarge else { throw error }
         }
     }
 

@@ -26,7 +26,7 @@ package struct ResponseParser: ~Copyable, Sendable {
         package var headerBytes = 262_144
         /// Field lines of one header or trailer section.
         package var headerLines = 5_000
-        /// Everything between chunk sizes and their line ends, summed over one message (RFC 9112, section 7.1.1: "a server
+        /// Everything between chunk sizes and their line ends, and zeros before the sizes beyond sixteen digits, summed over one message (RFC 9112, section 7.1.1: "a server
         /// ought to limit the total length of chunk extensions received in a request to an amount reasonable for the services
         /// provided"; a client no less).
         package var chunkExtensionBytes = 65_536
@@ -148,10 +148,14 @@ package struct ResponseParser: ~Copyable, Sendable {
     }
 
     /// The peer closed: ends content that lasts until then, fails what is incomplete, and is nothing to an idle parser.
-    package mutating func finish() throws(Failure) -> Event? {
+    ///
+    /// - Parameter isBroken: The connection did not end but broke, as by a reset. Content that lasts until the close is "considered complete
+    ///   unless an error was indicated by the underlying connection" (RFC 9112, section 8).
+    package mutating func finish(isBroken: Bool = false) throws(Failure) -> Event? {
         let failure: Failure
         switch phase {
         case .idle: return nil
+        case .untilClose where isBroken: failure = .brokenInBody
         case .ending, .untilClose:
             phase = .idle
             mayReuseConnection = false
@@ -212,7 +216,9 @@ package struct ResponseParser: ~Copyable, Sendable {
             reason: statusLine.reason,
             headers: headers
         )
-        guard head.status >= 200 || head.status == 101 else {
+        // "A client that receives a response with an invalid status code SHOULD process the response as if it had a 5xx (Server Error)
+        // status code" (RFC 9110, section 15): below 100 it is no less final than above 599.
+        guard !(100...199).contains(head.status) || head.status == 101 else {
             expectHead()
             return .informational(head)
         }

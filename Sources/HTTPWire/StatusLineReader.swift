@@ -101,7 +101,7 @@ struct StatusLineReader: Sendable {
         let hundreds = line[start + 9] &- UInt8(ascii: "0")
         let tens = line[start + 10] &- UInt8(ascii: "0")
         let ones = line[start + 11] &- UInt8(ascii: "0")
-        guard minor <= 9, hundreds >= 1, hundreds <= 9, tens <= 9, ones <= 9 else { throw .malformedStatusLine }
+        guard minor <= 9, hundreds <= 9, tens <= 9, ones <= 9 else { throw .malformedStatusLine }
         // RFC 9110, section 2.5: a higher minor version is to be read as the highest that is known.
         minorVersion = Int(min(minor, 1))
         status = Int(hundreds) * 100 + Int(tens) * 10 + Int(ones)

@@ -16,17 +16,23 @@ import TransportMachines
 /// Progress is noted in each load's `LoadControl`, which costs one store; it is read from there when the timer fires.
 final class DeadlineClock {
     private let loop: any EventLoop
+    private let turns: LoopTurns
     @exclusivity(unchecked) private var machine = DeadlineMachine()
     /// The loads by the slots that the machine gave them.
     @exclusivity(unchecked) private var watched: [Load?] = []
     @exclusivity(unchecked) private var timer: Scheduled<Void>?
 
-    init(loop: any EventLoop) { self.loop = loop }
+    private static let pause = TimeAmount.milliseconds(50)
+
+    init(_ executor: LoopExecutor) {
+        loop = executor.loop
+        turns = executor.turns
+    }
 
     /// Watches a load, whose time begins now.
     func add(_ load: Load, now: NIODeadline) {
         let (slot, actions) = machine.add(
-            load: load.id, idleTimeout: Self.nanoseconds(load.requestTimeout),
+            idleTimeout: Self.nanoseconds(load.requestTimeout),
             deadline: Self.nanoseconds(load.session.policy.resourceTimeout).map { Self.instant(now, after: $0) },
             now: Int64(now.uptimeNanoseconds)
         )
@@ -46,45 +52,40 @@ final class DeadlineClock {
         let now = NIODeadline.now()
         for load in watched {
             guard let load else { continue }
-            let progress = load.isHeldUp ? now : load.control.lastProgress
-            machine.progress(load.deadlineSlot, now: Int64(progress.uptimeNanoseconds))
+            var idleSince = load.control.idleSince(now: now)
+            // What is held up is looked at again in a while, however little time it has left.
+            if load.control.isHeldUp, let timeout = Self.nanoseconds(load.requestTimeout) {
+                idleSince = max(idleSince, now + Self.pause - .nanoseconds(timeout))
+            }
+            machine.progress(load.deadlineSlot, now: Int64(idleSince.uptimeNanoseconds))
         }
         perform(machine.timerFired(now: Int64(now.uptimeNanoseconds)))
     }
 
     private func perform(_ actions: [DeadlineMachine.Action]) {
-        var following: [DeadlineMachine.Action] = []
         for action in actions {
             switch action {
             case .startTimer(let instant):
                 timer?.cancel()
                 let bound = NIOLoopBound(self, eventLoop: loop)
-                timer = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(max(0, instant)))) { bound.value.fire() }
-            case .expire(let id, let expiry):
-                if let load = watched.first(where: { $0?.id == id }) ?? nil { following += expire(load, expiry) }
+                timer = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(max(0, instant)))) {
+                    // What the part before led to may have taken longer than the timer.
+                    bound.value.turns.whenNext { bound.value.fire() }
+                }
+            case .expire(let slot, let expiry):
+                if watched.indices.contains(slot), let load = watched[slot] { expire(load, expiry) }
             }
         }
-        if !following.isEmpty { perform(following) }
     }
 
-    private func expire(_ load: Load, _ expiry: DeadlineMachine.Expiry) -> [DeadlineMachine.Action] {
+    private func expire(_ load: Load, _ expiry: DeadlineMachine.Expiry) {
         switch expiry {
-        case .idle where load.isAskingAboutRedirect:
-            // Observed of Apple's: the redirect response itself is then the result, without an error.
-            load.redirectWentUnanswered = true
-            load.control.wake()
-            // Its body is still to come.
-            return machine.renew(
-                load.deadlineSlot, idleTimeout: Self.nanoseconds(load.requestTimeout),
-                now: Int64(NIODeadline.now().uptimeNanoseconds)
-            )
         case .idle:
             load.control.abort(LoadError(.timedOut, "nothing arrived for \(load.requestTimeout) s (the request's timeout)"))
         case .resource:
             let limit = load.session.policy.resourceTimeout
             load.control.abort(LoadError(.timedOut, "the load took longer than \(limit) s (timeoutIntervalForResource)"))
         }
-        return []
     }
 
     /// A duration in nanoseconds; nil, for ever, where it does not fit or makes no sense. Zero and less mean no timeout, as in Apple's.

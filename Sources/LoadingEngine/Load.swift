@@ -35,19 +35,12 @@ final class Load {
     @exclusivity(unchecked) var deadlineSlot = -1
     /// Cancelled by the app so that it can go on later.
     @exclusivity(unchecked) var wantsResumeData = false
-    /// `earliestBegin` has not come; no timeout runs.
-    @exclusivity(unchecked) var isWaitingToBegin = false
     /// `Range` and `If-Range` of a download that goes on; part of every hop, since a redirect leads to the same file.
     @exclusivity(unchecked) var rangeFields: [(String, String)] = []
     /// What the last attempt did on the wire, for the decision whether to try again.
     @exclusivity(unchecked) var lastAttempt = Attempt()
-    /// The app is being asked about a redirect; a request timeout then delivers the redirect itself.
-    @exclusivity(unchecked) var isAskingAboutRedirect = false
-    @exclusivity(unchecked) var redirectWentUnanswered = false
     /// What proxies ask, for the connections that are made for the load; each is put to the app when the one before is answered.
     @exclusivity(unchecked) var tunnelQuestions: [TunnelQuestion] = []
-    /// The app thinks about an answer that is not to a challenge; the request timeout does not run meanwhile.
-    @exclusivity(unchecked) private(set) var isAsking = false
     /// Bytes told to the client and not yet dealt with.
     @exclusivity(unchecked) private(set) var outstandingBytes = 0
     /// Bytes of the body that were collected, or are in the file, and all that there will be, or -1.
@@ -81,7 +74,10 @@ final class Load {
     @inline(never)
     func firstHop() -> Hop { Hop(number: 0, request: order.request) }
 
-    func wants(_ interest: TaskOrder.Interests) -> Bool { order.interests.contains(interest) }
+    func wants(_ interest: TaskOrder.Interests) -> Bool {
+        // Not by `contains`, which is not compiled in place for the set of another room.
+        order.interests.rawValue & interest.rawValue == interest.rawValue
+    }
 
     /// Seconds without progress that this request allows: its own, or the session's.
     var requestTimeout: Double { order.request.timeout ?? session.policy.requestTimeout }
@@ -90,7 +86,8 @@ final class Load {
 
     func tell(_ event: TaskEvent) { client.tell(event) }
 
-    /// Asks the client and waits for its answer, or for the end of the load.
+    /// Asks the client and waits for its answer, or for the end of the load. The request timeout does not run meanwhile: it is about
+    /// the server.
     func ask(_ question: TaskQuestion) async throws(LoadError) -> TaskAnswer {
         try control.check()
         let slot = NIOLoopBoundBox(nil as TaskAnswer?, eventLoop: session.loop)
@@ -102,16 +99,18 @@ final class Load {
                 load.value.control.wake()
             }
         }
-        // As in a handshake, the timeouts go on while somebody is asked who we are: nobody may ever answer.
-        isAsking = if case .challenge = question { false } else { true }
+        control.hold(now: .now())
+        let line = control.line
+        line?.appIsAsked(true)
         defer {
-            isAsking = false
-            control.markProgress(.now())
+            let now = NIODeadline.now()
+            line?.appIsAsked(false)
+            control.letGo(now: now)
+            control.markProgress(now)
         }
         while true {
             if let answer = slot.value { return answer }
             try control.check()
-            if isAskingAboutRedirect && redirectWentUnanswered { return .request(nil) }
             await control.wait()
         }
     }
@@ -120,21 +119,22 @@ final class Load {
     func tell(data: Data) async throws(LoadError) {
         outstandingBytes += data.count
         client.tell(.data(data))
+        if outstandingBytes >= Self.creditWindow { try await waitForCredit() }
+        try control.check()
+    }
+
+    @inline(never)
+    private func waitForCredit() async throws(LoadError) {
+        control.hold(now: .now())
+        defer { control.letGo(now: .now()) }
         while outstandingBytes >= Self.creditWindow {
             try control.check()
             await control.wait()
         }
-        try control.check()
     }
 
     func consumed(_ bytes: Int) {
         outstandingBytes = max(0, outstandingBytes - bytes)
         if outstandingBytes < Self.creditWindow { control.wake() }
-    }
-
-    /// The load waits for the app and not for the network: the request timeout does not run.
-    var isHeldUp: Bool {
-        control.isSuspended || isWaitingToBegin || (isAsking && !isAskingAboutRedirect) || outstandingBytes >= Self.creditWindow
-            || (control.line?.isWaiting ?? false)
     }
 }

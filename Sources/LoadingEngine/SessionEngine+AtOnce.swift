@@ -17,20 +17,26 @@ import LoadingStores
 /// Answers that need no event loop: what the cache has fresh, given to the thread that asks.
 extension SessionEngine {
     /// The same answer that a load would come to, where it is so simple that nobody could tell: a GET without a range, a response that
-    /// is fresh, does not vary and is in memory, the process's or the kernel's.
+    /// is fresh, calls for no follow-up, does not vary and is in memory, the process's or the kernel's; on a thread that carries loads,
+    /// the process's alone.
     package nonisolated func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? {
         guard answersAtOnce, let cache = stores.cache, request.method == "GET", case .none = request.body, let url = request.url,
-            !request.headers.contains("Range")
+            !request.headers.contains("Range"), OutgoingHeaders.ownHost(request.headers) == nil
         else { return nil }
         let now = WallClock.now()
-        guard cache.mayHaveAny(now: now), let target = try? RequestTarget(url), !mustUpgrade(target.origin, now) else { return nil }
+        let touchingDisk = !Self.isOnLoop
+        guard cache.mayHaveAny(now: now, touchingDisk: touchingDisk), let target = try? RequestTarget(url),
+            !mustUpgrade(target.origin, now)
+        else { return nil }
         guard case .allowed = security.verdict(isSecure: target.origin.isSecure, host: target.origin.host) else { return nil }
-        let found = cache.lookUp(key: CacheKey.text(of: target), requestHeaders: request.headers, now: now)
-        guard case .hit(let hit) = found, case .bytes(let data) = hit.body, hit.response.status != 0,
+        let found = cache.lookUp(
+            key: CacheKey.text(of: target), requestHeaders: request.headers, now: now, touchingDisk: touchingDisk)
+        guard case .hit(let hit) = found, case .bytes(let data) = hit.body, (200...299).contains(hit.response.status),
             !hit.response.headers.contains("Vary"), policy.maximumCollectedBytes.map({ data.count <= $0 }) ?? true
         else { return nil }
         let decision = CacheDecision.decide(
-            method: "GET", requestHeaders: request.headers, policy: CacheStage.policy(request, policy), stored: hit.response, now: now
+            method: "GET", requestHeaders: request.headers, policy: CacheStage.policy(request.cachePolicy, policy.cachePolicy),
+            stored: hit.response, now: now
         )
         guard case .use = decision else { return nil }
         let headers = hit.response.headersForReuse(now: now, wasValidated: false)
@@ -39,8 +45,11 @@ extension SessionEngine {
         return (LoadResponse(url: url, kind: .http(head), expectedLength: length), data)
     }
 
+    /// A host that is not known of yet may have to be.
     private nonisolated func mustUpgrade(_ origin: Origin, _ now: Double) -> Bool {
-        guard !origin.isSecure, policy.usesStrictTransportSecurity, let store = stores.strictTransportSecurity else { return false }
-        return store.requiresUpgrade(host: origin.host, now: now)
+        guard !origin.isSecure, policy.usesStrictTransportSecurity, let store = stores.strictTransportSecurity else {
+            return false
+        }
+        return !store.isReady || store.requiresUpgrade(host: origin.host, now: now)
     }
 }

@@ -29,13 +29,18 @@ package actor SessionEngine {
     nonisolated let answersAtOnce: Bool
     /// What was taken out of the mailbox; kept for its capacity.
     @exclusivity(unchecked) var messages: [Mailbox.Message] = []
+    /// Some of them wait for their turn.
+    @exclusivity(unchecked) var isAttending = false
     private let session: SessionFacts
+    private let resolver = SystemResolver()
     private let pool: ConnectionPool
     private let plan: LoadPlan
     private let deadlines: DeadlineClock
     @exclusivity(unchecked) private var loads: [TaskID: Load] = [:]
     /// Loads that are over and whose clients have not been told.
     @exclusivity(unchecked) private var ended: [(any LoadClient, TaskOutcome)] = []
+    /// Those that are being told; kept for its capacity.
+    @exclusivity(unchecked) private var telling: [(any LoadClient, TaskOutcome)] = []
     @exclusivity(unchecked) private var isInvalidated = false
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -53,7 +58,7 @@ package actor SessionEngine {
         self.stores = stores
         self.security = security
         loop = executor.loop
-        session = SessionFacts(policy: policy, stores: stores, security: security, loop: executor.loop)
+        session = SessionFacts(policy: policy, stores: stores, security: security, executor: executor)
         let headers = session.headers
         answersAtOnce =
             stores.cache != nil
@@ -67,14 +72,14 @@ package actor SessionEngine {
             )
         )
         let dialer = Dialer(
-            loop: executor.loop, tls: tls, resolver: SystemResolver(), now: WallClock.now,
+            loop: executor.loop, tls: tls, resolver: resolver, now: WallClock.now,
             demands: { if case .allowed(let demands) = security.verdict(isSecure: true, host: $0) { demands } else { .strict } }
         )
         pool = ConnectionPool(
             loop: executor.loop, dialer: dialer, maximumConnectionsPerHost: policy.maximumConnectionsPerHost
         )
         plan = LoadPlan(pool: pool)
-        deadlines = DeadlineClock(loop: executor.loop)
+        deadlines = DeadlineClock(executor)
     }
 
     /// Whether the calling thread carries loads, and must not be kept waiting by what an app does.
@@ -108,11 +113,12 @@ package actor SessionEngine {
 
     func renew(_ renewal: Renewal, _ completion: @escaping @Sendable () -> Void) {
         pool.closeIdle()
+        resolver.forget()
         switch renewal {
         case .reset:
             session.credentials.removeAll()
-            // A store may be waiting for another process to let go of its file.
-            DiskQueue.shared.run { [stores] in
+            // A store may have to read its file.
+            DiskQueue.shared.run(on: .values) { [stores] in
                 stores.removeAll()
                 stores.flush(completion)
             }
@@ -122,22 +128,28 @@ package actor SessionEngine {
 
     // MARK: One load
 
-    /// Starts a load: its task is made on the loop, whose memory it then is from beginning to end, and begins in the same turn.
-    func start(_ order: TaskOrder, client: any LoadClient) {
-        guard let load = accept(order, client) else { return }
-        Task.immediate(executorPreference: executor) { await run(load) }
-    }
-
-    /// A load from beginning to end, as the app sees it.
+    /// Starts a load: its task is made on the loop, whose memory it then is from beginning to end, and begins at once.
+    ///
+    /// A load from beginning to end, as the app sees it, is what the task does here and now. In a method of its own it would begin one
+    /// turn later: a task that is started so is on its actor, but not yet on its executor for the runtime, which a call of such a method
+    /// makes sure of.
     ///
     /// What waits is kept apart from what does not: every local of an async function that is alive across a wait takes room in the
     /// task's memory, for each of ten thousand loads that may wait at once.
-    private func run(_ load: Load) async {
-        if load.isDownload || load.control.isSuspended || load.order.earliestBegin != nil { return await runApart(load) }
-        do throws(LoadError) {
-            await deliver(try await plan.answer(load.firstHop(), in: load), of: load)
-        } catch {
-            fail(load, error)
+    func start(_ order: TaskOrder, client: any LoadClient) {
+        guard let load = accept(order, client) else { return }
+        Task.immediate(executorPreference: executor) {
+            if load.isDownload || load.control.isSuspended || load.order.earliestBegin != nil { return await runApart(load) }
+            do throws(LoadError) {
+                let answer = try await plan.answer(load.firstHop(), in: load)
+                if let body = try DataDelivery.whole(answer, of: load) {
+                    end(load, .success(body))
+                } else {
+                    await deliver(answer, of: load)
+                }
+            } catch {
+                fail(load, error)
+            }
         }
     }
 
@@ -195,14 +207,18 @@ package actor SessionEngine {
         outcome.receivedBodyBytes = load.receivedBodyBytes
         ended.append((load.client, outcome))
         // Loads that end in one turn of the loop are told of together: waking one thread many times costs more than the loads.
-        if ended.count == 1 { loop.execute { self.assumeIsolated { $0.tellEnded() } } }
+        if ended.count == 1 { executor.afterwards { self.tellEnded() } }
         if isInvalidated, loads.isEmpty { pool.shutDown() }
     }
 
     private func tellEnded() {
-        let ended = ended
-        self.ended.removeAll(keepingCapacity: true)
-        Waking.run(ended.compactMap { client, outcome in client.conclude(outcome) })
+        if ended.count == 1, let (client, outcome) = ended.popLast() {
+            client.conclude(outcome)?.run()
+            return
+        }
+        swap(&ended, &telling)
+        Waking.run(telling.compactMap { client, outcome in client.conclude(outcome) })
+        telling.removeAll(keepingCapacity: telling.count <= 64)
     }
 
     /// Waits for the time the app set, and asks it whether the request still stands.
@@ -217,12 +233,10 @@ package actor SessionEngine {
             let bound = NIOLoopBound(load, eventLoop: loop)
             let timer = loop.scheduleTask(in: .nanoseconds(Int64(min(delay, 1e9) * 1e9))) { bound.value.control.wake() }
             defer { timer.cancel() }
-            load.isWaitingToBegin = true
             while WallClock.now() < begin {
                 try load.control.check()
                 await load.control.wait()
             }
-            load.isWaitingToBegin = false
             load.control.markProgress(.now())
             deadlines.add(load, now: load.control.lastProgress)
         }

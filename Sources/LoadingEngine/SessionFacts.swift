@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 import HTTPRules
+import HTTPTransport
 import LoadingModel
 import NIOCore
 
@@ -14,10 +15,14 @@ import NIOCore
 final class SessionFacts {
     let policy: SessionPolicy
     let headers: OutgoingHeaders
+    /// The session's own field of that name.
+    let cacheControl: String?
     let stores: SessionStores
     let security: AppTransportSecurity
     let loop: any EventLoop
+    let turns: LoopTurns
     let credentials = SessionCredentials()
+    @exclusivity(unchecked) private var storesWereReady = false
     /// Starts a load that nobody ordered.
     @exclusivity(unchecked) var start: ((TaskOrder, any LoadClient) -> Void)?
     /// Says something about such a load.
@@ -27,12 +32,20 @@ final class SessionFacts {
     /// The keys of the cache that are being revalidated in the background.
     var revalidating: Set<String> = []
 
-    init(policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, loop: any EventLoop) {
+    init(policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, executor: LoopExecutor) {
         self.security = security
         self.policy = policy
         self.stores = stores
-        self.loop = loop
+        loop = executor.loop
+        turns = executor.turns
         headers = OutgoingHeaders(additional: policy.additionalHeaders)
+        cacheControl = headers.sessionValue("Cache-Control")
+    }
+
+    /// Whether a request may look at the stores: their files were read, which is waited for away from the loop.
+    var storesAreReady: Bool {
+        if !storesWereReady { storesWereReady = stores.areReady }
+        return storesWereReady
     }
 
     /// What the session's settings say to proxies.

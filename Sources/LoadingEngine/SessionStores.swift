@@ -29,6 +29,21 @@ package struct SessionStores: Sendable {
         self.strictTransportSecurity = strictTransportSecurity
     }
 
+    /// Whether what every request looks at was read from its files.
+    var areReady: Bool { (cookies?.isReady ?? true) && (strictTransportSecurity?.isReady ?? true) }
+
+    /// Reads these files away from the caller's thread, and calls back from another one.
+    func prepare(_ done: @escaping @Sendable () -> Void) {
+        let (cookies, strictTransportSecurity) = (cookies, strictTransportSecurity)
+        let afterCookies = { @Sendable in
+            guard let strictTransportSecurity else { return done() }
+            strictTransportSecurity.prepare(done)
+        }
+        guard let cookies else { return afterCookies() }
+        cookies.prepare(afterCookies)
+    }
+
+    /// May wait for a disk.
     func removeAll() {
         cookies?.removeAll()
         cache?.removeAll()

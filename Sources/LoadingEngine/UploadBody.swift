@@ -22,7 +22,7 @@ enum UploadBody {
         case .data(let data):
             return .data(data)
         case .file(let path):
-            return .file(try await FileSource.open(path: path))
+            return .file(try await LocalFile.open(path, in: load) { path throws(LoadError) in try BodyFile.findNow(path: path) })
         case .stream(let stream) where !isRepeated:
             return .stream(stream, length: Self.declaredLength(load))
         case .stream, .streamOnDemand:
@@ -42,5 +42,19 @@ enum UploadBody {
             return nil
         }
         return length
+    }
+}
+
+/// Opens files for loads.
+enum LocalFile {
+    /// Opens a file off the loop; the load waits no longer than its timeouts let it.
+    static func open<File: Sendable>(
+        _ path: String, in load: Load, by open: @escaping @Sendable (String) throws(LoadError) -> File
+    ) async throws(LoadError) -> File {
+        let place = FilePlace(opening: path)
+        let opened = try await LoopSlot.run(in: load, by: { FileWork.submit(at: place, $0) }) {
+            Result { () throws(LoadError) in try open(path) }
+        }
+        return try opened.get()
     }
 }

@@ -20,10 +20,14 @@ package protocol LoadingService: AnyObject, Sendable {
     func submit(_ order: TaskOrder, client: any LoadClient) -> Bool
     /// Has what was posted looked at.
     func wake()
+    /// Runs tasks where the loads are carried out; kept for the life of the process.
+    var taskExecutor: any TaskExecutor { get }
     /// An answer that takes no waiting, for a request that nobody wants to hear more of; nil means: submit it.
     func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)?
     /// Says something about a load; ignored when it has ended.
-    func command(_ command: TaskCommand, for task: TaskID)
+    ///
+    /// Answers whether ``wake()`` has to be called for that, as ``submit(_:client:)`` does.
+    func command(_ command: TaskCommand, for task: TaskID) -> Bool
     /// Closes idle connections once the running loads are done, and takes no more orders.
     func invalidate()
     /// Lets the next requests go over new connections, as `URLSession.reset` and `flush` ask, and empties the session's stores or
@@ -50,6 +54,8 @@ extension LoadClient {
 }
 
 extension LoadingService {
+    package var taskExecutor: any TaskExecutor { globalConcurrentExecutor }
+
     package func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? { nil }
 }
 

@@ -9,14 +9,21 @@
 
 /// Wakes an `async` caller whose load is over.
 package struct Waking: Sendable {
-    /// The caller's priority, where it waits for a thread of the process's pool; nil where it runs elsewhere, as on an executor of its own.
-    private let priority: TaskPriority?
+    /// The caller's priority as a number, where it waits for a thread of the process's pool; nil where it runs elsewhere, as on an
+    /// executor of its own.
+    ///
+    /// A number, because how much room a `TaskPriority` takes is known when the program runs, and so would be how much whatever has one
+    /// takes: everything about it is asked for then, and copied by what is found.
+    private let priority: UInt8?
     private let wake: @Sendable () -> Void
 
-    package init(priority: TaskPriority?, wake: @escaping @Sendable () -> Void) {
+    package init(priority: UInt8?, wake: @escaping @Sendable () -> Void) {
         self.priority = priority
         self.wake = wake
     }
+
+    /// Wakes this one.
+    package func run() { wake() }
 
     /// Up to so many callers are woken directly.
     private static let few = 2
@@ -32,7 +39,7 @@ package struct Waking: Sendable {
             let others = wakings.partition { $0.priority != priority }
             let many = wakings[..<others]
             if many.count > few {
-                Task.detached(priority: priority) {
+                Task.detached(priority: TaskPriority(rawValue: priority)) {
                     for waking in many { waking.wake() }
                 }
                 wakings.removeSubrange(..<others)

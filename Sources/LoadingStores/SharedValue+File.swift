@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import Synchronization
+import SystemThreads
 
 /// How the value and the file come together. All of it reads or writes the disk.
 extension SharedValue {
@@ -33,7 +34,9 @@ extension SharedValue {
             let isLoaded = state.withLock { $0.isLoaded }
             if onlyIfNew, isLoaded { return (false, false) }
             state.withLock { $0.isReloadScheduled = false }
-            if isLoaded, state.withLock({ $0.isMemoryOnly || $0.seen == file.look() }) { return (false, false) }
+            let look = file.look()
+            state.withLock { $0.wasJustSeen = true }
+            if isLoaded, state.withLock({ $0.isMemoryOnly || $0.seen == look }) { return (false, false) }
             do throws(StoreFailure) {
                 let found = try found(try file.read(), &turn)
                 let isDamaged = if case .damaged = found { true } else { false }
@@ -49,7 +52,7 @@ extension SharedValue {
                 return (false, false)
             }
         }
-        // Setting the file aside needs its lock, and so a turn on the disk queue: which may come at once, on this thread.
+        // Setting the file aside needs its lock: that is for the disk queue, which may come to it at once, on this thread.
         if isDamaged { scheduleSave(after: 0) }
         if hasChanged { callHooks() }
     }
@@ -110,10 +113,14 @@ extension SharedValue {
 
     private func install(_ disk: Content, _ seen: SharedFile.Look) -> Bool {
         // Merging takes a while: lookups go on meanwhile, and changes made meanwhile are replayed too.
-        let (memory, pending, isFirst) = state.withLock { ($0.content, $0.pending, !$0.isLoaded) }
+        let (memory, pending, isFirst) = state.withLock { state in
+            state.settledCount = state.pending.count
+            return (state.content, state.pending, !state.isLoaded)
+        }
         var merged = Content.merged(disk: disk, memory: memory, pending: pending)
         let hasChanged = !isFirst && !merged.isSame(as: memory)
         state.withLock { state in
+            state.settledCount = 0
             merged.apply(Array(state.pending.dropFirst(pending.count)))
             state.content = merged
             state.isLoaded = true
@@ -143,43 +150,47 @@ extension SharedValue {
             state.isSaveScheduled = true
             return true
         }
-        if shouldSave { queue.run(after: seconds) { self.save() } }
+        if shouldSave { queue.run(on: .values, after: seconds) { self.save() } }
     }
 
     /// On the disk queue, or at exit: writes what is pending.
     func save() {
-        let (hasChanged, retry) = turn.withLock { turn -> (Bool, Double?) in
-            state.withLock { state in
-                state.isSaveScheduled = false
-                if !state.pending.isEmpty { state.nextSave = Monitor.clock + pause }
-            }
-            guard let file, state.withLock({ $0.isLoaded && !$0.isMemoryOnly }) else { return (false, nil) }
-            do throws(StoreFailure) {
-                let hasChanged = try write(file, &turn)
-                turn.failures = 0
-                return (hasChanged, nil)
-            } catch {
-                if error.isPermanent {
-                    giveUp(error, &turn)
-                    return (false, nil)
-                }
-                warn("\(error.reason); it is tried again", &turn)
-                turn.failures += 1
-                state.withLock { state in
-                    if state.pending.count > 10_000 { state.pending = Array(Content.condensed(state.pending).suffix(50_000)) }
-                }
-                return (false, min(5 * Double(turn.failures), 60))
-            }
+        state.withLock { state in
+            state.isSaveScheduled = false
+            if !state.pending.isEmpty { state.nextSave = Monitor.clock + pause }
         }
-        if hasChanged { callHooks() }
-        if let retry { scheduleSave(after: retry) }
+        guard let file, state.withLock({ $0.isLoaded && !$0.isMemoryOnly }) else { return }
+        guard turn.withLock({ hasToWrite($0) }) else { return }
+        do throws(StoreFailure) {
+            // Nobody who reads waits for another process that has the lock.
+            let locked = try file.lock()
+            let hasChanged = try turn.withLock { (turn) throws(StoreFailure) in try write(locked, &turn) }
+            if hasChanged { callHooks() }
+        } catch {
+            let retry = turn.withLock { failed(error, &$0) }
+            if let retry { scheduleSave(after: retry) }
+        }
+    }
+
+    private func hasToWrite(_ turn: Turn) -> Bool {
+        state.withLock { !$0.pending.isEmpty || turn.base == nil && $0.seen != .missing }
+    }
+
+    /// In how many seconds to try again, if at all.
+    private func failed(_ error: StoreFailure, _ turn: inout Turn) -> Double? {
+        state.withLock { $0.settledCount = 0 }
+        if error.isPermanent {
+            giveUp(error, &turn)
+            return nil
+        }
+        warn("\(error.reason); it is tried again", &turn)
+        turn.failures += 1
+        return min(5 * Double(turn.failures), 60)
     }
 
     /// Whether another process's changes were found on the way.
-    private func write(_ file: SharedFile, _ turn: inout Turn) throws(StoreFailure) -> Bool {
-        let isDamaged = turn.base == nil && state.withLock { $0.seen != .missing }
-        guard isDamaged || state.withLock({ !$0.pending.isEmpty }) else { return false }
-        let locked = try file.lock()
+    private func write(_ locked: borrowing LockedFile, _ turn: inout Turn) throws(StoreFailure) -> Bool {
+        guard hasToWrite(turn), state.withLock({ !$0.isMemoryOnly }) else { return false }
         if !turn.hasTidied {
             turn.hasTidied = true
             locked.removeLeftovers()
@@ -195,22 +206,26 @@ extension SharedValue {
         }
         let hasChanged = if case .damaged = found { false } else { take(found, &turn) }
         try replace(locked, &turn)
+        turn.failures = 0
         return hasChanged
     }
 
     private func replace(_ locked: borrowing LockedFile, _ turn: inout Turn) throws(StoreFailure) {
-        let (content, count, now) = state.withLock { ($0.content, $0.pending.count, $0.now) }
+        let (content, count, now) = state.withLock { state in
+            state.settledCount = state.pending.count
+            return (state.content, state.pending.count, state.now)
+        }
         let body = content.encoded(now: now)
         let header = Content.envelope.header(of: body)
         // Session cookies change nothing on the disk.
         guard turn.base.map({ !$0.hasSameBody(as: header) }) ?? (body.count > Content().encoded(now: now).count) else {
-            state.withLock { $0.pending.removeFirst(count) }
+            state.withLock { $0.wrote(count) }
             return
         }
         let stamp = try locked.replace(with: Content.envelope.seal(body, header))
         turn.base = header
         state.withLock { state in
-            state.pending.removeFirst(count)
+            state.wrote(count)
             state.seen = .present(stamp)
         }
     }

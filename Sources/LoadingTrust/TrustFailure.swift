@@ -30,6 +30,8 @@ package struct TrustFailure: Error, Sendable, Hashable {
         case pins
         /// A rule of RFC 5280 is broken: name constraints, path length, critical extensions.
         case rules
+        /// Too many others wait to be checked.
+        case unchecked
     }
 
     package var kind: LoadError.Kind
@@ -40,5 +42,12 @@ package struct TrustFailure: Error, Sendable, Hashable {
         self.kind = kind
         self.message = message
         self.reason = reason
+    }
+
+    /// There was no room for one more check.
+    package static func unchecked(_ host: String) -> TrustFailure {
+        TrustFailure(
+            .unchecked, "the certificate of \(host) was not checked: too many others wait to be", kind: .secureConnectionFailed
+        )
     }
 }

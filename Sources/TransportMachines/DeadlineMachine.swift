@@ -11,10 +11,11 @@
 ///
 /// Progress, which is noted for every piece of data, only stores the instant. The timer is set for the earliest instant at which
 /// something may be due; when it fires, whatever is due expires, and it is set anew for the rest. So it fires now and then for nothing,
-/// at most once per shortest timeout.
+/// at most once per shortest timeout. Since it looks at every load, it fires the less often the more there are; and what is due at the
+/// same time expires a part at a time, so that whoever owns the timer can do other things in between.
 ///
 /// Instants and durations are nanoseconds on any monotonic clock. A load keeps its slot until it is removed; once it was idle for too
-/// long only its deadline is left to come, unless its idle time is begun anew, and after its deadline nothing is.
+/// long only its deadline is left to come, and after its deadline nothing is.
 package struct DeadlineMachine: Sendable {
     package enum Expiry: Hashable, Sendable {
         /// Nothing came for as long as the load allows.
@@ -26,22 +27,23 @@ package struct DeadlineMachine: Sendable {
     package enum Action: Hashable, Sendable {
         /// Starts the one timer, or moves it.
         case startTimer(at: Int64)
-        case expire(load: Int, Expiry)
+        /// The load in a slot is out of time.
+        case expire(slot: Int, Expiry)
     }
 
     private struct Watch {
-        var load: Int
         var idleTimeout: Int64
         var lastProgress: Int64
         var deadline: Int64
-        var isPaused: Bool
 
-        var idleDue: Int64 { isPaused ? .max : DeadlineMachine.sum(lastProgress, idleTimeout) }
+        var idleDue: Int64 { DeadlineMachine.sum(lastProgress, idleTimeout) }
         var due: Int64 { min(idleDue, deadline) }
     }
 
-    /// The timer is never set to less than a millisecond ahead.
-    private static let shortestDelay: Int64 = 1_000_000
+    /// How many loads expire at once; the others follow a moment later.
+    package static let expiriesAtOnce = 128
+    /// That moment, in nanoseconds.
+    package static let pause: Int64 = 100_000
 
     /// Free slots hold nil.
     private var watches: [Watch?] = []
@@ -52,20 +54,18 @@ package struct DeadlineMachine: Sendable {
 
     package var isEmpty: Bool { freeSlots.count == watches.count }
 
+    /// The timer is never set to less than this ahead, in nanoseconds: a millisecond, and one more for each thousand loads.
+    private var shortestDelay: Int64 { 1_000_000 + 1_000 * Int64(watches.count - freeSlots.count) }
+
     /// Begins to watch a load.
     ///
     /// - Parameters:
-    ///   - load: Any number; it comes back in `expire`.
     ///   - idleTimeout: How long the load may be without progress; nil for ever.
     ///   - deadline: The instant by which it must be complete; nil for never.
     ///   - now: The present instant; the idle time counts from here.
     /// - Returns: The slot by which the load is known from now on, and what to do.
-    package mutating func add(
-        load: Int, idleTimeout: Int64?, deadline: Int64?, now: Int64
-    ) -> (slot: Int, actions: [Action]) {
-        let watch = Watch(
-            load: load, idleTimeout: max(0, idleTimeout ?? .max), lastProgress: now, deadline: deadline ?? .max, isPaused: false
-        )
+    package mutating func add(idleTimeout: Int64?, deadline: Int64?, now: Int64) -> (slot: Int, actions: [Action]) {
+        let watch = Watch(idleTimeout: max(0, idleTimeout ?? .max), lastProgress: now, deadline: deadline ?? .max)
         let slot: Int
         if let free = freeSlots.popLast() {
             slot = free
@@ -82,29 +82,6 @@ package struct DeadlineMachine: Sendable {
         watches[slot]?.lastProgress = now
     }
 
-    /// Stops the idle time of a load that the app suspended; the resource time goes on.
-    package mutating func pause(_ slot: Int) {
-        watches[slot]?.isPaused = true
-    }
-
-    /// Lets the idle time of a suspended load begin anew.
-    package mutating func resume(_ slot: Int, now: Int64) -> [Action] {
-        guard var watch = watches[slot], watch.isPaused else { return [] }
-        watch.isPaused = false
-        watch.lastProgress = now
-        watches[slot] = watch
-        return startTimer(for: watch.due, now: now)
-    }
-
-    /// Begins the idle time of a load anew that expired and goes on all the same.
-    package mutating func renew(_ slot: Int, idleTimeout: Int64?, now: Int64) -> [Action] {
-        guard var watch = watches[slot] else { return [] }
-        watch.idleTimeout = max(0, idleTimeout ?? .max)
-        watch.lastProgress = now
-        watches[slot] = watch
-        return startTimer(for: watch.due, now: now)
-    }
-
     /// Gives the slot back; the timer stays as it is, and will find nothing to do.
     package mutating func remove(_ slot: Int) {
         guard watches[slot] != nil else { return }
@@ -119,8 +96,12 @@ package struct DeadlineMachine: Sendable {
         for slot in watches.indices {
             guard var watch = watches[slot], watch.due < .max else { continue }
             if watch.due <= now {
+                guard actions.count < Self.expiriesAtOnce else {
+                    timerAt = Self.sum(now, Self.pause)
+                    return actions + [.startTimer(at: Self.sum(now, Self.pause))]
+                }
                 let expiry = watch.deadline <= watch.idleDue ? Expiry.resource : .idle
-                actions.append(.expire(load: watch.load, expiry))
+                actions.append(.expire(slot: slot, expiry))
                 watch.idleTimeout = .max
                 if expiry == .resource { watch.deadline = .max }
                 watches[slot] = watch
@@ -131,7 +112,7 @@ package struct DeadlineMachine: Sendable {
     }
 
     private mutating func startTimer(for due: Int64, now: Int64) -> [Action] {
-        let instant = max(due, Self.sum(now, Self.shortestDelay))
+        let instant = max(due, Self.sum(now, shortestDelay))
         guard due < .max, instant < timerAt ?? .max else { return [] }
         timerAt = instant
         return [.startTimer(at: instant)]

@@ -15,6 +15,12 @@
 /// binding), so a dial belongs to nobody. A request that found its connection gone wants a new one: those that idle are closed, and one
 /// that comes free while it is first in line makes room for a dial.
 ///
+/// Of those that wait, as many as there are dials are connecting: their time is the server's. The others are held up, and all of them
+/// while the app is asked about a connection to the origin.
+///
+/// Where the process has a budget for connections, a dial begins when there is room for it; origins that want one take turns
+/// (`PoolMachine+Room.swift`).
+///
 /// Every `wanted` lease is answered exactly once: granted, refused, or withdrawn by the shell. It ends with `shutdown`: what waits is
 /// refused, what idles or dials is closed, and connections still leased are closed as they are released. From then on `wanted` is
 /// refused, and late events are answered with `[]`.
@@ -36,6 +42,14 @@ package struct PoolMachine: Sendable {
         /// A kept connection to the origin turned out to be gone: those that idle are no better.
         case wentStale(OriginID)
         case timer(now: Int64)
+        /// The app is asked about a connection to the origin that is being made, or has answered.
+        case appIsAsked(OriginID, Bool)
+        /// The process had no descriptor for the dial: it is over, and its origin asks for room again.
+        case dialHadNoRoom(ConnectionID)
+        /// There is room for the dial that was asked for.
+        case roomMade
+        /// Others need the room of the connections that idled longest.
+        case roomNeeded
         /// From now on requests start on new connections: idle ones are closed, and leased ones when they are released.
         case closeIdle
         case shutdown
@@ -54,6 +68,14 @@ package struct PoolMachine: Sendable {
         /// Starts the one timer, or starts it anew if it is running; nanoseconds.
         case startTimer(after: Int64)
         case stopTimer
+        /// A waiting lease is served by a dial that runs, as things stand: the time it waits is its server's from here on.
+        case connecting(LeaseID)
+        /// It waits for others again. (So does each lease at first.)
+        case heldUp(LeaseID)
+        /// Asks for room for one dial; answered by `roomMade`.
+        case askForRoom
+        /// The room that was made is not needed any more.
+        case giveRoomBack
     }
 
     /// How long a connection may idle: 60 seconds, in nanoseconds.
@@ -63,25 +85,35 @@ package struct PoolMachine: Sendable {
     /// that the server is about to close costs a retry.
     package static let idleLimit: Int64 = 60_000_000_000
     /// The sweep does not fire more often than once a second.
-    private static let shortestSweep: Int64 = 1_000_000_000
+    static let shortestSweep: Int64 = 1_000_000_000
 
-    private enum Stage {
+    enum Stage {
         /// Being connected; nobody has it.
         case dialling
         case leased
         /// `until` is when to close it; nil if it has idled since it opened, until the next sweep sets its time.
-        case idle(until: Int64?)
+        case idle(since: Int64, until: Int64?)
     }
 
-    private struct Connection {
+    struct Connection {
         var origin: OriginID
         var stage: Stage
         /// Leased before `closeIdle` came.
         var isRetired = false
     }
 
-    private struct Origin {
+    struct Origin {
         var dials: [ConnectionID] = []
+        /// How many questions the app thinks about.
+        var questionCount = 0
+        /// Leases in the line that are connecting.
+        var connecting: Set<LeaseID> = []
+        /// Somebody joined the line before others, so that who is connecting must be found out anew.
+        var isReordered = false
+        /// Who joined last.
+        var lastJoined: LeaseID?
+        /// It waits for room for a dial.
+        var isStarved = false
         /// The most recently used last.
         var idle: [ConnectionID] = []
         /// Dialling, leased and idle.
@@ -90,24 +122,35 @@ package struct PoolMachine: Sendable {
     }
 
     private let maximumPerHost: Int
-    private var connections: [ConnectionID: Connection] = [:]
-    private var origins: [OriginID: Origin] = [:]
-    private var waiters: [LeaseID: WaitingLine.Waiter] = [:]
+    /// Whether a dial needs room.
+    let asksForRoom: Bool
+    var connections: [ConnectionID: Connection] = [:]
+    var origins: [OriginID: Origin] = [:]
+    var waiters: [LeaseID: WaitingLine.Waiter] = [:]
     private var nextConnection = 0
-    private var nextTicket = 0
+    var nextTicket = 0
     /// When the sweep is due; `Int64.max` if its timer was started without knowing the time, nil if it is not running.
-    private var sweepDue: Int64?
-    private var isShutDown = false
+    var sweepDue: Int64?
+    var isShutDown = false
+    /// Those that wait for room, in their turn.
+    var starved = OriginQueue()
+    var isAskingForRoom = false
+    /// Of which it is to be found out who is connecting.
+    var unsettled: [OriginID] = []
+    private var idleCount = 0
+    /// Since when connections have idled without a break, or longer ago than the one that idles longest; nil where none idles.
+    package internal(set) var idleSince: Int64?
 
-    package init(maximumPerHost: Int) {
+    package init(maximumPerHost: Int, asksForRoom: Bool = false) {
         self.maximumPerHost = max(1, maximumPerHost)
+        self.asksForRoom = asksForRoom
     }
 
-    /// Whether a connection to the origin is being made. Who waits while none is waits for others to be done.
-    package func isDialling(_ origin: OriginID) -> Bool { !(origins[origin]?.dials.isEmpty ?? true) }
+    /// The dials to the origin that run.
+    package func dials(_ origin: OriginID) -> [ConnectionID] { origins[origin]?.dials ?? [] }
 
     /// Whom the next connection to the origin is for.
-    package func firstInLine(_ origin: OriginID) -> LeaseID? { origins[origin]?.line.first(of: waiters) }
+    package mutating func firstInLine(_ origin: OriginID) -> LeaseID? { origins[origin]?.line.first(of: waiters) }
 
     package func hasIdle(_ origin: OriginID) -> Bool { !(origins[origin]?.idle.isEmpty ?? true) }
 
@@ -127,10 +170,16 @@ package struct PoolMachine: Sendable {
             let slot = connections.index(forKey: connection)
         else { return nil }
         connections.values[slot].stage = .leased
+        idledNoMore()
         return connection
     }
 
     package mutating func handle(_ event: Event) -> [Action] {
+        let actions = decide(event)
+        return unsettled.isEmpty ? actions : actions + settle()
+    }
+
+    private mutating func decide(_ event: Event) -> [Action] {
         switch event {
         case .wanted(let lease, let origin, let priority, let onlyNew): want(lease, origin, priority, onlyNew: onlyNew)
         case .withdrawn(let lease): withdraw(lease)
@@ -143,54 +192,14 @@ package struct PoolMachine: Sendable {
         case .moved(let connection, let origin): move(connection, origin)
         case .wentStale(let origin): closeIdle(of: origin)
         case .timer(let now): sweep(now)
+        case .appIsAsked(let origin, let isAsked): ask(origin, isAsked)
+        case .dialHadNoRoom(let connection): starve(connection)
+        case .roomMade: useRoom()
+        case .roomNeeded: makeRoom()
         case .closeIdle: closeIdle()
         case .shutdown: shutDown()
         }
     }
-}
-
-// MARK: - Leases
-
-extension PoolMachine {
-    private mutating func want(_ lease: LeaseID, _ origin: OriginID, _ priority: Float, onlyNew: Bool) -> [Action] {
-        guard !isShutDown else { return [.refuse(lease, failedDial: nil)] }
-        if !onlyNew, let connection = takeIdle(origin) { return [.grant(lease, connection, reused: true)] }
-        guard waiters[lease] == nil else { return [] }
-        let actions = closeIdle(of: origin)
-        join(lease, origin, Self.sortable(priority), onlyNew: onlyNew)
-        return actions + dialIfNeeded(origin)
-    }
-
-    private mutating func withdraw(_ lease: LeaseID) -> [Action] {
-        guard let waiter = waiters.removeValue(forKey: lease) else { return [] }
-        let origin = waiter.origin
-        origins[origin]?.line.didStrikeOut(waiters: waiters)
-        guard let entry = origins[origin], entry.dials.count > entry.line.count, let dial = entry.dials.last else {
-            forgetIfEmpty(origin)
-            return []
-        }
-        remove(dial)
-        return [.cancelDial(dial)]
-    }
-
-    private mutating func reprioritise(_ lease: LeaseID, _ priority: Float) -> [Action] {
-        let priority = Self.sortable(priority)
-        guard let waiter = waiters[lease], waiter.priority != priority else { return [] }
-        waiters.removeValue(forKey: lease)
-        origins[waiter.origin]?.line.didStrikeOut(waiters: waiters)
-        join(lease, waiter.origin, priority, onlyNew: waiter.onlyNew)
-        return []
-    }
-
-    private mutating func join(_ lease: LeaseID, _ origin: OriginID, _ priority: Float, onlyNew: Bool) {
-        nextTicket += 1
-        let waiter = WaitingLine.Waiter(origin: origin, priority: priority, onlyNew: onlyNew, ticket: nextTicket)
-        waiters[lease] = waiter
-        origins[origin, default: Origin()].line.append(lease, waiter)
-    }
-
-    /// A number that can be put in order; what is not one counts as Apple's default priority.
-    private static func sortable(_ priority: Float) -> Float { priority.isNaN ? 0.5 : priority }
 }
 
 // MARK: - Connections
@@ -198,13 +207,14 @@ extension PoolMachine {
 extension PoolMachine {
     private mutating func open(_ connection: ConnectionID) -> [Action] {
         guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
-        origins[entry.origin]?.dials.removeAll { $0 == connection }
-        if let lease = origins[entry.origin]?.line.popFirst(from: &waiters) {
+        dialEnded(connection, entry)
+        if let lease = popFirst(entry.origin) {
             connections[connection]?.stage = .leased
             return [.grant(lease, connection, reused: false)]
         }
-        connections[connection]?.stage = .idle(until: nil)
+        connections[connection]?.stage = .idle(since: 0, until: nil)
         origins[entry.origin]?.idle.append(connection)
+        idles(since: 0)
         guard sweepDue == nil else { return [] }
         sweepDue = .max
         return [.startTimer(after: Self.idleLimit)]
@@ -216,8 +226,7 @@ extension PoolMachine {
         let origin = entry.origin
         var actions: [Action] = []
         if let place = origins.index(forKey: origin),
-            origins.values[place].line.count > origins.values[place].dials.count - 1,
-            let lease = origins.values[place].line.popFirst(from: &waiters)
+            origins.values[place].line.count > origins.values[place].dials.count - 1, let lease = popFirst(origin)
         {
             actions.append(.refuse(lease, failedDial: connection))
         }
@@ -238,11 +247,12 @@ extension PoolMachine {
             remove(connection)
             return [.close(connection)] + dialIfNeeded(entry.origin)
         }
-        if let lease = origins.values[place].line.popFirst(from: &waiters) {
+        if !origins.values[place].line.isEmpty, let lease = popFirst(entry.origin) {
             return [.grant(lease, connection, reused: true)]
         }
-        connections.values[slot].stage = .idle(until: now + idleTime)
+        connections.values[slot].stage = .idle(since: now, until: now + idleTime)
         origins.values[place].idle.append(connection)
+        idles(since: now)
         return startSweep(at: now + idleTime, now: now)
     }
 
@@ -258,8 +268,9 @@ extension PoolMachine {
             if firstWantsNew(origin) {
                 remove(connection)
                 actions += [.close(connection)] + dialIfNeeded(origin)
-            } else if let lease = origins[origin]?.line.popFirst(from: &waiters) {
+            } else if let lease = popFirst(origin) {
                 connections[connection]?.stage = .leased
+                idledNoMore()
                 actions.append(.grant(lease, connection, reused: true))
             } else {
                 origins[origin]?.idle.append(connection)
@@ -276,109 +287,62 @@ extension PoolMachine {
         return dialIfNeeded(entry.origin)
     }
 
-    private func firstWantsNew(_ origin: OriginID) -> Bool {
+    private mutating func firstWantsNew(_ origin: OriginID) -> Bool {
         firstInLine(origin).flatMap { waiters[$0] }?.onlyNew ?? false
     }
 
-    private mutating func dialIfNeeded(_ origin: OriginID) -> [Action] {
-        guard let entry = origins[origin], entry.total < maximumPerHost, entry.line.count > entry.dials.count else { return [] }
+    mutating func dialIfNeeded(_ origin: OriginID) -> [Action] {
+        guard needsDial(origin) else { return [] }
+        return asksForRoom ? waitForRoom(origin) : [dial(origin)]
+    }
+
+    func needsDial(_ origin: OriginID) -> Bool {
+        guard let entry = origins[origin] else { return false }
+        return entry.total < maximumPerHost && entry.line.count > entry.dials.count
+    }
+
+    mutating func dial(_ origin: OriginID) -> Action {
         let connection = ConnectionID(nextConnection)
         nextConnection += 1
         connections[connection] = Connection(origin: origin, stage: .dialling)
         origins[origin]?.dials.append(connection)
         origins[origin]?.total += 1
-        return [.dial(connection, origin)]
+        unsettled.append(origin)
+        return .dial(connection, origin)
+    }
+
+    private mutating func dialEnded(_ connection: ConnectionID, _ entry: Connection) {
+        origins[entry.origin]?.dials.removeAll { $0 == connection }
+        unsettled.append(entry.origin)
     }
 
     /// Forgets a connection, whatever its stage.
-    private mutating func remove(_ connection: ConnectionID) {
+    mutating func remove(_ connection: ConnectionID) {
         guard let entry = connections.removeValue(forKey: connection) else { return }
         switch entry.stage {
-        case .dialling: origins[entry.origin]?.dials.removeAll { $0 == connection }
-        case .idle: origins[entry.origin]?.idle.removeAll { $0 == connection }
+        case .dialling: dialEnded(connection, entry)
+        case .idle:
+            origins[entry.origin]?.idle.removeAll { $0 == connection }
+            idledNoMore()
         case .leased: break
         }
         origins[entry.origin]?.total -= 1
         forgetIfEmpty(entry.origin)
     }
 
-    private mutating func forgetIfEmpty(_ origin: OriginID) {
+    mutating func forgetIfEmpty(_ origin: OriginID) {
         guard let entry = origins[origin], entry.total == 0, entry.line.isEmpty else { return }
+        if entry.isStarved { starved.remove(origin) }
         origins.removeValue(forKey: origin)
     }
-}
 
-// MARK: - The sweep, and the end
-
-extension PoolMachine {
-    /// Every idle connection is looked at by one timer, which is only moved when one must close sooner than it is due.
-    private mutating func startSweep(at instant: Int64, now: Int64) -> [Action] {
-        let delay = max(instant - now, Self.shortestSweep)
-        if let sweepDue, sweepDue <= now + delay { return [] }
-        sweepDue = now + delay
-        return [.startTimer(after: delay)]
+    private mutating func idles(since instant: Int64) {
+        idleCount += 1
+        if idleCount == 1 { idleSince = instant }
     }
 
-    private mutating func sweep(_ now: Int64) -> [Action] {
-        guard sweepDue != nil else { return [] }
-        sweepDue = nil
-        var actions: [Action] = []
-        var next: Int64?
-        for connection in connections.keys.sorted(by: { $0.number < $1.number }) {
-            guard case .idle(let until) = connections[connection]?.stage else { continue }
-            let due = until ?? now + Self.idleLimit
-            if due <= now {
-                remove(connection)
-                actions.append(.close(connection))
-            } else {
-                connections[connection]?.stage = .idle(until: due)
-                next = min(next ?? due, due)
-            }
-        }
-        if let next { actions += startSweep(at: next, now: now) }
-        return actions
-    }
-
-    private mutating func closeIdle(of origin: OriginID) -> [Action] {
-        let idle = origins[origin]?.idle ?? []
-        for connection in idle { remove(connection) }
-        return idle.map { .close($0) }
-    }
-
-    private mutating func closeIdle() -> [Action] {
-        var actions: [Action] = []
-        for connection in connections.keys.sorted(by: { $0.number < $1.number }) {
-            switch connections[connection]?.stage {
-            case .idle:
-                remove(connection)
-                actions.append(.close(connection))
-            case .leased: connections[connection]?.isRetired = true
-            case .dialling, nil: continue
-            }
-        }
-        return actions + stopSweep()
-    }
-
-    private mutating func shutDown() -> [Action] {
-        guard !isShutDown else { return [] }
-        isShutDown = true
-        var actions: [Action] = []
-        for lease in waiters.keys.sorted(by: { $0.number < $1.number }) {
-            actions.append(.refuse(lease, failedDial: nil))
-        }
-        waiters = [:]
-        for origin in origins.keys { origins[origin]?.line = WaitingLine() }
-        for connection in connections.keys.sorted(by: { $0.number < $1.number }) {
-            guard case .dialling = connections[connection]?.stage else { continue }
-            remove(connection)
-            actions.append(.cancelDial(connection))
-        }
-        return actions + closeIdle()
-    }
-
-    private mutating func stopSweep() -> [Action] {
-        guard sweepDue != nil else { return [] }
-        sweepDue = nil
-        return [.stopTimer]
+    private mutating func idledNoMore() {
+        idleCount -= 1
+        if idleCount == 0 { idleSince = nil }
     }
 }

@@ -7,7 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The leases that wait for a connection to one origin: the highest priority first, and within a priority the first come.
+/// The leases that wait for a connection to one origin: the highest priority first, and within a priority the first come. But nobody
+/// waits for ever behind others that keep coming: when seven of the highest priority were served while lower ones waited, the one of
+/// these that came first is next.
 ///
 /// Leaving from the middle only strikes a lease out of `Waiter`'s table; its entry is dropped when it comes to the front, or when
 /// half of the line is such entries, so every operation is constant on average.
@@ -31,14 +33,33 @@ struct WaitingLine {
         var priority: Float
         var entries: [Entry]
         var head = 0
+
+        /// Drops what was struck out from the front; answers whether anybody is left.
+        mutating func trim(_ waiters: [LeaseID: Waiter]) -> Bool {
+            while head < entries.count, waiters[entries[head].lease]?.ticket != entries[head].ticket { head += 1 }
+            // The front of a long band is given back once half of it is behind the head.
+            if head > 32, 2 * head > entries.count {
+                entries.removeFirst(head)
+                head = 0
+            }
+            return head < entries.count
+        }
     }
+
+    /// How many of the highest priority are served before one that waits behind them.
+    private static let longestRun = 7
 
     /// Sorted, the highest priority last; apps use a handful of priorities, so there are a handful of bands.
     private var bands: [Band] = []
     private var entryCount = 0
+    /// How many of the highest priority were served in a row while others waited.
+    private var run = 0
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
+
+    /// Whether all that wait are of one priority, so that who joins is the last.
+    var isInOrderOfJoining: Bool { bands.count < 2 }
 
     mutating func append(_ lease: LeaseID, _ waiter: Waiter) {
         let entry = Entry(lease: lease, ticket: waiter.ticket)
@@ -54,28 +75,39 @@ struct WaitingLine {
 
     /// Takes the first in line out of it, and out of `waiters`.
     mutating func popFirst(from waiters: inout [LeaseID: Waiter]) -> LeaseID? {
-        while let last = bands.indices.last {
-            while bands[last].head < bands[last].entries.count {
-                let entry = bands[last].entries[bands[last].head]
-                bands[last].head += 1
-                entryCount -= 1
-                guard waiters[entry.lease]?.ticket == entry.ticket else { continue }
-                waiters.removeValue(forKey: entry.lease)
-                count -= 1
-                trim(last)
-                return entry.lease
-            }
-            bands.removeLast()
-        }
-        return nil
+        trim(waiters)
+        guard let index = next(after: run, heads: bands.map(\.head)) else { return nil }
+        run = bands.count > 1 && index == bands.count - 1 ? run + 1 : 0
+        let lease = bands[index].entries[bands[index].head].lease
+        bands[index].head += 1
+        entryCount -= 1
+        count -= 1
+        waiters.removeValue(forKey: lease)
+        if bands[index].head == bands[index].entries.count { bands.remove(at: index) }
+        return lease
     }
 
     /// The first in line, which stays there.
-    func first(of waiters: [LeaseID: Waiter]) -> LeaseID? {
-        for band in bands.reversed() {
-            for entry in band.entries[band.head...] where waiters[entry.lease]?.ticket == entry.ticket { return entry.lease }
+    mutating func first(of waiters: [LeaseID: Waiter]) -> LeaseID? {
+        trim(waiters)
+        return next(after: run, heads: bands.map(\.head)).map { bands[$0].entries[bands[$0].head].lease }
+    }
+
+    /// Those that are served next if nobody joins, at most so many.
+    mutating func first(_ maximum: Int, of waiters: [LeaseID: Waiter]) -> [LeaseID] {
+        trim(waiters)
+        var leases: [LeaseID] = []
+        var heads = bands.map(\.head)
+        var run = run
+        while leases.count < maximum, let index = next(after: run, heads: heads) {
+            let waiting = heads.indices.filter { heads[$0] < bands[$0].entries.count }
+            run = waiting.count > 1 && index == waiting.last ? run + 1 : 0
+            leases.append(bands[index].entries[heads[index]].lease)
+            repeat {
+                heads[index] += 1
+            } while heads[index] < bands[index].entries.count && isStruckOut(index, heads[index], waiters)
         }
-        return nil
+        return leases
     }
 
     /// To be called after a lease of this line was struck out of `waiters`, or given another ticket.
@@ -91,13 +123,27 @@ struct WaitingLine {
         entryCount = bands.reduce(0) { $0 + $1.entries.count }
     }
 
-    /// Gives the front of a long band back once half of it is behind the head.
-    private mutating func trim(_ last: Int) {
-        if bands[last].head == bands[last].entries.count {
-            bands.removeLast()
-        } else if bands[last].head > 32, 2 * bands[last].head > bands[last].entries.count {
-            bands[last].entries.removeFirst(bands[last].head)
-            bands[last].head = 0
+    private func isStruckOut(_ band: Int, _ place: Int, _ waiters: [LeaseID: Waiter]) -> Bool {
+        let entry = bands[band].entries[place]
+        return waiters[entry.lease]?.ticket != entry.ticket
+    }
+
+    /// The band whose turn it is, where each is read up to its `head`.
+    private func next(after run: Int, heads: [Int]) -> Int? {
+        guard let top = heads.indices.last(where: { heads[$0] < bands[$0].entries.count }) else { return nil }
+        guard run >= Self.longestRun else { return top }
+        let lower = heads.indices.filter { $0 < top && heads[$0] < bands[$0].entries.count }
+        return lower.min { bands[$0].entries[heads[$0]].ticket < bands[$1].entries[heads[$1]].ticket } ?? top
+    }
+
+    /// Has every band begin with one that waits.
+    private mutating func trim(_ waiters: [LeaseID: Waiter]) {
+        var isLeft = true
+        for index in bands.indices {
+            let before = bands[index].entries.count - bands[index].head
+            if !bands[index].trim(waiters) { isLeft = false }
+            entryCount -= before - (bands[index].entries.count - bands[index].head)
         }
+        if !isLeft { bands.removeAll { $0.head == $0.entries.count } }
     }
 }

@@ -137,7 +137,9 @@ struct DownloadCommand: AsyncParsableCommand {
     }
 
     private func continuation(_ place: DownloadPlace) -> String {
-        let quoted = [place.path, RequestOptions.hidingUser(url)].map { "'" + $0.replacingOccurrences(of: "'", with: #"'\''"#) + "'" }
+        let quoted = [place.path, RequestOptions.hidingUser(url)].map {
+            "'" + $0.replacingOccurrences(of: "'", with: #"'\''"#) + "'"
+        }
         return "urlsession download --resume -o \(quoted[0]) \(quoted[1])"
     }
 

@@ -54,7 +54,7 @@ struct IdentityFile {
     private func identity(asking question: String, _ read: (String?) throws -> SecIdentity) throws(ToolFailure) -> SecIdentity {
         do {
             return try read(password)
-        } catch where password == nil && (error as NSError).code == Int(errSecAuthFailed) && PasswordPrompt.isPossible {
+        } catch  where password == nil && (error as NSError).code == Int(errSecAuthFailed) && PasswordPrompt.isPossible {
             return try identity(with: try PasswordPrompt.ask(question), read)
         } catch {
             throw failure(error)

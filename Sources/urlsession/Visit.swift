@@ -36,7 +36,8 @@ extension RequestOptions {
             configuration.urlCredentialStorage = URLCredentialStorage()
         }
         // A ticket is for nobody who is named, nor for a scheme that is not.
-        configuration.usesKerberosTickets = plan.login == nil && plan.methods?.contains(NSURLAuthenticationMethodNegotiate) != false
+        configuration.usesKerberosTickets =
+            plan.login == nil && plan.methods?.contains(NSURLAuthenticationMethodNegotiate) != false
         if trust.insecure, !silent {
             StandardError.print("warning: the server's certificate is not checked: it may be anybody's (--insecure)")
         }

@@ -16,7 +16,9 @@ import Testing
         let monotonic = Atomic<Int64>(5_000_000_000)
         let wall = Mutex(1000.0)
 
-        var clock: AdjustedClock { AdjustedClock(monotonic: { self.monotonic.load(ordering: .relaxed) }, wall: { self.wall.withLock { $0 } }) }
+        var clock: AdjustedClock {
+            AdjustedClock(monotonic: { self.monotonic.load(ordering: .relaxed) }, wall: { self.wall.withLock { $0 } })
+        }
 
         func pass(_ seconds: Double, slept: Double = 0) {
             monotonic.add(Int64(seconds * 1e9), ordering: .relaxed)

@@ -137,6 +137,22 @@ import Testing
         #expect(throws: DecodingFailure.corrupt("incorrect data check")) { try decoder.finish() }
     }
 
+    @Test func `damage around a coding that is over is not looked at, wherever the body is cut`() throws {
+        let text = Array("a short text".utf8)
+        var coded = GzipBytes.stored(GzipBytes.zlib(text))
+        coded[coded.count - 8] ^= 1
+        for cut in 1..<coded.count {
+            let decoder = try #require(try ContentDecoder(encodings: ["deflate, gzip"]))
+            var decoded: [UInt8] = []
+            for part in [coded[..<cut], coded[cut...]] {
+                decoder.push(ByteBuffer(bytes: part))
+                while let piece = try decoder.next() { decoded += piece.readableBytesView }
+            }
+            try decoder.finish()
+            #expect(decoded == text, "cut at \(cut)")
+        }
+    }
+
     @Test func `no damage does worse than to fail`() {
         var random = SeededNumbers(seed: 7)
         for round in 0..<3_000 {

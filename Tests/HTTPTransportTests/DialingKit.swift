@@ -86,6 +86,8 @@ struct ScriptedResolver: HTTPTransport.Resolver {
         loop.execute { reply(result) }
         return {}
     }
+
+    func forget() {}
 }
 
 /// Dials, closes what it got, and tells the facts.

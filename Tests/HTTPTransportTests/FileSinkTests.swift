@@ -61,10 +61,27 @@ import Testing
         let sink = try await FileSink.create(in: directory.path, expectedLength: 8 << 20)
         try await sink.write(ByteBuffer(repeating: 1, count: length))
         #expect(try await sink.finish() == Int64(length))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: sink.path)).count == length)
+        #expect(try space(of: sink) <= length + 65_536)
+    }
+
+    @Test func `space is reserved as data comes, and not on a server's word`() async throws {
+        let sink = try await FileSink.create(in: directory.path, expectedLength: 1 << 30)
+        #expect(try space(of: sink) <= 65_536)
+        for count in 1...8 {
+            try await sink.write(ByteBuffer(repeating: 1, count: 1 << 20))
+            try await sink.flush()
+            #expect(try (count << 20)...((2 * count + 1) << 20 + 65_536) ~= space(of: sink), "\(count) MiB")
+        }
+        #expect(try await sink.finish() == 8 << 20)
+        #expect(try space(of: sink) <= 8 << 20 + 65_536)
+    }
+
+    /// The bytes that the file occupies.
+    private func space(of sink: FileSink) throws -> Int {
         var status = stat()
-        #expect(stat(sink.path, &status) == 0)
-        #expect(status.st_size == length)
-        #expect(status.st_blocks * 512 <= length + 65_536)
+        try #require(stat(sink.path, &status) == 0)
+        return Int(status.st_blocks) * 512
     }
 
     @Test func `an absurd announced length reserves no absurd space`() async throws {

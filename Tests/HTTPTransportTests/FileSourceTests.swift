@@ -28,7 +28,7 @@ import Testing
         for offset in [0, 99_000, 0, 54_321] {
             let buffer = try source.readNow(offset: Int64(offset), count: 1_000).get()
             #expect(Array(buffer.readableBytesView) == Array(bytes[offset..<(offset + 1_000)]))
-            let region = try source.region(offset: Int64(offset), count: 1_000)
+            let region = try #require(source.region(offset: Int64(offset), count: 1_000))
             #expect(region.readerIndex == offset && region.readableBytes == 1_000)
         }
     }
@@ -80,7 +80,30 @@ import Testing
         #expect(try source.readNow(offset: 4_000, count: 1_000).get().readableBytes == 1_000)
         let reading = #expect(throws: LoadError.self) { try source.readNow(offset: 4_500, count: 1_000).get() }
         #expect(reading?.kind == .requestBodyStreamExhausted)
-        let sending = #expect(throws: LoadError.self) { try source.region(offset: 4_500, count: 1_000) }
-        #expect(sending?.kind == .requestBodyStreamExhausted)
+        #expect(source.region(offset: 4_500, count: 1_000) == nil)
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        for (end, kind) in [(5_000, nil), (5_001, .requestBodyStreamExhausted)] as [(Int64, LoadError.Kind?)] {
+            let failure = try await loop.flatSubmit { () -> EventLoopFuture<LoadError.Kind?> in
+                let promise = loop.makePromise(of: LoadError.Kind?.self)
+                source.look(sendingUpTo: end, on: loop) { promise.succeed($0?.kind) }
+                return promise.futureResult
+            }.get()
+            #expect(failure == kind)
+        }
+    }
+
+    /// Sending it would have the event loop wait for the disk.
+    @Test func `a part that is not in memory is no part for the kernel to send`() async throws {
+        let file = try directory.write([UInt8](repeating: 1, count: 4 << 20), to: "body")
+        let source = try await FileSource.open(path: file.path)
+        #expect(source.region(offset: 0, count: 4 << 20) != nil)
+        let descriptor = open(file.path, O_RDWR)
+        defer { close(descriptor) }
+        #expect(fsync(descriptor) == 0 && posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) == 0)
+        #expect(source.region(offset: 0, count: 4 << 20) == nil)
+        #expect(source.region(offset: 2 << 20, count: 1 << 20) == nil)
+        #expect(try source.readNow(offset: 2 << 20, count: 1 << 20).get().readableBytes == 1 << 20)
+        #expect(source.region(offset: 2 << 20, count: 1 << 20) != nil)
+        #expect(source.region(offset: 0, count: 4 << 20) == nil)
     }
 }

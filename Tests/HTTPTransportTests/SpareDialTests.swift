@@ -28,14 +28,17 @@ import Testing
         var configuration = try certificates.valid.serverConfiguration(versions: .v1_2 ... .v1_3)
         configuration.certificateVerification = verification
         let context = try NIOSSLContext(configuration: configuration)
-        let listener = try await LoopbackListener { try $0.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context)) }
+        let listener = try await LoopbackListener {
+            try $0.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
+        }
         let (loop, policy, port) = (
             MultiThreadedEventLoopGroup.singleton.next(), TLSPolicy(trustRoots: [certificates.root]), listener.port
         )
         let result = await withCheckedContinuation { continuation in
             loop.execute {
                 let line = PassingAdviser.Line(standing)
-                let dialer = Dialer(loop: loop, tls: TLSSession(policy: policy), resolver: SystemResolver(), now: TickingClock().tick)
+                let dialer = Dialer(
+                    loop: loop, tls: TLSSession(policy: policy), resolver: SystemResolver(), now: TickingClock().tick)
                 let route = Route(isSecure: true, host: "localhost", port: port)
                 line.dial = dialer.dial(route, adviser: { line.first }) { result in
                     continuation.resume(returning: result.map { $0.channel.close(promise: nil) })

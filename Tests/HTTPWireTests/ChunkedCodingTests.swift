@@ -25,6 +25,28 @@ import Testing
             "body x / end / reusable"
         ),
         ("padding", "1  \r\nx\r\n0\t\r\n\r\n", "body x / end / reusable"),
+        (
+            "RFC 9112, 7.1.1: bad white space", "1 ;\ta\t= b ; c;d= \"\" ;e\r\nx\r\n0\t;\te\r\n\r\n",
+            "body x / end / reusable"
+        ),
+        (
+            "RFC 9110, 5.6.4: quoted strings", "1;a=\";\t\u{E9}\\\"\\\\=\";b\r\nx\r\n0\r\n\r\n",
+            "body x / end / reusable"
+        ),
+        ("an extension without a name", "1;\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("two semicolons", "1;;a\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("a name that is no token", "1;a@b\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("a name in two words", "1;a b\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("no semicolon", "1 a\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("a value that is not there", "1;a=\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("a value without a name", "1;=a\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("two values", "1;a=b=c\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("a mark within a value", "1;a=b\"c\"\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("something after a quoted string", "1;a=\"b\"c\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("a quoted string without end", "1;a=\"b\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("a line end that is quoted", "1;a=\"\\\r\n\"\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("a control character in a quoted string", "1;a=\"\u{7F}\"\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
+        ("padding after an extension", "1;a \r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
         ("A6: no last chunk", "1\r\nx\r\n", "body x / failed closedInChunkedBody"),
         ("A6: in a size", "1", "failed closedInChunkedBody"),
         ("A6: in a chunk", "5\r\nhel", "body hel / failed closedInChunkedBody"),
@@ -39,7 +61,11 @@ import Testing
         ("A7: only an extension", ";a\r\nx\r\n", "failed malformedChunkSize"),
         ("A7: 72 bits", "fffffffffffffffff2\r\nx", "failed chunkSizeTooLarge"),
         ("A7: 64 bits", "ffffffffffffffff\r\nx", "failed chunkSizeTooLarge"),
-        ("A7: zeros without end", "0000000000000000000", "failed chunkSizeTooLarge"),
+        (
+            "sizes of a fixed width", "0000000000000001\r\nx\r\n00000000000000000000\r\n\r\n",
+            "body x / end / reusable"
+        ),
+        ("64 bits behind zeros", "000ffffffffffffffff\r\nx", "failed chunkSizeTooLarge"),
         ("the largest", "fffffffffffffff\r\nx", "body x / failed closedInChunkedBody"),
         ("bare LF after a size", "1\nx\r\n0\r\n\r\n", "failed malformedChunkSize"),
         ("bare CR after a size", "1\rx\r\n0\r\n\r\n", "failed malformedChunkSize"),
@@ -74,6 +100,12 @@ import Testing
         let rows: [(String, String, String)] = [
             ("A15: as much as allowed, in two chunks", "1;2345\r\nx\r\n0;2345\r\n\r\n", "body x / end / reusable"),
             ("A15: one more", "1;2345\r\nx\r\n0;23456\r\n\r\n", "body x / failed chunkExtensionsTooLarge"),
+            ("zeros without end", String(repeating: "0", count: 27), "failed chunkExtensionsTooLarge"),
+            (
+                "sizes of a fixed width, in any number of chunks",
+                String(repeating: "0000000000000001\r\nx\r\n", count: 20) + "0000000000000000\r\n\r\n",
+                "body " + String(repeating: "x", count: 20) + " / end / reusable"
+            ),
             ("A15: one line without end", "1;2345678901234", "failed chunkExtensionsTooLarge"),
             ("A14: as much as allowed", "0\r\na: 45678\r\n\r\n", "end [a=45678] / reusable"),
             ("A14: one more", "0\r\na: 456789\r\n\r\n", "failed headTooLarge"),

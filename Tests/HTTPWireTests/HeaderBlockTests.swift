@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPWire
+import SeededNumbers
 import Testing
 
 @Suite struct `Header blocks` {
@@ -64,5 +65,31 @@ import Testing
     @Test func `blocks with other names or more fields differ`() {
         #expect(HeaderBlock([("a", "1")]) != HeaderBlock([("b", "1")]))
         #expect(HeaderBlock([("a", "1")]) != HeaderBlock([("a", "1"), ("a", "1")]))
+    }
+
+    @Test(arguments: UInt64(0)..<200)
+    func `a name is found exactly where it is, however the block came to have it`(seed: UInt64) {
+        var numbers = SeededNumbers(seed: seed)
+        let names = [
+            "Host", "host", "ETag", "Etag", "Date", "Age", "Via", "X-A", "x-b", "Content-Type", "Content-Length", "", "_", "-",
+            "0",
+        ]
+        func fields() -> [(name: String, value: String)] {
+            (0..<Int.random(in: 0..<6, using: &numbers)).map { (names.randomElement(using: &numbers) ?? "", "\($0)") }
+        }
+        var block = HeaderBlock(fields())
+        for _ in 0..<4 {
+            switch Int.random(in: 0..<4, using: &numbers) {
+            case 0: block.append(contentsOf: HeaderBlock(fields()))
+            case 1: block.remove(names.randomElement(using: &numbers) ?? "")
+            case 2: block.set(names.randomElement(using: &numbers) ?? "", "set")
+            default: block = HeaderBlock(bytes: block.bytes, lines: block.lines)
+            }
+            for name in names {
+                let present = block.fields.firstIndex { $0.name.lowercased() == name.lowercased() }
+                #expect(block.index(of: name) == present, "\(name) in \(block.fields), seed \(seed)")
+                #expect(block.index(of: name.uppercased()) == present, "\(name) in \(block.fields), seed \(seed)")
+            }
+        }
     }
 }

@@ -130,6 +130,18 @@ import Testing
             "failed differingContentLengths"
         ),
         ResponseRow(
+            "HEAD, a length that nobody can count",
+            .head,
+            "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775808\r\n\r\n",
+            "1.1 200 'OK' [Content-Length=9223372036854775808] none / end / reusable"
+        ),
+        ResponseRow(
+            "HEAD, a length that is none",
+            .head,
+            "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+            "failed malformedContentLength"
+        ),
+        ResponseRow(
             "RFC 9112, 6.3, 2: CONNECT",
             .connect,
             "HTTP/1.1 200 OK\r\nContent-Length: x\r\nTransfer-Encoding: y\r\n\r\n",
@@ -164,22 +176,48 @@ import Testing
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
             "1.1 200 'OK' [Content-Length=3|Transfer-Encoding=chunked] chunked / body x / end / spent"
         ),
+        ResponseRow(
+            "RFC 9112, 6.3, 4: chunked is last",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+            "1.1 200 'OK' [Transfer-Encoding=gzip, chunked] chunked / body x / end / reusable"
+        ),
+        ResponseRow(
+            "chunked is last in the second line, among empty members",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: , X-GZip ,\r\nTransfer-Encoding: deflate,chunked ,\r\n\r\n0\r\n\r\n",
+            "1.1 200 'OK' [Transfer-Encoding=, X-GZip ,|Transfer-Encoding=deflate,chunked ,] chunked / end / reusable"
+        ),
+        ResponseRow(
+            "RFC 9112, 6.3, 4: chunked is not there",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 1\r\n\r\nxyz",
+            "1.1 200 'OK' [Transfer-Encoding=gzip|Content-Length=1] untilClose / body xyz / end / spent"
+        ),
+        ResponseRow(
+            "identity does nothing",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nx",
+            "1.1 200 'OK' [Transfer-Encoding=identity] untilClose / body x / end / spent"
+        ),
+        ResponseRow(
+            "nothing may follow chunked",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\n",
+            "failed chunkedIsNotLast"
+        ),
+        ResponseRow(
+            "chunked twice",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "failed chunkedIsNotLast"
+        ),
         ResponseRow("A10", "HTTP/1.1 200 OK\r\nTransfer-Encoding: zip\r\n\r\n", "failed unknownTransferEncoding"),
         ResponseRow(
-            "A10: identity is gone",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\n",
+            "A10: one of two",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: compress, chunked\r\n\r\n",
             "failed unknownTransferEncoding"
         ),
         ResponseRow(
-            "A10: a list",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+            "RFC 9112, 7.1: chunked has no parameters",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked;a=b\r\n\r\n",
             "failed unknownTransferEncoding"
         ),
-        ResponseRow(
-            "A10: twice",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
-            "failed unknownTransferEncoding"
-        ),
+        ResponseRow("A10: nothing listed", "HTTP/1.1 200 OK\r\nTransfer-Encoding: ,\r\n\r\n", "failed unknownTransferEncoding"),
         ResponseRow("A10: empty", "HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n\r\n", "failed unknownTransferEncoding"),
         ResponseRow(
             "A10: disguised",
@@ -248,7 +286,7 @@ import Testing
     }
 
     @Test(arguments: transferEncodings)
-    func `chunked is the one transfer coding`(_ row: ResponseRow) {
+    func `the last transfer coding says where content ends`(_ row: ResponseRow) {
         row.check(#_sourceLocation)
     }
 

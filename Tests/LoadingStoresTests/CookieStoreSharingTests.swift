@@ -87,9 +87,9 @@ import Testing
         let queue = DiskQueue()
         let store = CookieStore(file: SharedFile(path: folder.path("cookies")), queue: queue, pause: 60)
         store.set(cookie("a"), now: start)
-        queue.runAndWait {}
+        queue.runAndWait(on: .values) {}
         store.set(cookie("b"), now: start)
-        queue.runAndWait {}
+        queue.runAndWait(on: .values) {}
         queue.drain(seconds: 10)
         #expect(CookieStore(apart: folder.path("cookies")).names() == ["a", "b"])
     }

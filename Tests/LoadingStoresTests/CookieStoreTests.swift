@@ -142,7 +142,7 @@ import Testing
         #expect(one.header(for: apex, now: start + 0.1) == nil)
         // The look that finds it does not wait for the file.
         _ = one.header(for: apex, now: start + 0.3)
-        queue.runAndWait {}
+        queue.runAndWait(on: .values) {}
         #expect(one.header(for: apex, now: start + 0.3) == "a=v")
         other.set(cookie("b"), now: start)
         await other.flush()

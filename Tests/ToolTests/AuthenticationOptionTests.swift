@@ -147,7 +147,8 @@ struct AuthenticationOptionTests {
     static let choices = [
         Choice(testDescription: "the strongest", offered: [basic, digest], arguments: [], sent: [nil, "Digest"]),
         Choice(testDescription: "Basic alone", offered: [basic, digest], arguments: ["--basic"], sent: [nil, "Basic"]),
-        Choice(testDescription: "Digest alone", offered: ["NTLM", basic, digest], arguments: ["--digest"], sent: [nil, "Digest"]),
+        Choice(
+            testDescription: "Digest alone", offered: ["NTLM", basic, digest], arguments: ["--digest"], sent: [nil, "Digest"]),
         Choice(testDescription: "NTLM alone", offered: [digest, "NTLM", basic], arguments: ["--ntlm"], sent: [nil, "NTLM"]),
         Choice(
             testDescription: "one of two", offered: [digest, "NTLM", basic], arguments: ["--basic", "--digest"],

@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
 import Foundation
 import LoadingTestKit
 import Testing

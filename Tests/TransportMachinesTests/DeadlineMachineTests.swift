@@ -15,11 +15,11 @@ private let second: Int64 = 1_000_000_000
 @Suite struct DeadlineMachineTests {
     @Test func `a load without progress expires after its idle timeout`() {
         var deadlines = DeadlineMachine()
-        let (slot, actions) = deadlines.add(load: 7, idleTimeout: 60 * second, deadline: nil, now: 0)
+        let (slot, actions) = deadlines.add(idleTimeout: 60 * second, deadline: nil, now: 0)
         #expect(actions == [.startTimer(at: 60 * second)])
         deadlines.progress(slot, now: 10 * second)
         #expect(deadlines.timerFired(now: 60 * second) == [.startTimer(at: 70 * second)])
-        #expect(deadlines.timerFired(now: 70 * second) == [.expire(load: 7, .idle)])
+        #expect(deadlines.timerFired(now: 70 * second) == [.expire(slot: slot, .idle)])
         #expect(deadlines.timerFired(now: 700 * second) == [])
         deadlines.remove(slot)
         #expect(deadlines.isEmpty)
@@ -27,66 +27,72 @@ private let second: Int64 = 1_000_000_000
 
     @Test func `progress does not put off the deadline`() {
         var deadlines = DeadlineMachine()
-        let (slot, actions) = deadlines.add(load: 7, idleTimeout: 60 * second, deadline: 5 * second, now: 0)
+        let (slot, actions) = deadlines.add(idleTimeout: 60 * second, deadline: 5 * second, now: 0)
         #expect(actions == [.startTimer(at: 5 * second)])
         deadlines.progress(slot, now: 5 * second - 1)
-        #expect(deadlines.timerFired(now: 5 * second) == [.expire(load: 7, .resource)])
+        #expect(deadlines.timerFired(now: 5 * second) == [.expire(slot: slot, .resource)])
     }
 
     @Test func `the deadline of a load that was idle for too long still comes`() {
         var deadlines = DeadlineMachine()
-        let (slot, _) = deadlines.add(load: 7, idleTimeout: second, deadline: 5 * second, now: 0)
-        #expect(deadlines.timerFired(now: second) == [.expire(load: 7, .idle), .startTimer(at: 5 * second)])
-        #expect(deadlines.renew(slot, idleTimeout: second, now: second) == [.startTimer(at: 2 * second)])
-        deadlines.progress(slot, now: 2 * second)
-        #expect(deadlines.timerFired(now: 2 * second) == [.startTimer(at: 3 * second)])
-        #expect(deadlines.timerFired(now: 3 * second) == [.expire(load: 7, .idle), .startTimer(at: 5 * second)])
-        #expect(deadlines.timerFired(now: 5 * second) == [.expire(load: 7, .resource)])
+        let (slot, _) = deadlines.add(idleTimeout: second, deadline: 5 * second, now: 0)
+        #expect(deadlines.timerFired(now: second) == [.expire(slot: slot, .idle), .startTimer(at: 5 * second)])
+        #expect(deadlines.timerFired(now: 5 * second) == [.expire(slot: slot, .resource)])
         #expect(deadlines.timerFired(now: 50 * second) == [])
     }
 
-    @Test func `a paused load is not idle, but its deadline comes`() {
+    @Test func `what is due at once expires a part at a time, and each once`() {
         var deadlines = DeadlineMachine()
-        let (slot, _) = deadlines.add(load: 1, idleTimeout: second, deadline: 10 * second, now: 0)
-        deadlines.pause(slot)
-        #expect(deadlines.timerFired(now: second) == [.startTimer(at: 10 * second)])
-        #expect(deadlines.resume(slot, now: 5 * second) == [.startTimer(at: 6 * second)])
-        #expect(deadlines.resume(slot, now: 5 * second) == [])
-        #expect(deadlines.timerFired(now: 6 * second) == [.expire(load: 1, .idle), .startTimer(at: 10 * second)])
+        let count = 3 * DeadlineMachine.expiriesAtOnce / 2
+        for _ in 0..<count { _ = deadlines.add(idleTimeout: second, deadline: nil, now: 0) }
+        let first = deadlines.timerFired(now: second)
+        #expect(first.last == .startTimer(at: second + DeadlineMachine.pause))
+        #expect(first.count == DeadlineMachine.expiriesAtOnce + 1)
+        let rest = deadlines.timerFired(now: second + DeadlineMachine.pause)
+        #expect(Set(first.dropLast() + rest) == Set((0..<count).map { .expire(slot: $0, .idle) }))
+        #expect(rest.count == count - DeadlineMachine.expiriesAtOnce)
+        #expect(deadlines.timerFired(now: 2 * second) == [])
+    }
+
+    @Test func `the more loads there are, the less often all of them are looked at`() {
+        var deadlines = DeadlineMachine()
+        for _ in 0..<10_000 { _ = deadlines.add(idleTimeout: 60 * second, deadline: nil, now: 0) }
+        let actions = deadlines.add(idleTimeout: 1, deadline: nil, now: 0).actions
+        #expect(actions == [.startTimer(at: 11_001_000)])
     }
 
     @Test func `the timer only moves to an earlier instant`() {
         var deadlines = DeadlineMachine()
-        #expect(deadlines.add(load: 1, idleTimeout: 60 * second, deadline: nil, now: 0).actions == [.startTimer(at: 60 * second)])
-        #expect(deadlines.add(load: 2, idleTimeout: 60 * second, deadline: nil, now: 1).actions == [])
-        #expect(deadlines.add(load: 3, idleTimeout: second, deadline: nil, now: 2).actions == [.startTimer(at: second + 2)])
-        #expect(deadlines.timerFired(now: second + 2) == [.expire(load: 3, .idle), .startTimer(at: 60 * second)])
-        #expect(deadlines.timerFired(now: 60 * second) == [.expire(load: 1, .idle), .startTimer(at: 60 * second + 1_000_000)])
+        #expect(deadlines.add(idleTimeout: 60 * second, deadline: nil, now: 0).actions == [.startTimer(at: 60 * second)])
+        #expect(deadlines.add(idleTimeout: 60 * second, deadline: nil, now: 1).actions == [])
+        #expect(deadlines.add(idleTimeout: second, deadline: nil, now: 2).actions == [.startTimer(at: second + 2)])
+        #expect(deadlines.timerFired(now: second + 2) == [.expire(slot: 2, .idle), .startTimer(at: 60 * second)])
+        #expect(deadlines.timerFired(now: 60 * second) == [.expire(slot: 0, .idle), .startTimer(at: 60 * second + 1_003_000)])
     }
 
     @Test(arguments: [0, -1, 0.000_000_5] as [Double])
     func `no timer is set less than a millisecond ahead`(timeout: Double) {
         var deadlines = DeadlineMachine()
-        let added = deadlines.add(load: 1, idleTimeout: Int64(timeout * 1e9), deadline: nil, now: 5)
-        #expect(added.actions == [.startTimer(at: 1_000_005)])
-        #expect(deadlines.timerFired(now: 1_000_005) == [.expire(load: 1, .idle)])
+        let added = deadlines.add(idleTimeout: Int64(timeout * 1e9), deadline: nil, now: 5)
+        #expect(added.actions == [.startTimer(at: 1_001_005)])
+        #expect(deadlines.timerFired(now: 1_001_005) == [.expire(slot: added.slot, .idle)])
     }
 
     @Test func `endless timeouts need no timer and do not overflow`() {
         var deadlines = DeadlineMachine()
-        #expect(deadlines.add(load: 1, idleTimeout: .max, deadline: nil, now: second).actions == [])
-        #expect(deadlines.add(load: 2, idleTimeout: nil, deadline: .max, now: .max).actions == [])
+        #expect(deadlines.add(idleTimeout: .max, deadline: nil, now: second).actions == [])
+        #expect(deadlines.add(idleTimeout: nil, deadline: .max, now: .max).actions == [])
         #expect(deadlines.timerFired(now: 2 * second) == [])
     }
 
     @Test func `slots are used again, and removing twice does no harm`() {
         var deadlines = DeadlineMachine()
-        let first = deadlines.add(load: 1, idleTimeout: second, deadline: nil, now: 0).slot
+        let first = deadlines.add(idleTimeout: second, deadline: nil, now: 0).slot
         deadlines.remove(first)
         deadlines.remove(first)
         #expect(deadlines.timerFired(now: second) == [])
-        #expect(deadlines.add(load: 2, idleTimeout: second, deadline: nil, now: second).slot == first)
-        #expect(deadlines.add(load: 3, idleTimeout: second, deadline: nil, now: second).slot != first)
+        #expect(deadlines.add(idleTimeout: second, deadline: nil, now: second).slot == first)
+        #expect(deadlines.add(idleTimeout: second, deadline: nil, now: second).slot != first)
     }
 
     /// Whatever order things happen in, a load expires when it is due, for the right reason, once, and never before.
@@ -108,9 +114,8 @@ private struct DeadlineHistory {
         var idleTimeout: Int64
         var lastProgress: Int64
         var deadline: Int64
-        var isPaused = false
 
-        var idleDue: Int64 { isPaused ? .max : lastProgress + idleTimeout }
+        var idleDue: Int64 { lastProgress + idleTimeout }
         var due: Int64 { min(idleDue, deadline) }
     }
 
@@ -132,22 +137,15 @@ private struct DeadlineHistory {
             self.timerAt = nil
             perform(machine.timerFired(now: now))
         }
-        let late = loads.values.contains { $0.due + 1_000_000 <= now }
+        let late = loads.values.contains { $0.due + 2_000_000 <= now }
         if late { faults.append("something is overdue at \(now)") }
         let load = loads.keys.sorted().randomElement(using: &random)
-        switch (Int.random(in: 0..<6, using: &random), load) {
+        switch (Int.random(in: 0..<4, using: &random), load) {
         case (0, _): add()
         case (1, let load?), (2, let load?):
             machine.progress(loads[load]?.slot ?? 0, now: now)
             loads[load]?.lastProgress = now
         case (3, let load?):
-            machine.pause(loads[load]?.slot ?? 0)
-            loads[load]?.isPaused = true
-        case (4, let load?):
-            if loads[load]?.isPaused == true { loads[load]?.lastProgress = now }
-            loads[load]?.isPaused = false
-            perform(machine.resume(loads[load]?.slot ?? 0, now: now))
-        case (5, let load?):
             machine.remove(loads[load]?.slot ?? 0)
             loads[load] = nil
         default: add()
@@ -157,7 +155,7 @@ private struct DeadlineHistory {
     private mutating func add() {
         let idleTimeout = Int64.random(in: 0...3 * second, using: &random)
         let deadline = now + Int64.random(in: 0...10 * second, using: &random)
-        let added = machine.add(load: loadCount, idleTimeout: idleTimeout, deadline: deadline, now: now)
+        let added = machine.add(idleTimeout: idleTimeout, deadline: deadline, now: now)
         if loads.values.contains(where: { $0.slot == added.slot }) { faults.append("a slot was given twice") }
         loads[loadCount] = Load(slot: added.slot, idleTimeout: idleTimeout, lastProgress: now, deadline: deadline)
         loadCount += 1
@@ -171,8 +169,10 @@ private struct DeadlineHistory {
             case .startTimer(let instant):
                 if instant < now + 1_000_000 { faults.append("too soon") }
                 timerAt = instant
-            case .expire(let number, let expiry):
-                guard let load = loads.removeValue(forKey: number) else {
+            case .expire(let slot, let expiry):
+                guard let number = loads.first(where: { $0.value.slot == slot })?.key,
+                    let load = loads.removeValue(forKey: number)
+                else {
                     faults.append("expired twice or after removal")
                     continue
                 }

@@ -38,11 +38,18 @@ struct PoolHistory {
     private var leaseCount = 0
     private var turn = 0
     private var highestSocket = -1
+    /// Of each origin, how many of the highest priority were served in a row while others waited.
+    private var runs: [OriginID: Int] = [:]
+    private var connecting: Set<LeaseID> = []
+    private var questions: [OriginID: Int] = [:]
+    private let asksForRoom: Bool
+    private var isAskingForRoom = false
 
     init(seed: UInt64) {
         random = SeededNumbers(seed: seed)
         limit = Int.random(in: 1...4, using: &random)
-        pool = PoolMachine(maximumPerHost: limit)
+        asksForRoom = Bool.random(using: &random)
+        pool = PoolMachine(maximumPerHost: limit, asksForRoom: asksForRoom)
     }
 
     mutating func run(steps: Int) {
@@ -51,6 +58,10 @@ struct PoolHistory {
         for number in sockets.keys.sorted() where sockets[number]?.stage == .leased {
             sockets[number]?.stage = .idle
             send(.released(ConnectionID(number), reusable: Bool.random(using: &random), now: now, keepAlive: nil))
+        }
+        if isAskingForRoom {
+            isAskingForRoom = false
+            if pool.handle(.roomMade) != [.giveRoomBack] { faults.append("kept room after the end") }
         }
         if !sockets.isEmpty { faults.append("sockets leaked: \(sockets)") }
         if !wishes.isEmpty { faults.append("leases never answered: \(wishes)") }
@@ -64,6 +75,10 @@ struct PoolHistory {
         if let timerDue, timerDue <= now {
             self.timerDue = nil
             return send(.timer(now: now))
+        }
+        if isAskingForRoom, Int.random(in: 0..<3, using: &random) == 0 {
+            isAskingForRoom = false
+            return send(.roomMade)
         }
         switch Int.random(in: 0..<20, using: &random) {
         case 0..<6: want()
@@ -90,11 +105,35 @@ struct PoolHistory {
             send(.closed(ConnectionID(number)))
         case 18: sendSomethingLate()
         default:
-            switch Int.random(in: 0..<8, using: &random) {
+            let origin = OriginID(Int.random(in: 0..<2, using: &random))
+            switch Int.random(in: 0..<12, using: &random) {
             case 0: send(.closeIdle)
-            case 1: send(.wentStale(OriginID(Int.random(in: 0..<2, using: &random))))
+            case 1: send(.wentStale(origin))
+            case 2: send(.roomNeeded)
+            case 3:
+                guard let number = anySocket(.dialling), asksForRoom else { return }
+                sockets[number] = nil
+                send(.dialHadNoRoom(ConnectionID(number)))
+            case 4:
+                guard pool.isKnown(origin), pool.firstInLine(origin) != nil else { return }
+                questions[origin, default: 0] += 1
+                send(.appIsAsked(origin, true))
+            case 5, 6, 7: answerQuestion(origin)
             default: break
             }
+        }
+    }
+
+    private mutating func answerQuestion(_ origin: OriginID) {
+        guard questions[origin, default: 0] > 0 else { return }
+        questions[origin, default: 0] -= 1
+        send(.appIsAsked(origin, false))
+    }
+
+    /// A question is asked on behalf of somebody who waits: with the last of them it is over.
+    private mutating func endQuestions() {
+        for origin in [OriginID(0), OriginID(1)] where !wishes.contains(where: { $0.origin == origin }) {
+            while questions[origin, default: 0] > 0 { answerQuestion(origin) }
         }
     }
 
@@ -146,6 +185,7 @@ struct PoolHistory {
         if case .opened(let connection) = event { sockets[connection.number]?.stage = .idle }
         for action in actions { perform(action) }
         checkRules()
+        endQuestions()
     }
 
     private mutating func perform(_ action: PoolMachine.Action) {
@@ -160,7 +200,7 @@ struct PoolHistory {
                 faults.append("refused a lease that does not wait")
                 return
             }
-            wishes.remove(at: index)
+            served(wishes.remove(at: index))
             if !answered.insert(lease.number).inserted { faults.append("answered twice") }
         case .cancelDial(let connection):
             if sockets.removeValue(forKey: connection.number)?.stage != .dialling { faults.append("cancelled no dial") }
@@ -172,7 +212,21 @@ struct PoolHistory {
         case .stopTimer:
             if timerDue == nil { faults.append("stopped a timer that does not run") }
             timerDue = nil
+        case .connecting(let lease):
+            if !connecting.insert(lease).inserted { faults.append("\(lease) was connecting already") }
+        case .heldUp(let lease):
+            if connecting.remove(lease) == nil { faults.append("\(lease) was held up already") }
+        case .askForRoom:
+            if isAskingForRoom { faults.append("asked twice for room") }
+            isAskingForRoom = true
+        case .giveRoomBack: break
         }
+    }
+
+    private mutating func served(_ wish: Wish) {
+        let others = wishes.filter { $0.origin == wish.origin }
+        let isHighest = !others.contains { $0.priority > wish.priority }
+        runs[wish.origin] = isHighest && others.contains { $0.priority < wish.priority } ? runs[wish.origin, default: 0] + 1 : 0
     }
 
     private mutating func grant(_ lease: LeaseID, _ connection: ConnectionID, reused: Bool) {
@@ -182,10 +236,16 @@ struct PoolHistory {
         }
         let wish = wishes.remove(at: index)
         if !answered.insert(lease.number).inserted { faults.append("answered twice") }
-        let isOvertaking = wishes.contains {
-            $0.origin == wish.origin
-                && ($0.priority > wish.priority || $0.priority == wish.priority && $0.turn < wish.turn)
+        let others = wishes.filter { $0.origin == wish.origin }
+        // Who came first of those behind the highest priority has its turn when seven of these were served.
+        let highest = others.map(\.priority).max() ?? 0
+        let isPatient =
+            runs[wish.origin, default: 0] >= 7 && wish.priority < highest
+            && !others.contains { $0.priority < highest && $0.turn < wish.turn }
+        let isOvertaking = others.contains {
+            $0.priority > wish.priority && !isPatient || $0.priority == wish.priority && $0.turn < wish.turn
         }
+        served(wish)
         if reused, wish.onlyNew { faults.append("granted an old connection for a new one") }
         if isOvertaking { faults.append("\(lease) was not first in line") }
         if sockets[connection.number]?.stage != .idle || sockets[connection.number]?.origin != wish.origin {
@@ -201,7 +261,13 @@ struct PoolHistory {
             let dials = own.count { $0.stage == .dialling }
             if own.count > limit { faults.append("above the limit") }
             if waiting > 0, own.contains(where: { $0.stage == .idle }) { faults.append("somebody starves while one idles") }
-            if waiting > dials, own.count < limit { faults.append("somebody waits without a dial below the limit") }
+            let standing = connecting.count { lease in wishes.contains { $0.lease == lease && $0.origin == origin } }
+            if standing != (questions[origin, default: 0] > 0 ? 0 : min(dials, waiting)) {
+                faults.append("\(standing) of \(waiting) are connecting by \(dials) dials")
+            }
+            if waiting > dials, own.count < limit, !isAskingForRoom {
+                faults.append("somebody waits without a dial below the limit")
+            }
         }
         if timerDue == nil, sockets.values.contains(where: { $0.stage == .idle }) { faults.append("idle without a sweep") }
     }

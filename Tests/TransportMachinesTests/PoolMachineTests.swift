@@ -17,7 +17,7 @@ private let otherOrigin = OriginID(2)
     @Test func `a wanted connection is dialled, granted when open, and granted again when released`() {
         var pool = PoolMachine(maximumPerHost: 2)
         #expect(pool.want(1) == [.dial(ConnectionID(0), origin)])
-        #expect(pool.handle(.opened(ConnectionID(0))) == [.grant(LeaseID(1), ConnectionID(0), reused: false)])
+        #expect(pool.send(.opened(ConnectionID(0))) == [.grant(LeaseID(1), ConnectionID(0), reused: false)])
         #expect(pool.release(0) == [.startTimer(after: 60 * second)])
         #expect(pool.want(2) == [.grant(LeaseID(2), ConnectionID(0), reused: true)])
         #expect(pool.release(0, now: 5) == [])
@@ -38,7 +38,7 @@ private let otherOrigin = OriginID(2)
         for (lease, priority) in [(2, 0.5), (3, 0.5), (4, 1.0), (5, 0.1)] as [(Int, Float)] {
             #expect(pool.want(lease, priority: priority) == [])
         }
-        #expect(pool.handle(.reprioritised(LeaseID(5), 0.75)) == [])
+        #expect(pool.send(.reprioritised(LeaseID(5), 0.75)) == [])
         for lease in [4, 5, 2, 3] {
             #expect(pool.release(0) == [.grant(LeaseID(lease), ConnectionID(0), reused: true)])
         }
@@ -56,7 +56,7 @@ private let otherOrigin = OriginID(2)
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         _ = pool.release(0)
-        #expect(pool.handle(.wanted(LeaseID(2), otherOrigin, priority: 0.5)) == [.dial(ConnectionID(1), otherOrigin)])
+        #expect(pool.send(.wanted(LeaseID(2), otherOrigin, priority: 0.5)) == [.dial(ConnectionID(1), otherOrigin)])
     }
 
     @Test func `a connection that cannot be used again is closed, and another dialled for whoever waits`() {
@@ -64,14 +64,14 @@ private let otherOrigin = OriginID(2)
         pool.lease(1)
         _ = pool.want(2)
         #expect(pool.release(0, reusable: false) == [.close(ConnectionID(0)), .dial(ConnectionID(1), origin)])
-        #expect(pool.handle(.closed(ConnectionID(0))) == [])
+        #expect(pool.send(.closed(ConnectionID(0))) == [])
     }
 
     @Test func `a leased connection that closes makes room for a dial`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         _ = pool.want(2)
-        #expect(pool.handle(.closed(ConnectionID(0))) == [.dial(ConnectionID(1), origin)])
+        #expect(pool.send(.closed(ConnectionID(0))) == [.dial(ConnectionID(1), origin)])
         #expect(pool.release(0) == [])
     }
 
@@ -79,26 +79,26 @@ private let otherOrigin = OriginID(2)
         var pool = PoolMachine(maximumPerHost: 2)
         for lease in 1...3 { _ = pool.want(lease) }
         #expect(
-            pool.handle(.dialFailed(ConnectionID(0)))
+            pool.send(.dialFailed(ConnectionID(0)))
                 == [.refuse(LeaseID(1), failedDial: ConnectionID(0)), .dial(ConnectionID(2), origin)]
         )
-        #expect(pool.handle(.dialFailed(ConnectionID(2))) == [.refuse(LeaseID(2), failedDial: ConnectionID(2))])
-        #expect(pool.handle(.opened(ConnectionID(1))) == [.grant(LeaseID(3), ConnectionID(1), reused: false)])
+        #expect(pool.send(.dialFailed(ConnectionID(2))) == [.refuse(LeaseID(2), failedDial: ConnectionID(2))])
+        #expect(pool.send(.opened(ConnectionID(1))) == [.grant(LeaseID(3), ConnectionID(1), reused: false)])
     }
 
     @Test func `a dial that is reported closed has failed`() {
         var pool = PoolMachine(maximumPerHost: 1)
         _ = pool.want(1)
-        #expect(pool.handle(.closed(ConnectionID(0))) == [.refuse(LeaseID(1), failedDial: ConnectionID(0))])
+        #expect(pool.send(.closed(ConnectionID(0))) == [.refuse(LeaseID(1), failedDial: ConnectionID(0))])
     }
 
     @Test func `wanting twice is wanting once`() {
         var pool = PoolMachine(maximumPerHost: 2)
         _ = pool.want(1)
         #expect(pool.want(1) == [])
-        #expect(pool.handle(.reprioritised(LeaseID(1), 0.5)) == [])
-        #expect(pool.handle(.reprioritised(LeaseID(2), 0.5)) == [])
-        #expect(pool.handle(.withdrawn(LeaseID(1))) == [.cancelDial(ConnectionID(0))])
+        #expect(pool.send(.reprioritised(LeaseID(1), 0.5)) == [])
+        #expect(pool.send(.reprioritised(LeaseID(2), 0.5)) == [])
+        #expect(pool.send(.withdrawn(LeaseID(1))) == [.cancelDial(ConnectionID(0))])
     }
 
     @Test func `a lease served by a released connection leaves its dial running for the next`() {
@@ -106,7 +106,7 @@ private let otherOrigin = OriginID(2)
         pool.lease(1)
         #expect(pool.want(2) == [.dial(ConnectionID(1), origin)])
         #expect(pool.release(0) == [.grant(LeaseID(2), ConnectionID(0), reused: true)])
-        #expect(pool.handle(.opened(ConnectionID(1))) == [.startTimer(after: 60 * second)])
+        #expect(pool.send(.opened(ConnectionID(1))) == [.startTimer(after: 60 * second)])
         #expect(pool.want(3) == [.grant(LeaseID(3), ConnectionID(1), reused: true)])
     }
 
@@ -115,17 +115,17 @@ private let otherOrigin = OriginID(2)
         pool.lease(1)
         _ = pool.want(2)
         _ = pool.release(0)
-        #expect(pool.handle(.dialFailed(ConnectionID(1))) == [])
+        #expect(pool.send(.dialFailed(ConnectionID(1))) == [])
     }
 
     @Test func `withdrawing cancels the newest dial unless somebody needs it`() {
         var pool = PoolMachine(maximumPerHost: 2)
         for lease in 1...3 { _ = pool.want(lease) }
-        #expect(pool.handle(.withdrawn(LeaseID(1))) == [])
-        #expect(pool.handle(.withdrawn(LeaseID(2))) == [.cancelDial(ConnectionID(1))])
-        #expect(pool.handle(.withdrawn(LeaseID(2))) == [])
-        #expect(pool.handle(.opened(ConnectionID(1))) == [])
-        #expect(pool.handle(.withdrawn(LeaseID(3))) == [.cancelDial(ConnectionID(0))])
+        #expect(pool.send(.withdrawn(LeaseID(1))) == [])
+        #expect(pool.send(.withdrawn(LeaseID(2))) == [.cancelDial(ConnectionID(1))])
+        #expect(pool.send(.withdrawn(LeaseID(2))) == [])
+        #expect(pool.send(.opened(ConnectionID(1))) == [])
+        #expect(pool.send(.withdrawn(LeaseID(3))) == [.cancelDial(ConnectionID(0))])
         #expect(pool.isEmpty)
     }
 
@@ -135,10 +135,10 @@ private let otherOrigin = OriginID(2)
         #expect(pool.release(0, now: 0) == [.startTimer(after: 60 * second)])
         #expect(pool.release(1, now: 20 * second) == [])
         #expect(pool.release(2, now: 60 * second - 1) == [])
-        #expect(pool.handle(.timer(now: 60 * second)) == [.close(ConnectionID(0)), .startTimer(after: 20 * second)])
-        #expect(pool.handle(.timer(now: 80 * second)) == [.close(ConnectionID(1)), .startTimer(after: 40 * second - 1)])
+        #expect(pool.send(.timer(now: 60 * second)) == [.close(ConnectionID(0)), .startTimer(after: 20 * second)])
+        #expect(pool.send(.timer(now: 80 * second)) == [.close(ConnectionID(1)), .startTimer(after: 40 * second - 1)])
         #expect(pool.want(4) == [.grant(LeaseID(4), ConnectionID(2), reused: true)])
-        #expect(pool.handle(.timer(now: 130 * second)) == [])
+        #expect(pool.send(.timer(now: 130 * second)) == [])
     }
 
     @Test func `a connection that opened for nobody idles from the next sweep on`() {
@@ -146,9 +146,9 @@ private let otherOrigin = OriginID(2)
         pool.lease(1)
         _ = pool.want(2)
         _ = pool.release(0)
-        _ = pool.handle(.opened(ConnectionID(1)))
-        #expect(pool.handle(.timer(now: 100 * second)) == [.startTimer(after: 60 * second)])
-        #expect(pool.handle(.timer(now: 160 * second)) == [.close(ConnectionID(1))])
+        _ = pool.send(.opened(ConnectionID(1)))
+        #expect(pool.send(.timer(now: 100 * second)) == [.startTimer(after: 60 * second)])
+        #expect(pool.send(.timer(now: 160 * second)) == [.close(ConnectionID(1))])
     }
 
     @Test func `the server's keep-alive time shortens the wait, and never stretches it`() {
@@ -158,8 +158,8 @@ private let otherOrigin = OriginID(2)
         #expect(pool.release(1, now: second, keepAlive: 5 * second) == [.startTimer(after: 5 * second)])
         #expect(pool.want(3) == [.grant(LeaseID(3), ConnectionID(1), reused: true)])
         #expect(pool.release(1, now: 2 * second, keepAlive: 5 * second) == [])
-        #expect(pool.handle(.timer(now: 6 * second)) == [.startTimer(after: second)])
-        #expect(pool.handle(.timer(now: 7 * second)) == [.close(ConnectionID(1)), .startTimer(after: 53 * second)])
+        #expect(pool.send(.timer(now: 6 * second)) == [.startTimer(after: second)])
+        #expect(pool.send(.timer(now: 7 * second)) == [.close(ConnectionID(1)), .startTimer(after: 53 * second)])
         #expect(pool.want(4) == [.grant(LeaseID(4), ConnectionID(0), reused: true)])
         #expect(pool.release(0, now: 8 * second, keepAlive: 0) == [.close(ConnectionID(0))])
     }
@@ -182,7 +182,7 @@ private let otherOrigin = OriginID(2)
                 == [.close(ConnectionID(0)), .close(ConnectionID(1)), .dial(ConnectionID(3), origin)]
         )
         #expect(pool.release(2) == [.close(ConnectionID(2))])
-        #expect(pool.handle(.opened(ConnectionID(3))) == [.grant(LeaseID(4), ConnectionID(3), reused: false)])
+        #expect(pool.send(.opened(ConnectionID(3))) == [.grant(LeaseID(4), ConnectionID(3), reused: false)])
         #expect(pool.release(3) == [])
         #expect(pool.want(5) == [.grant(LeaseID(5), ConnectionID(3), reused: true)])
     }
@@ -193,9 +193,9 @@ private let otherOrigin = OriginID(2)
         #expect(pool.want(2) == [])
         #expect(pool.want(3, onlyNew: true) == [])
         #expect(pool.want(4) == [])
-        #expect(pool.handle(.reprioritised(LeaseID(3), 0.75)) == [])
+        #expect(pool.send(.reprioritised(LeaseID(3), 0.75)) == [])
         #expect(pool.release(0) == [.close(ConnectionID(0)), .dial(ConnectionID(1), origin)])
-        #expect(pool.handle(.opened(ConnectionID(1))) == [.grant(LeaseID(3), ConnectionID(1), reused: false)])
+        #expect(pool.send(.opened(ConnectionID(1))) == [.grant(LeaseID(3), ConnectionID(1), reused: false)])
         for lease in [2, 4] { #expect(pool.release(1) == [.grant(LeaseID(lease), ConnectionID(1), reused: true)]) }
     }
 
@@ -203,17 +203,17 @@ private let otherOrigin = OriginID(2)
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         _ = pool.release(0)
-        _ = pool.handle(.wanted(LeaseID(2), otherOrigin, priority: 0.5, onlyNew: true))
-        #expect(pool.handle(.moved(ConnectionID(0), otherOrigin)) == [.close(ConnectionID(0))])
-        #expect(pool.handle(.opened(ConnectionID(1))) == [.grant(LeaseID(2), ConnectionID(1), reused: false)])
+        _ = pool.send(.wanted(LeaseID(2), otherOrigin, priority: 0.5, onlyNew: true))
+        #expect(pool.send(.moved(ConnectionID(0), otherOrigin)) == [.close(ConnectionID(0))])
+        #expect(pool.send(.opened(ConnectionID(1))) == [.grant(LeaseID(2), ConnectionID(1), reused: false)])
     }
 
     @Test func `when one went stale the idle ones of its origin are closed`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1, 2)
         _ = pool.release(1)
-        #expect(pool.handle(.wentStale(otherOrigin)) == [])
-        #expect(pool.handle(.wentStale(origin)) == [.close(ConnectionID(1))])
+        #expect(pool.send(.wentStale(otherOrigin)) == [])
+        #expect(pool.send(.wentStale(origin)) == [.close(ConnectionID(1))])
         #expect(pool.release(0) == [])
     }
 
@@ -223,7 +223,7 @@ private let otherOrigin = OriginID(2)
         _ = pool.release(0)
         _ = pool.want(3)
         _ = pool.release(0)
-        #expect(pool.handle(.closeIdle) == [.close(ConnectionID(0)), .stopTimer])
+        #expect(pool.send(.closeIdle) == [.close(ConnectionID(0)), .stopTimer])
         #expect(pool.release(1) == [.close(ConnectionID(1))])
         #expect(pool.isEmpty)
     }
@@ -232,27 +232,101 @@ private let otherOrigin = OriginID(2)
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1, 2)
         _ = pool.release(0)
-        _ = pool.handle(.wanted(LeaseID(3), otherOrigin, priority: 0.5))
+        _ = pool.send(.wanted(LeaseID(3), otherOrigin, priority: 0.5))
         #expect(
-            pool.handle(.shutdown)
+            pool.send(.shutdown)
                 == [.refuse(LeaseID(3), failedDial: nil), .cancelDial(ConnectionID(2)), .close(ConnectionID(0)), .stopTimer]
         )
-        #expect(pool.handle(.shutdown) == [])
+        #expect(pool.send(.shutdown) == [])
         #expect(pool.want(4) == [.refuse(LeaseID(4), failedDial: nil)])
-        #expect(pool.handle(.opened(ConnectionID(2))) == [])
-        #expect(pool.handle(.dialFailed(ConnectionID(2))) == [])
-        #expect(pool.handle(.withdrawn(LeaseID(3))) == [])
-        #expect(pool.handle(.timer(now: 0)) == [])
+        #expect(pool.send(.opened(ConnectionID(2))) == [])
+        #expect(pool.send(.dialFailed(ConnectionID(2))) == [])
+        #expect(pool.send(.withdrawn(LeaseID(3))) == [])
+        #expect(pool.send(.timer(now: 0)) == [])
         #expect(pool.release(1) == [.close(ConnectionID(1))])
-        #expect(pool.handle(.closed(ConnectionID(1))) == [])
+        #expect(pool.send(.closed(ConnectionID(1))) == [])
         #expect(pool.isEmpty)
+    }
+
+    @Test func `low priority is served though higher ones keep coming`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        pool.lease(0)
+        _ = pool.want(1000, priority: 0.25)
+        _ = pool.want(1001, priority: 0)
+        for lease in 1...2 { _ = pool.want(lease, priority: 0.75) }
+        var served: [Int] = []
+        for lease in 3...20 {
+            _ = pool.want(lease, priority: 0.75)
+            for case .grant(let lease, _, _) in pool.release(0) { served.append(lease.number) }
+        }
+        #expect(served == [1, 2, 3, 4, 5, 6, 7, 1000, 8, 9, 10, 11, 12, 13, 14, 1001, 15, 16])
+    }
+
+    @Test func `as many are connecting as there are dials, the first in line`() {
+        var pool = PoolMachine(maximumPerHost: 2)
+        #expect(pool.connecting(.wanted(LeaseID(1), origin, priority: 0.5)) == [.connecting(LeaseID(1))])
+        #expect(pool.connecting(.wanted(LeaseID(2), origin, priority: 0.5)) == [.connecting(LeaseID(2))])
+        // There are no more dials than two.
+        #expect(pool.connecting(.wanted(LeaseID(3), origin, priority: 0.5)) == [])
+        #expect(pool.connecting(.wanted(LeaseID(4), origin, priority: 1)) == [.heldUp(LeaseID(2)), .connecting(LeaseID(4))])
+        // The first dial serves the first in line, and the other one whoever is first then.
+        #expect(pool.connecting(.opened(ConnectionID(0))) == [])
+        #expect(pool.connecting(.withdrawn(LeaseID(1))) == [.connecting(LeaseID(2))])
+        // While the app is asked, nobody's time runs.
+        #expect(pool.connecting(.appIsAsked(origin, true)) == [.heldUp(LeaseID(2))])
+        #expect(pool.connecting(.appIsAsked(origin, false)) == [.connecting(LeaseID(2))])
+        #expect(pool.connecting(.dialFailed(ConnectionID(1))) == [.connecting(LeaseID(3))])
+    }
+
+    @Test func `who waits for a leased connection is held up`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        pool.lease(1)
+        #expect(pool.connecting(.wanted(LeaseID(2), origin, priority: 0.5)) == [])
+        #expect(pool.connecting(.closed(ConnectionID(0))) == [.connecting(LeaseID(2))])
+    }
+
+    @Test func `a dial begins when there is room, and origins take turns`() {
+        var pool = PoolMachine(maximumPerHost: 6, asksForRoom: true)
+        #expect(pool.want(1) == [.askForRoom])
+        #expect(pool.want(2) == [])
+        #expect(pool.send(.wanted(LeaseID(3), otherOrigin, priority: 0.5)) == [])
+        #expect(pool.send(.roomMade) == [.dial(ConnectionID(0), origin), .askForRoom])
+        #expect(pool.send(.roomMade) == [.dial(ConnectionID(1), otherOrigin), .askForRoom])
+        #expect(pool.send(.roomMade) == [.dial(ConnectionID(2), origin)])
+        #expect(pool.want(4) == [.askForRoom])
+        #expect(pool.send(.withdrawn(LeaseID(4))) == [])
+        #expect(pool.send(.roomMade) == [.giveRoomBack])
+    }
+
+    @Test func `a dial for which there was no room after all begins anew`() {
+        var pool = PoolMachine(maximumPerHost: 1, asksForRoom: true)
+        _ = pool.want(1)
+        _ = pool.send(.roomMade)
+        #expect(pool.send(.dialHadNoRoom(ConnectionID(0))) == [.askForRoom])
+        #expect(pool.send(.roomMade) == [.dial(ConnectionID(1), origin)])
+    }
+
+    @Test func `room for others is made by closing what idled longest`() {
+        var pool = PoolMachine(maximumPerHost: 3)
+        pool.lease(1, 2, 3)
+        #expect(pool.idleSince == nil)
+        _ = pool.release(1, now: 1 * second)
+        _ = pool.release(0, now: 2 * second)
+        _ = pool.release(2, now: 3 * second)
+        #expect(pool.idleSince == second)
+        #expect(pool.send(.roomNeeded) == [.close(ConnectionID(1))])
+        #expect(pool.idleSince == 2 * second)
+        _ = pool.want(4)
+        #expect(pool.send(.roomNeeded) == [.close(ConnectionID(0))])
+        #expect(pool.idleSince == nil)
+        #expect(pool.send(.roomNeeded) == [])
     }
 
     @Test func `ten thousand waiters come and go in order`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(0)
         for lease in 1...10_000 { _ = pool.want(lease) }
-        for lease in 1...10_000 where lease % 3 != 0 { _ = pool.handle(.withdrawn(LeaseID(lease))) }
+        for lease in 1...10_000 where lease % 3 != 0 { _ = pool.send(.withdrawn(LeaseID(lease))) }
         for lease in 1...10_000 where lease % 3 == 0 {
             #expect(pool.release(0) == [.grant(LeaseID(lease), ConnectionID(0), reused: true)])
         }
@@ -273,20 +347,40 @@ private let otherOrigin = OriginID(2)
 }
 
 extension PoolMachine {
+    /// What follows, but for who is connecting and who is held up.
+    fileprivate mutating func send(_ event: Event) -> [Action] {
+        handle(event).filter { action in
+            switch action {
+            case .connecting, .heldUp: false
+            default: true
+            }
+        }
+    }
+
+    /// Who is connecting, and who is held up, from this event on.
+    fileprivate mutating func connecting(_ event: Event) -> [Action] {
+        handle(event).filter { action in
+            switch action {
+            case .connecting, .heldUp: true
+            default: false
+            }
+        }
+    }
+
     fileprivate mutating func want(_ lease: Int, priority: Float = 0.5, onlyNew: Bool = false) -> [Action] {
-        handle(.wanted(LeaseID(lease), origin, priority: priority, onlyNew: onlyNew))
+        send(.wanted(LeaseID(lease), origin, priority: priority, onlyNew: onlyNew))
     }
 
     fileprivate mutating func release(
         _ connection: Int, reusable: Bool = true, now: Int64 = 0, keepAlive: Int64? = nil
     ) -> [Action] {
-        handle(.released(ConnectionID(connection), reusable: reusable, now: now, keepAlive: keepAlive))
+        send(.released(ConnectionID(connection), reusable: reusable, now: now, keepAlive: keepAlive))
     }
 
     /// Leases fresh connections, the first of them number 0.
     fileprivate mutating func lease(_ leases: Int...) {
         for lease in leases {
-            for case .dial(let connection, _) in want(lease) { _ = handle(.opened(connection)) }
+            for case .dial(let connection, _) in want(lease) { _ = send(.opened(connection)) }
         }
     }
 }

@@ -25,11 +25,13 @@ import URLLoading
         return elements
     }
 
-    @Test(arguments: [
-        ("", []), ("a", ["a"]), ("a\n", ["a"]), ("a\nb", ["a", "b"]), ("a\r\nb\rc", ["a", "b", "c"]),
-        ("\n\na\n\n\nb\n", ["a", "b"]), ("a\u{85}b\u{2028}c\u{2029}d", ["a", "b", "c", "d"]), ("a\u{0B}b\u{0C}c", ["a", "b", "c"]),
-        ("\u{2028}\u{85}x", ["x"]), ("data: é\u{2027}\u{202A}\r\n", ["data: é\u{2027}\u{202A}"]),
-    ] as [(String, [String])])
+    @Test(
+        arguments: [
+            ("", []), ("a", ["a"]), ("a\n", ["a"]), ("a\nb", ["a", "b"]), ("a\r\nb\rc", ["a", "b", "c"]),
+            ("\n\na\n\n\nb\n", ["a", "b"]), ("a\u{85}b\u{2028}c\u{2029}d", ["a", "b", "c", "d"]),
+            ("a\u{0B}b\u{0C}c", ["a", "b", "c"]),
+            ("\u{2028}\u{85}x", ["x"]), ("data: é\u{2027}\u{202A}\r\n", ["data: é\u{2027}\u{202A}"]),
+        ] as [(String, [String])])
     func `lines end at every Unicode line end, and empty ones are left out`(text: String, lines: [String]) async throws {
         #expect(try await collect(bytes(Array(text.utf8)).lines) == lines)
     }
@@ -46,7 +48,8 @@ import URLLoading
     @Test func `scalars and characters are those of String, whatever the bytes`() async throws {
         var seed: UInt64 = 1
         let alphabet: [UInt8] = [
-            0x61, 0x0D, 0x0A, 0xC3, 0xA9, 0xE2, 0x80, 0xA8, 0xF0, 0x9F, 0x91, 0x8D, 0xED, 0xA0, 0xF4, 0x90, 0xCC, 0x81, 0xFF, 0xE0,
+            0x61, 0x0D, 0x0A, 0xC3, 0xA9, 0xE2, 0x80, 0xA8, 0xF0, 0x9F, 0x91, 0x8D, 0xED, 0xA0, 0xF4, 0x90, 0xCC, 0x81, 0xFF,
+            0xE0,
         ]
         for round in 0..<300 {
             var input: [UInt8] = []

@@ -56,6 +56,8 @@ struct DownloadResumeTests {
             content, entityTag: nil, lastModified: "Wed, 21 Oct 2026 07:28:00 GMT",
             headers: [("Date", "Wed, 21 Oct 2026 09:28:00 GMT")]
         ),
+        // Without that, by our own clock (section 6.6.1).
+        ScriptedFile(content, entityTag: nil, lastModified: "Tue, 21 Oct 2014 07:28:00 GMT"),
     ])
     func `a cancelled download goes on where it stopped`(file: ScriptedFile) async throws {
         try await interrupted(file, after: { file.reply(to: $0) }) { (server, session, recorder, data) async throws in
@@ -109,6 +111,10 @@ struct DownloadResumeTests {
     @Test(arguments: [
         ("no validator", ScriptedFile(content, entityTag: nil), "GET"),
         ("a weak validator only", ScriptedFile(content, entityTag: "W/\"v1\""), "GET"),
+        (
+            "a file that was changed this moment",
+            ScriptedFile(content, entityTag: nil, lastModified: "Fri, 31 Dec 9999 23:59:59 GMT"), "GET"
+        ),
         ("a POST", ScriptedFile(content), "POST"),
     ])
     func `a download that cannot go on gives no resume data`(name: String, file: ScriptedFile, method: String) async throws {
@@ -179,6 +185,26 @@ struct DownloadResumeTests {
                 #expect(record.file == nil)
             }
             #expect(!record.events.contains { if case .resumed = $0 { true } else { false } })
+        }
+    }
+
+    @Test(arguments: ["Wed, 22 Oct 2014 07:28:00 GMT", nil])
+    func `F3 without an entity tag the rest has to be of the same date, whatever the server makes of the condition`(
+        date: String?
+    ) async throws {
+        let file = ScriptedFile(content, entityTag: nil, lastModified: "Tue, 21 Oct 2014 07:28:00 GMT")
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            guard request.header("Range") != nil else { return .ok(Self.other) }
+            let fields = [("Content-Range", "bytes 200000-599999/600000")] + (date.map { [("Last-Modified", $0)] } ?? [])
+            return .status(206, fields, body: Array(Self.other[cut..<600_000]))
+        }
+        try await interrupted(file, after: reply) { (server, session, recorder, data) async throws in
+            let task = session.downloadTask(withResumeData: try #require(data))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.error == nil && record.file == Data(Self.other))
+            #expect(try await server.request(1).header("If-Range") == file.lastModified)
+            #expect(!record.letters.contains("q"))
         }
     }
 
@@ -275,7 +301,8 @@ struct DownloadResumeTests {
         let recorder = EventRecorder()
         let part: ScriptedReply = [
             .write(
-                ScriptedReply.head(206, [("ETag", "\"v1\""), ("Content-Range", "bytes 100-599999/600000"), ("Transfer-Encoding", "chunked")])
+                ScriptedReply.head(
+                    206, [("ETag", "\"v1\""), ("Content-Range", "bytes 100-599999/600000"), ("Transfer-Encoding", "chunked")])
                     + "1000\r\n"), .write([UInt8](repeating: 7, count: 0x1000)), .write("\r\n"), .close,
         ]
         try await withScenario(

@@ -91,7 +91,8 @@ struct HTTP1ConnectionTests {
             _ = try await session.data(from: server.url("/barrier", host: "localhost"))
             server.open("go")
             try await results.count(reaches: 5)
-            #expect(server.requests.map(\.path).filter { $0 != "/barrier" } == ["/first", "/high", "/default1", "/default2", "/low"])
+            #expect(
+                server.requests.map(\.path).filter { $0 != "/barrier" } == ["/first", "/high", "/default1", "/default2", "/low"])
         }
     }
 

@@ -49,9 +49,9 @@ struct HostileRedirectTests {
                 back(server.url("/c").absoluteString)
                 #expect(try await session.text(URLRequest(server.url("/a"))).text == "end")
                 for index in 0...1 {
-                    #expect(server.requests[index].header("Authorization") == "Bearer secret")
                     #expect(server.requests[index].header("Cookie") == "session=secret")
-                    #expect(server.requests[index].header("Proxy-Authorization") == nil)
+                    #expect(server.requests[index].header("Authorization") == nil, "reserved")
+                    #expect(server.requests[index].header("Proxy-Authorization") == nil, "reserved")
                 }
                 expectNoSecrets(try await other.request(0))
                 expectNoSecrets(server.requests[2])
@@ -128,19 +128,17 @@ struct HostileRedirectTests {
         }
     }
 
-    @Test(arguments: [
-        "file:///etc/passwd", "data:text/plain,root", "javascript:alert(1)", "gopher://127.0.0.1/", "mailto:root@localhost",
-        "http://", "http:///b", "http://127.0.0.1:99999/", "http://127.0.0.1:x/",
-    ])
-    func `C6 a redirect to where none may lead ends the task`(location: String) async throws {
+    @Test(
+        arguments: [
+            ("file:///etc/passwd", .unsupportedURL), ("data:text/plain,root", .unsupportedURL),
+            ("javascript:alert(1)", .unsupportedURL),
+            ("gopher://127.0.0.1/", .unsupportedURL), ("mailto:root@localhost", .unsupportedURL),
+            ("http://", .redirectToNonExistentLocation), ("http:///b", .redirectToNonExistentLocation),
+            ("http://127.0.0.1:99999/", .redirectToNonExistentLocation), ("http://127.0.0.1:x/", .redirectToNonExistentLocation),
+        ] as [(String, URLError.Code)])
+    func `C6 a redirect to where none may lead ends the task`(location: String, code: URLError.Code) async throws {
         try await withScenario(reply: { _ in .redirect(302, to: location, body: "redirect") }) { (server, session) async throws in
-            do {
-                let (text, response) = try await session.text(URLRequest(server.url()))
-                #expect(response.statusCode == 302)
-                #expect(text == "redirect")
-            } catch let error as URLError {
-                #expect([.unsupportedURL, .badURL, .redirectToNonExistentLocation, .cannotFindHost].contains(error.code))
-            }
+            await expectFailure(code) { try await session.data(from: server.url()) }
             #expect(server.requests.count == 1)
         }
     }

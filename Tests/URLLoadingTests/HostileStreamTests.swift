@@ -25,28 +25,22 @@ struct HostileStreamTests {
         if !server.requests.isEmpty { try await server.waitForAllClosed() }
     }
 
-    @Test func `A13 100,000 interim responses end in bounded memory`() async throws {
+    @Test func `A13 100,000 interim responses fail the load in bounded memory`() async throws {
         let hundred = Array(String(repeating: "HTTP/1.1 100 Continue\r\n\r\n", count: 100).utf8)
         try await withScenario(
             reply: { _ in [.repeat(hundred, count: 1000), .write(head + "Content-Length: 2\r\n\r\nok")] }
         ) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
-            do {
-                #expect(try await session.text(server.url()) == "ok")
-            } catch let error as URLError {
-                #expect([.badServerResponse, .dataLengthExceedsMaximum, .cannotParseResponse].contains(error.code))
-            }
+            await expectFailure(.badServerResponse) { try await session.data(from: server.url()) }
             #expect(try ProcessProbe.residentBytes() - before < 256 << 20)
         }
     }
 
-    @Test func `A13 interim responses without end do not keep a load beyond its deadline`() async throws {
+    @Test func `A13 interim responses without end fail the load long before its deadline`() async throws {
         try await withScenario(
-            configure: { $0.timeoutIntervalForResource = 1 }, reply: { _ in [.endlessly("HTTP/1.1 102 Processing\r\n\r\n")] }
+            reply: { _ in [.endlessly("HTTP/1.1 102 Processing\r\n\r\n")] }
         ) { (server, session) async throws in
-            await expectFailure(.timedOut, .badServerResponse, .dataLengthExceedsMaximum) {
-                try await session.data(from: server.url())
-            }
+            await expectFailure(.badServerResponse) { try await session.data(from: server.url()) }
             try await expectClosed(server)
         }
     }
@@ -70,25 +64,20 @@ struct HostileStreamTests {
                 ]
             }
         ) { (server, session) async throws in
-            await expectFailure(.timedOut, .badServerResponse, .dataLengthExceedsMaximum, .cannotParseResponse) {
-                try await session.data(from: server.url())
-            }
+            await expectFailure(.dataLengthExceedsMaximum) { try await session.data(from: server.url()) }
             try await expectClosed(server)
         }
     }
 
-    @Test func `A15 20,000 long chunk extensions end in bounded memory`() async throws {
+    @Test func `A15 20,000 long chunk extensions fail the load in bounded memory`() async throws {
         let chunk = Array(("1;" + String(repeating: "e", count: 4096) + "\r\nx\r\n").utf8)
         try await withScenario(
-            reply: { _ in [.write(head + "Transfer-Encoding: chunked\r\n\r\n"), .repeat(chunk, count: 20_000), .write("0\r\n\r\n")]
+            reply: { _ in
+                [.write(head + "Transfer-Encoding: chunked\r\n\r\n"), .repeat(chunk, count: 20_000), .write("0\r\n\r\n")]
             }
         ) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
-            do {
-                #expect(try await session.text(server.url()).count == 20_000)
-            } catch let error as URLError {
-                #expect([.cannotParseResponse, .badServerResponse, .dataLengthExceedsMaximum].contains(error.code))
-            }
+            await expectFailure(.dataLengthExceedsMaximum) { try await session.data(from: server.url()) }
             #expect(try ProcessProbe.residentBytes() - before < 256 << 20)
         }
     }
@@ -102,9 +91,7 @@ struct HostileStreamTests {
                 ]
             }
         ) { (server, session) async throws in
-            await expectFailure(.cannotParseResponse, .badServerResponse, .dataLengthExceedsMaximum) {
-                try await session.data(from: server.url())
-            }
+            await expectFailure(.dataLengthExceedsMaximum) { try await session.data(from: server.url()) }
         }
     }
 
@@ -153,7 +140,7 @@ struct HostileStreamTests {
         try await withScriptedServer(reply: { .ok($0.path) }) { (good) async throws in
             try await withScenario(reply: { _ in [.write(head), .endlessly("X: y\r\n")] }) { (bad, session) async throws in
                 let (badURL, goodURL) = (bad.url(), good)
-                async let failure: URLError? = expectFailure(.dataLengthExceedsMaximum, .badServerResponse) {
+                async let failure: URLError? = expectFailure(.dataLengthExceedsMaximum) {
                     try await session.data(from: badURL)
                 }
                 for number in 0..<20 {

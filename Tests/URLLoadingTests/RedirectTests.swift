@@ -189,46 +189,6 @@ struct RedirectTests {
         }
     }
 
-    @Test func `a redirect delegate that never answers ends by the request timeout without an error`() async throws {
-        try await withUnansweredRedirect(reply: .redirect(302, to: "/b")) { record, task, _ in
-            record.error == nil && (task.response as? HTTPURLResponse)?.statusCode == 302
-        }
-    }
-
-    @Test func `an unanswered redirect whose body does not come times out`() async throws {
-        let reply = ScriptedReply.raw(ScriptedReply.head(302, [("Location", "/b"), ("Content-Length", "10")])).then(.stall)
-        try await withUnansweredRedirect(reply: reply) { record, _, server in
-            guard (record.error as? URLError)?.code == .timedOut, record.letters.hasPrefix("crR") else { return false }
-            try await server.waitForAllClosed()
-            return true
-        }
-    }
-
-    private func withUnansweredRedirect(
-        reply: ScriptedReply, isRight: (EventRecorder.Record, URLSessionTask, ScriptedServer) async throws -> Bool
-    ) async throws {
-        try await withGrowingTimes { scale in
-            let never = Watched(false)
-            var answers = EventRecorder.Answers()
-            answers.redirect = { _, request in
-                _ = try? await never.value { $0 ? true : nil }
-                return request
-            }
-            let recorder = EventRecorder(answers)
-            var result = false
-            try await withScenario(
-                delegate: recorder, configure: { $0.timeoutIntervalForRequest = 0.3 * scale }, reply: { _ in reply }
-            ) { (server, session) async throws in
-                let task = session.dataTask(with: server.url("/a"))
-                task.resume()
-                let record = try await recorder.completion(of: task)
-                never.change { $0 = true }
-                result = try await isRight(record, task, server)
-            }
-            return result
-        }
-    }
-
     @Test func `a task that is cancelled while its delegate thinks about a redirect lets go of its connection`() async throws {
         let never = Watched(false)
         var answers = EventRecorder.Answers()

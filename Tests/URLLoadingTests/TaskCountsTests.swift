@@ -24,7 +24,8 @@ struct TaskCountsTests {
     /// Three thousand bytes, a third of them before the gate.
     private static func reply(_ request: RecordedRequest) -> ScriptedReply {
         [
-            .write(ScriptedReply.head(200, [("Content-Length", "3000")])), .write([UInt8](repeating: 1, count: 1000)), .gate("third"),
+            .write(ScriptedReply.head(200, [("Content-Length", "3000")])), .write([UInt8](repeating: 1, count: 1000)),
+            .gate("third"),
             .write([UInt8](repeating: 2, count: 2000)),
         ]
     }
@@ -37,7 +38,8 @@ struct TaskCountsTests {
         }
     }
 
-    private static func load(_ call: Call, _ server: ScriptedServer, _ session: URLSession, _ delegate: TaskKeeper?) async throws {
+    private static func load(_ call: Call, _ server: ScriptedServer, _ session: URLSession, _ delegate: TaskKeeper?) async throws
+    {
         let request = URLRequest(server.url(), method: call == .upload ? "POST" : "GET")
         switch call {
         case .data: _ = try await session.data(for: request, delegate: delegate)
@@ -48,7 +50,8 @@ struct TaskCountsTests {
         }
     }
 
-    @Test(arguments: Call.allCases) func `a task that somebody gets at in the middle says how far it is`(call: Call) async throws {
+    @Test(arguments: Call.allCases) func `a task that somebody gets at in the middle says how far it is`(call: Call) async throws
+    {
         try await withScenario(reply: Self.reply) { (server, session) async throws in
             let load = Task { try await Self.load(call, server, session, nil) }
             try await server.reached("third")

@@ -55,7 +55,8 @@ import URLLoading
 
     @Test(arguments: [
         ("get", "GET"), ("gEt", "GET"), ("HEAd", "HEAD"), ("pOST", "POST"), ("put", "PUT"), ("DeleTE", "DELETE"),
-        ("Connect", "CONNECT"), ("options", "options"), ("trace", "trace"), ("patch", "patch"), ("PATCH", "PATCH"), ("foo", "foo"),
+        ("Connect", "CONNECT"), ("options", "options"), ("trace", "trace"), ("patch", "patch"), ("PATCH", "PATCH"),
+        ("foo", "foo"),
     ])
     func `well-known methods are written in capitals`(given: String, expected: String) {
         var request = URLRequest(url: swift)
@@ -171,6 +172,32 @@ import URLLoading
         let data = try NSKeyedArchiver.archivedData(withRootObject: request as NSURLRequest, requiringSecureCoding: true)
         let back = try #require(try NSKeyedUnarchiver.unarchivedObject(ofClass: NSURLRequest.self, from: data))
         #expect((back as URLRequest) == request)
+    }
+
+    @Test(arguments: [true, false], [nil, [:], ["A": "1"]] as [[String: String]?])
+    func `archived requests come back with header fields, without, and with none at all`(
+        securely: Bool, fields: [String: String]?
+    ) throws {
+        var request = URLRequest(url: swift)
+        request.allHTTPHeaderFields = fields
+        for object in [request as NSURLRequest, NSMutableURLRequest(url: swift)] {
+            let data = try NSKeyedArchiver.archivedData(withRootObject: object, requiringSecureCoding: securely)
+            let unarchiver = try NSKeyedUnarchiver(forReadingFrom: data)
+            unarchiver.requiresSecureCoding = securely
+            let back = unarchiver.decodeObject(of: NSURLRequest.self, forKey: NSKeyedArchiveRootObjectKey)
+            #expect(unarchiver.error == nil)
+            #expect(back?.isEqual(object) == true)
+            #expect(back?.allHTTPHeaderFields == object.allHTTPHeaderFields)
+            #expect(type(of: try #require(back)) == type(of: object))
+        }
+    }
+
+    @Test func `an archived request without a URL comes back without one`() throws {
+        var request = URLRequest(url: swift)
+        request.url = nil
+        let data = try NSKeyedArchiver.archivedData(withRootObject: request as NSURLRequest, requiringSecureCoding: true)
+        let back = try #require(try NSKeyedUnarchiver.unarchivedObject(ofClass: NSURLRequest.self, from: data))
+        #expect(back.url == nil && back.allHTTPHeaderFields == nil)
     }
 
     @Test func `a request from the engine keeps what the engine does not know`() throws {

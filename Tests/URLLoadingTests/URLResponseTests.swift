@@ -93,7 +93,8 @@ import URLLoading
         #expect(try response(fields).hash == response(fields).hash)
         #expect(try !response(fields).isEqual(try response(fields, status: 404)))
         #expect(try !response(fields).isEqual(try response(["A": "2"])))
-        #expect(try !response(nil).isEqual(URLResponse(url: url, mimeType: nil, expectedContentLength: -1, textEncodingName: nil)))
+        #expect(
+            try !response(nil).isEqual(URLResponse(url: url, mimeType: nil, expectedContentLength: -1, textEncodingName: nil)))
     }
 
     @Test func `archived responses come back`() throws {

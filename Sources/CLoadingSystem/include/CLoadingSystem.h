@@ -28,14 +28,19 @@ int cls_open_for_reading(const char *path);
 struct cls_file_facts {
     int64_t size;
     int64_t link_count;
+    // Which file it is, of which file system.
+    uint64_t inode;
+    uint64_t device;
     uint32_t owner;
     // 1 for a regular file, 2 for a directory, 0 for anything else.
     int32_t kind;
 };
 int cls_file_facts(int fd, struct cls_file_facts *facts);
 
-// Reserves the file's blocks without changing its length and without glibc's fall-back of writing zeros.
-int cls_preallocate(int fd, int64_t length);
+// Reserves blocks of the file without changing its length and without glibc's fall-back of writing zeros.
+int cls_preallocate(int fd, int64_t offset, int64_t length);
+// The bytes that we may still write to the file's file system; INT64_MAX where it has no bound that it tells.
+int64_t cls_free_space(int fd);
 int cls_truncate(int fd, int64_t length);
 int64_t cls_seek_to(int fd, int64_t offset);
 int cls_close(int fd);
@@ -53,6 +58,10 @@ int64_t cls_read_at(int fd, void *target, size_t count, int64_t offset);
 // The same, but only from memory: -EAGAIN where the disk would have to be waited for, or the file system cannot tell.
 int64_t cls_read_cached(int fd, void *target, size_t count, int64_t offset);
 
+// Whether a part of a file is in memory, so that sending it does not wait for a disk: 1, or 0 where it is not, the file has become shorter,
+// or the file system cannot tell. Looks at a byte of every 128 KiB.
+int cls_is_cached(int fd, int64_t offset, int64_t count);
+
 int cls_duplicate(int fd);
 // A pipe of about the given capacity; where the system refuses that, of the default one. Returns its capacity.
 int64_t cls_pipe(int ends[2], int64_t capacity);
@@ -68,6 +77,8 @@ int64_t cls_receive(int socket_fd, void *target, size_t count);
 int64_t cls_send_file(int socket_fd, int file_fd, int64_t offset, size_t count);
 // Copies between two files at their positions, in the kernel where it can.
 int64_t cls_copy(int from_fd, int to_fd, int64_t count);
+// Looks at a socket without waiting: bit 0 there is something to read, bit 1 the peer has closed or reset the connection.
+int cls_look(int socket_fd);
 // Has poll() report the socket readable only from that many bytes on, or at its end.
 int cls_set_low_water(int socket_fd, int count);
 
@@ -76,6 +87,9 @@ int cls_event_signal(int event_fd);
 // Waits for the socket (skipped when negative) or the event, which it clears: bit 0 the socket is readable or over, bit 1 the
 // event was signalled, 0 the time is over.
 int cls_wait(int socket_fd, int event_fd, int milliseconds);
+
+// Names the calling thread for the system's tools; at most 15 bytes.
+void cls_name_thread(const char *name);
 
 // The calling thread's way to the user's persistent keyring (persistent-keyring(7)): its number. Fails where there are no such keyrings.
 int32_t cls_persistent_keyring(void);

@@ -77,7 +77,9 @@ package struct AuthenticationFlow: Sendable {
         let offers = offers.filter { allowed.contains($0.0) }
         offered.formUnion(offers.map(\.0))
         // What was sent unasked was offered before, for this space.
-        if let attempt, attempt.isUnasked, offers.contains(where: { $0.1.realm == attempt.realm }) { offered.insert(attempt.scheme) }
+        if let attempt, attempt.isUnasked, offers.contains(where: { $0.1.realm == attempt.realm }) {
+            offered.insert(attempt.scheme)
+        }
         asked = nil
         guard attempts < Self.maximumAttempts, steps < Self.maximumSteps else { return nil }
         if let step = goOn(offers) { return counted(step) }

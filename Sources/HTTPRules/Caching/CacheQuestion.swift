@@ -34,7 +34,7 @@ struct CacheQuestion {
             return
         }
         let answers: Bool
-        if method == "GET", headers.contains("Range") {
+        if method == "GET", headers.contains("Range"), stored.isSuccess {
             answers = PartialContent.range(requestHeaders: headers, stored: stored, now: now) != nil
         } else {
             answers = stored.isComplete
@@ -64,7 +64,8 @@ struct CacheQuestion {
             // "regardless of its age or expiration date".
             return usable != nil && !refusesStored ? .use : .fail
         case .returnCacheElseLoad:
-            if usable != nil, !refusesStored { return .use }
+            // A redirect or an error is no data, once it is stale.
+            if let usable, !refusesStored, usable.isSuccess || usability(of: usable) == .fresh { return .use }
             return wishes.onlyIfCached ? .fail : byProtocol()
         case .useProtocol: return byProtocol()
         }
@@ -107,12 +108,13 @@ struct CacheQuestion {
         {
             return .use
         }
-        guard method == "GET", usable.hasValidator else { return .fetch(endToEnd) }
+        guard method == "GET", usable.isSuccess, usable.hasValidator else { return .fetch(endToEnd) }
         return .revalidate(usable.validatorFields + endToEnd)
     }
 
     /// A HEAD goes out as it is: what it finds tells about the stored GET as well (section 4.3.5).
     private func revalidate(_ stored: StoredResponse) -> CacheDecision {
+        guard stored.isSuccess else { return .fetch([]) }
         if method == "GET", stored.hasValidator { return .revalidate(stored.validatorFields) }
         // "When an error is encountered, a cached stale response MAY be used" (RFC 5861, section 4), validator or not.
         return (wishes.staleIfError ?? control.staleIfError) == nil ? .fetch([]) : .revalidate([])
@@ -156,7 +158,8 @@ struct CacheQuestion {
         // "Unless the max-stale request directive is also present, the client does not wish to receive a stale response."
         let accepted = min(lifetime, wishes.maxAge.map(Double.init) ?? lifetime)
         if let maxStale = wishes.maxStale, accepts(age - accepted, upTo: maxStale) { return .fresh }
-        guard wishes.maxAge == nil, let window = control.staleWhileRevalidate, age - lifetime <= Double(window) else {
+        guard stored.isSuccess, wishes.maxAge == nil, let window = control.staleWhileRevalidate, age - lifetime <= Double(window)
+        else {
             return .invalid
         }
         return .servedStale

@@ -47,10 +47,12 @@ package enum Freshness {
         return bounded(end - date(stored), longestLifetime)
     }
 
-    /// A tenth of the time since the last change, where nothing was said (section 4.2.2).
+    /// A tenth of the time since the last change, where nothing was said (section 4.2.2); of what is permanent by its status, as long as may
+    /// be. Browsers keep those for ever, and people complain of it.
     ///
     /// Only for statuses that are "defined as heuristically cacheable", or where the response is marked `public`.
     private static func heuristicLifetime(_ stored: StoredResponse, _ control: CacheControl) -> Double {
+        if Storability.isPermanent(stored.status) { return heuristicLimit }
         guard control.isPublic || Storability.isHeuristicallyCacheable(stored.status),
             let modified = CacheDate.parse("Last-Modified", in: stored.headers, now: stored.responseTime)
         else { return 0 }

@@ -60,7 +60,8 @@ package enum Revalidation {
         requestTime: Double,
         responseTime: Double
     ) -> StoredResponse? {
-        guard ["ETag", "Last-Modified"].contains(where: { headers.contains($0) && stored.headers.contains($0) }),
+        guard stored.isSuccess,
+            ["ETag", "Last-Modified"].contains(where: { headers.contains($0) && stored.headers.contains($0) }),
             validatorsFit(stored.headers, headers, wereSent: false)
         else { return nil }
         return updated(
@@ -156,6 +157,7 @@ package enum Revalidation {
         responseTime: Double
     ) -> HeadOutcome {
         guard status == 200 else { return .nothing }
+        guard stored.isSuccess else { return .invalidate }
         for name in ["ETag", "Last-Modified"] {
             if let value = headers.first(name), stored.headers.first(name) != value { return .invalidate }
         }
@@ -195,7 +197,8 @@ package enum Revalidation {
         guard status.map({ [500, 502, 503, 504].contains($0) }) ?? true else { return false }
         let control = CacheControl(stored.headers)
         let wishes = CacheControl(request: requestHeaders)
-        guard !control.noCache, !control.mustRevalidate, !wishes.noCache, !wishes.noStore, Storability.mayKeep(stored),
+        guard stored.isSuccess, !control.noCache, !control.mustRevalidate, !wishes.noCache, !wishes.noStore,
+            Storability.mayKeep(stored),
             CacheKey.matches(stored, requestHeaders: requestHeaders)
         else { return false }
         let isServable =

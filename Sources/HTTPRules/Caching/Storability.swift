@@ -9,8 +9,7 @@
 
 package import HTTPWire
 
-/// Decides what may be stored (RFC 9111, section 3), for one user's cache and under Apple's condition that the status be 200 to
-/// 299.
+/// Decides what may be stored (RFC 9111, section 3), for one user's cache.
 package enum Storability {
     /// Whether the answer to a request may be kept.
     ///
@@ -25,7 +24,7 @@ package enum Storability {
     /// - Returns: Whether it may.
     package static func mayStore(requestMethod: String, requestHeaders: HeaderBlock, status: Int, headers: HeaderBlock) -> Bool {
         // GET is the only method whose responses are understood; that to HEAD updates, see ``Revalidation``.
-        guard requestMethod == "GET", (200...299).contains(status) else { return false }
+        guard requestMethod == "GET", (200...599).contains(status) else { return false }
         let control = CacheControl(headers)
         // "no-store … MUST NOT store any part of either this request or any response to it" (section 5.2.1.5).
         guard !CacheControl(request: requestHeaders).noStore, permits(control, status), !headers.hasToken("*", in: "Vary") else {
@@ -37,6 +36,17 @@ package enum Storability {
         }
         return control.isPublic || control.isPrivate || control.maxAge != nil || headers.contains("Expires")
             || isHeuristicallyCacheable(status)
+    }
+
+    /// Whether there is anything to be had of a response once it is stored.
+    ///
+    /// Not of a redirect or an error that is never fresh: conditions are about successes ("a server MUST ignore all received preconditions
+    /// if its response to the same request without those conditions … would have been a status code other than a 2xx (Successful) or
+    /// 412", RFC 9110, section 13.2.1), and the app that takes whatever is stored does not mean last year's 404.
+    package static func isWorthKeeping(_ stored: StoredResponse) -> Bool {
+        guard !stored.isSuccess else { return true }
+        let control = CacheControl(stored.headers)
+        return !control.noCache && Freshness.lifetime(stored, control) > 0
     }
 
     /// Whether a stored response may stay, after its fields were updated.
@@ -51,8 +61,25 @@ package enum Storability {
     /// `must-understand` limits "caching of the response to a cache that understands and conforms to the requirements for that
     /// response's status code", which then "SHOULD ignore the no-store directive" (section 5.2.2.3).
     private static func permits(_ control: CacheControl, _ status: Int) -> Bool {
-        control.mustUnderstand ? isHeuristicallyCacheable(status) : !control.noStore
+        guard !isOfTheMoment(status) else { return false }
+        return control.mustUnderstand ? isHeuristicallyCacheable(status) : !control.noStore
     }
+
+    /// Statuses that say something of one request or of who sent it, and answer no other one.
+    ///
+    /// A 304 renews what is stored (RFC 9111, section 4.3.4). What is asked for by 401 and 407 changes with the answer, which is no part of
+    /// the key: a stored one would be asked for ever. 412 and 416 are about fields that are no part of it either. 428, 429, 431 and 511
+    /// "MUST NOT be stored by a cache" (RFC 6585, sections 3 to 6).
+    private static func isOfTheMoment(_ status: Int) -> Bool {
+        switch status {
+        case 304, 401, 407, 412, 416, 428, 429, 431, 511: true
+        default: false
+        }
+    }
+
+    /// Whether a status itself says that it will last: "permanently" (RFC 9110, sections 15.4.2 and 15.4.9), "likely to be permanent"
+    /// (section 15.5.11).
+    static func isPermanent(_ status: Int) -> Bool { status == 301 || status == 308 || status == 410 }
 
     /// RFC 9110, section 15.1.
     static func isHeuristicallyCacheable(_ status: Int) -> Bool {

@@ -116,6 +116,11 @@ package struct StoredResponse: Hashable, Sendable {
         return validator
     }
 
+    /// Whether the server did what was asked; true also for what the app stored that is not HTTP's (0).
+    ///
+    /// Only such a response can be validated, served in part, or stand in for an error.
+    package var isSuccess: Bool { status == 0 || (200...299).contains(status) }
+
     /// Whether the content is coded: its ranges count coded bytes (RFC 9110, section 14.1.2), and the store may hold decoded
     /// ones.
     package var isCoded: Bool {

@@ -79,7 +79,7 @@ package struct LocationReference: Sendable, Hashable {
         }
         var query = query
         if isAbsolute {
-            target += Self.encoded(Self.withoutDotSegments(path))
+            target += Self.encoded(path.first == UInt8(ascii: "/") ? Self.withoutDotSegments(path) : path)
         } else if path.isEmpty {
             target += Self.encoded(base.path)
             query = query ?? base.query

@@ -51,13 +51,14 @@ package enum RedirectPolicy {
     package enum Reason: Hashable, Sendable {
         /// More than ``RedirectPolicy/limit``.
         case tooMany
-        /// `file:`, `data:`, `javascript:` or anything else but HTTP: a server has no say over what is read locally.
+        /// `file:` and `data:`: a server has no say over what is read locally.
         case unsupportedScheme
-        /// `Location` makes no URL that a request could be sent to.
+        /// `Location` makes no URL, or one of HTTP that no request could be sent to.
         case malformedLocation
     }
 
     package enum Decision: Hashable, Sendable {
+        /// Also to a scheme that is not HTTP (`myapp://callback`): the app may want to know of it, or have a class that loads it.
         case follow(Proposal)
         /// Not a redirect, or one that is not followed: the response is the result.
         case deliver
@@ -98,15 +99,18 @@ package enum RedirectPolicy {
         }
         guard let location, let reference = LocationReference(location) else { return .deliver }
         guard redirectsSoFar < limit else { return .fail(.tooMany) }
-        if let scheme = reference.scheme, scheme != "http", scheme != "https" { return .fail(.unsupportedScheme) }
-        guard let target = reference.resolved(against: url), let origin = Origin(target) else { return .fail(.malformedLocation) }
+        let scheme = reference.scheme ?? url.scheme?.lowercased()
+        guard scheme != "file", scheme != "data" else { return .fail(.unsupportedScheme) }
+        guard let target = reference.resolved(against: url) else { return .fail(.malformedLocation) }
+        let origin = Origin(target)
+        guard origin != nil || scheme != "http" && scheme != "https" else { return .fail(.malformedLocation) }
         return .follow(
             Proposal(
                 url: target,
                 method: newMethod,
                 keepsBody: keepsBody,
                 dropsContentFields: !keepsBody,
-                crossesOrigin: origin != Origin(url)
+                crossesOrigin: origin == nil || origin != Origin(url)
             )
         )
     }
@@ -120,7 +124,7 @@ package enum RedirectPolicy {
         // It was meant for the proxy of that request, never for an origin.
         kept.remove("Proxy-Authorization")
         if proposal.crossesOrigin {
-            for name in credentials { kept.remove(name) }
+            for name in boundToOrigin { kept.remove(name) }
         }
         if proposal.dropsContentFields {
             for field in headers.fields where describesContent(field.name.lowercased()) { kept.remove(field.name) }
@@ -128,7 +132,8 @@ package enum RedirectPolicy {
         return kept
     }
 
-    private static let credentials = ["Authorization", "Cookie", "Cookie2", "WWW-Authenticate", "Proxy-Authenticate"]
+    /// And the app's own `Host`, which names one of the servers behind the origin that it was set for.
+    private static let boundToOrigin = ["Authorization", "Cookie", "Cookie2", "WWW-Authenticate", "Proxy-Authenticate", "Host"]
 
     private static func describesContent(_ name: String) -> Bool {
         if name.hasPrefix("content-") { return true }

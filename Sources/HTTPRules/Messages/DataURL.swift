@@ -22,7 +22,7 @@ package struct DataURL: Hashable, Sendable {
         let text = Array(url.utf8)[...]
         guard text.prefix(5).map(ASCII.lowercased).elementsEqual("data:".utf8), let comma = text.firstIndex(of: UInt8(ascii: ","))
         else { return nil }
-        var type = ASCII.trimmed(text[5..<comma])
+        var type = ASCII.trimmed(Self.withSpaces(text[5..<comma])[...])
         // The fragment is no part of the data.
         let body = text[(comma + 1)...].prefix { $0 != UInt8(ascii: "#") }
         if let stripped = Self.withoutBase64(type) {
@@ -37,12 +37,32 @@ package struct DataURL: Hashable, Sendable {
 
     /// RFC 2397, section 2: omitted, the type is `text/plain;charset=US-ASCII`; it alone may be omitted before a parameter.
     private static func readType(_ type: ArraySlice<UInt8>) -> (mimeType: String, charset: String?) {
-        let text = String(decoding: PercentEncoding.bytes(type), as: UTF8.self)
+        let text = String(decoding: type, as: UTF8.self)
         guard let media = MediaType(text.hasPrefix(";") ? "text/plain" + text : text),
             case let parts = media.mimeType.split(separator: "/", omittingEmptySubsequences: false), parts.count == 2,
             ASCII.isToken(String(parts[0])), ASCII.isToken(String(parts[1]))
         else { return ("text/plain", "us-ascii") }
         return (media.mimeType, media.charset)
+    }
+
+    /// The type as it was written before a `URL` was made of it, which puts `%20` for the space that many put after a semicolon.
+    ///
+    /// Nothing else of it is percent-decoded (Fetch, section 6, "data: URL processor").
+    private static func withSpaces(_ type: ArraySlice<UInt8>) -> [UInt8] {
+        var result: [UInt8] = []
+        var rest = type
+        var isAfterSemicolon = false
+        while let byte = rest.first {
+            if isAfterSemicolon, rest.starts(with: "%20".utf8) {
+                result.append(0x20)
+                rest = rest.dropFirst(3)
+            } else {
+                isAfterSemicolon = byte == UInt8(ascii: ";") || isAfterSemicolon && ASCII.isWhitespace(byte)
+                result.append(byte)
+                rest = rest.dropFirst()
+            }
+        }
+        return result
     }
 
     /// What stands before the `;base64` at the end, or nil where there is none.

@@ -24,14 +24,14 @@ package struct OutgoingHeaders: Sendable {
     package init(additional: [(name: String, value: String)]) {
         var defaults = HeaderBlock()
         for field in additional where !defaults.contains(field.name) {
-            guard ASCII.isToken(field.name), ASCII.isFieldValue(field.value), !Self.isReserved(field.name) else {
+            guard ASCII.isToken(field.name), ASCII.isFieldValue(field.value), !Self.isReservedForSession(field.name) else {
                 continue
             }
             defaults.append(field.name, field.value)
         }
         self.defaults = defaults
         names = defaults.fields.map(\.name)
-        hasCredentials = names.contains { Self.isWithheld($0, leftOrigin: true, isForProxy: false) }
+        hasCredentials = names.contains(where: Self.isBoundToOrigin)
     }
 
     /// The session's own value of a field, which requests have that do not set one.
@@ -40,7 +40,7 @@ package struct OutgoingHeaders: Sendable {
     /// Composes the fields of one request.
     ///
     /// - Parameters:
-    ///   - headers: The app's fields. Reserved ones are left out, and those that `extra` names.
+    ///   - headers: The app's fields. Reserved ones are left out, and those that `extra` names; of a `Host` the value is taken.
     ///   - target: Where the request goes.
     ///   - method: The method of the request.
     ///   - bodyLength: Nil without a body, -1 where its length is not known, so that it is sent in chunks.
@@ -62,16 +62,16 @@ package struct OutgoingHeaders: Sendable {
             bytes: headers.bytes.count + defaults.bytes.count + target.hostHeader.utf8.count + 96,
             lines: headers.count + defaults.count + extra.count + 3
         )
-        // First, as RFC 9110, section 7.2, asks.
-        block.append("Host", target.hostHeader)
+        // First, as RFC 9110, section 7.2, asks. The app's own names one of the servers that are behind the URL's address.
+        block.append("Host", Self.ownHost(headers) ?? target.hostHeader)
         for (name, value) in extra { block.append(name, value) }
-        append(headers, to: &block, hidden: extra, hasBody: bodyLength != nil)
+        append(headers, to: &block, hidden: extra, hasBody: bodyLength != nil, isForProxy: isForProxy)
         if headers.isEmpty, extra.isEmpty, !hasCredentials {
             block.append(contentsOf: defaults)
         } else {
             defaults.bytes.withUnsafeBytes { bytes in
                 for (line, name) in zip(defaults.lines, names) where !block.contains(name) {
-                    if hasCredentials, Self.isWithheld(name, leftOrigin: leftOrigin, isForProxy: isForProxy) { continue }
+                    if hasCredentials, leftOrigin, Self.isBoundToOrigin(name) { continue }
                     block.append(
                         name: UnsafeRawBufferPointer(rebasing: bytes[line.name]),
                         value: UnsafeRawBufferPointer(rebasing: bytes[line.value])
@@ -83,13 +83,23 @@ package struct OutgoingHeaders: Sendable {
         return block
     }
 
-    private func append(_ headers: HeaderBlock, to block: inout HeaderBlock, hidden: [(String, String)], hasBody: Bool) {
+    /// The `Host` that the app set on a request; nil where it set none, or an empty one.
+    package static func ownHost(_ headers: HeaderBlock) -> String? {
+        guard !headers.isEmpty, let host = headers.first("Host"), !host.isEmpty else { return nil }
+        return host
+    }
+
+    private func append(
+        _ headers: HeaderBlock, to block: inout HeaderBlock, hidden: [(String, String)], hasBody: Bool, isForProxy: Bool
+    ) {
         guard !headers.isEmpty else { return }
         headers.bytes.withUnsafeBytes { bytes in
             for line in headers.lines {
                 let name = UnsafeRawBufferPointer(rebasing: bytes[line.name])
                 // RFC 9110, section 10.1.1: no expectation without content.
                 if Self.isReserved(name) || !hasBody && Self.equal(name, "Expect") { continue }
+                // Meant for the proxy alone (RFC 9110, section 11.7.2).
+                if !isForProxy, Self.equal(name, "Proxy-Authorization") { continue }
                 if hidden.contains(where: { Self.equal(name, $0.0) }) { continue }
                 block.append(name: name, value: UnsafeRawBufferPointer(rebasing: bytes[line.value]))
             }
@@ -109,22 +119,31 @@ package struct OutgoingHeaders: Sendable {
             block.append("Transfer-Encoding", "chunked")
         }
         // As Apple does for the app that sets none.
-        if bodyLength != nil, method == "POST", !block.contains("Content-Type") {
+        if let bodyLength, bodyLength != 0, method == "POST", !block.contains("Content-Type") {
             block.append("Content-Type", "application/x-www-form-urlencoded")
         }
     }
 
-    /// Whether a field of the session is kept from the receiver, as a request's own would be (``RedirectPolicy``).
-    private static func isWithheld(_ name: String, leftOrigin: Bool, isForProxy: Bool) -> Bool {
+    /// Whether a field of the session is kept from other origins than the load's first, as a request's own would be
+    /// (``RedirectPolicy``).
+    private static func isBoundToOrigin(_ name: String) -> Bool {
         switch name.lowercased() {
-        case "proxy-authorization": !isForProxy
-        case "authorization", "cookie", "cookie2": leftOrigin
+        case "cookie", "cookie2": true
         default: false
         }
     }
 
-    /// Whether a field is ours to set.
-    package static func isReserved(_ name: String) -> Bool {
+    /// Whether a field is not for a session to set: those of Apple's list ("you should not modify the following headers"), and those
+    /// that are ours.
+    package static func isReservedForSession(_ name: String) -> Bool {
+        switch name.lowercased() {
+        case "authorization", "proxy-authenticate", "proxy-authorization", "www-authenticate": true
+        default: isReserved(name)
+        }
+    }
+
+    /// Whether a field is ours to set; of `Host` the value is the app's where a request has one.
+    private static func isReserved(_ name: String) -> Bool {
         var name = name
         return name.withUTF8 { isReserved(UnsafeRawBufferPointer($0)) }
     }

@@ -15,7 +15,9 @@ package enum SpokenURL {
     /// - Parameter reference: A URL, or what somebody gave for one.
     package static func text(_ reference: String) -> String {
         let bytes = Array(reference.utf8)
-        guard let start = bytes.indices.dropLast().first(where: { bytes[$0] == 0x2F && bytes[$0 + 1] == 0x2F }) else { return reference }
+        guard let start = bytes.indices.dropLast().first(where: { bytes[$0] == 0x2F && bytes[$0 + 1] == 0x2F }) else {
+            return reference
+        }
         // RFC 3986, section 3.2: the authority ends at these. The last @ counts, as it does for those who are careless.
         let authority = bytes[(start + 2)...].prefix { $0 != 0x2F && $0 != 0x3F && $0 != 0x23 }
         guard let at = authority.lastIndex(of: 0x40) else { return reference }

@@ -85,16 +85,17 @@ package enum ResumeDecision: Hashable, Sendable {
     /// Whether a download with this response can be resumed when it is interrupted: GET, all of a file, or the rest where
     /// ``requestFields(for:)`` asked for it, a strong validator, no content coding, and no word against ranges.
     ///
-    /// A part that the app asked for by itself cannot: what is there would be taken for the file's beginning.
+    /// A part that the app asked for by itself cannot: what is there would be taken for the file's beginning. `receivedAt` is when the
+    /// response came, in seconds since 1970.
     package static func mayResume(
-        method: String, asked: HeaderBlock, isContinuing: Bool, status: Int, headers: HeaderBlock
+        method: String, asked: HeaderBlock, isContinuing: Bool, status: Int, headers: HeaderBlock, receivedAt: Double
     ) -> Bool {
         method == "GET" && !asked.contains("Range") && (status == 200 || status == 206 && isContinuing)
             && !isCoded(headers) && !headers.hasToken("none", in: "Accept-Ranges")
             && ResumePoint.strongValidator(
                 entityTag: headers.first("ETag"),
                 lastModified: headers.first("Last-Modified"),
-                serverDate: headers.first("Date")
+                serverDate: ResumePoint.serverDate(of: headers, receivedAt: receivedAt)
             ) != nil
     }
 
@@ -102,7 +103,9 @@ package enum ResumeDecision: Hashable, Sendable {
     ///
     /// No content coding is asked for, because its ranges would be those of the coded bytes.
     package static func requestFields(for point: ResumePoint) -> [(String, String)] {
-        guard point.receivedByteCount > 0, !point.headers.contains("Range"), let validator = point.strongValidator else { return [] }
+        guard point.receivedByteCount > 0, !point.headers.contains("Range"), let validator = point.strongValidator else {
+            return []
+        }
         return [
             ("Range", ByteRange.field(from: point.receivedByteCount)),
             ("If-Range", validator),

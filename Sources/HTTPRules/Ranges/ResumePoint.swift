@@ -56,7 +56,8 @@ package struct ResumePoint: Hashable, Sendable {
     package var totalByteCount: Int64?
     package var entityTag: String?
     package var lastModified: String?
-    /// The `Date` of the response, which decides whether ``lastModified`` is a strong validator.
+    /// The `Date` of the response, or what stands for it (``serverDate(of:receivedAt:)``), which decides whether ``lastModified`` is a
+    /// strong validator.
     package var serverDate: String?
     /// One path component.
     package var temporaryFileName: String
@@ -103,6 +104,16 @@ package struct ResumePoint: Hashable, Sendable {
             date - modified >= 1
         else { return nil }
         return lastModified
+    }
+
+    /// By when the server's clock tells a response to have been made: its `Date`, or where it has none, a minute before it came.
+    ///
+    /// "A recipient with a clock that receives a response message without a Date header field MUST record the time it was received"
+    /// (RFC 9110, section 6.6.1). The minute is what that clock and the server's may differ by, as in RFC 7232, section 2.2.2: a file
+    /// that was changed just now may change again within the second that its date names.
+    package static func serverDate(of headers: HeaderBlock, receivedAt seconds: Double) -> String {
+        if let date = headers.first("Date"), HTTPDate.parse(date) != nil { return date }
+        return HTTPDate.format(seconds - 60)
     }
 
     /// Whether everything in here can be: what ``init(decoding:)`` and ``encoded()`` hold to.

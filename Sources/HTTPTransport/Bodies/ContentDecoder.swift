@@ -7,9 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+package import HTTPWire
 package import NIOCore
 
-/// Undoes the content codings of a body while it arrives (RFC 9110, section 8.4).
+/// Undoes the content codings of a body while it arrives (RFC 9110, section 8.4), and those that it was sent in (RFC 9112, section 7.2).
 ///
 /// Bytes are pushed as they come and pulled as they are wanted: nothing is decoded ahead of demand, so that a body that expands a
 /// thousandfold takes no more memory than one that does not.
@@ -39,6 +40,8 @@ package final class ContentDecoder {
     package static let maximumCodings = 5
     /// The most that ``next()`` returns at once.
     package static let pieceSize = 65_536
+    /// What a call of ``next()`` may decode or take in without anything coming of it: codings may be nested around nothing.
+    private static let workPerCall = 262_144
     /// What lies between two codings may expand as far as deflate can (1,032 times), whatever limit was set for the whole.
     private static let intermediateLimit = Limit(ratio: 1_100, floor: 16 << 20)
 
@@ -47,17 +50,21 @@ package final class ContentDecoder {
     private let limit: Limit?
     private var pushed = CircularBuffer<ByteBuffer>(initialCapacity: 2)
     private var failure: DecodingFailure?
+    private var workLeft = 0
 
     /// Bytes pushed so far, and bytes given out so far.
     package private(set) var codedBytes: Int64 = 0
     package private(set) var decodedBytes: Int64 = 0
 
-    /// Takes the values of the `Content-Encoding` fields; each may list several codings, in the order in which they were applied.
+    /// Takes the values of the `Content-Encoding` fields, each of which may list several codings in the order in which they were applied,
+    /// and what was done to the message after them.
     ///
-    /// Answers nil where there is nothing to undo, or something that we cannot: the body is then delivered as it is.
-    package init?(encodings: [String], limit: Limit? = nil) throws(DecodingFailure) {
+    /// Answers nil where there is nothing to undo. Content codings of which one is unknown are left to the app, all of them.
+    package init?(
+        encodings: [String], transfer: [TransferCodings.Compression] = [], limit: Limit? = nil
+    ) throws(DecodingFailure) {
         var codings: [InflateStage.Coding] = []
-        var count = 0
+        var count = transfer.count
         var isKnown = true
         for list in encodings {
             for name in list.split(separator: ",") {
@@ -71,7 +78,9 @@ package final class ContentDecoder {
             }
         }
         guard count <= Self.maximumCodings else { throw .tooManyCodings(count) }
-        guard isKnown, !codings.isEmpty else { return nil }
+        if !isKnown { codings = [] }
+        codings += transfer.map { $0 == .gzip ? .gzip : .deflate }
+        guard !codings.isEmpty else { return nil }
         stages = codings.reversed().map { InflateStage($0) }
         self.limit = limit
     }
@@ -83,8 +92,11 @@ package final class ContentDecoder {
     }
 
     /// Decodes at most ``pieceSize`` bytes of what was pushed; nil when more has to be pushed first.
+    ///
+    /// An empty piece says that this took long and nothing came of it so far: it is to be called again.
     package func next() throws(DecodingFailure) -> ByteBuffer? {
         if let failure { throw failure }
+        workLeft = Self.workPerCall
         do {
             guard let piece = try pull(from: stages.count - 1) else { return nil }
             decodedBytes += Int64(piece.readableBytes)
@@ -120,12 +132,20 @@ package final class ContentDecoder {
                 try check(stage, against: isLast ? limit : Self.intermediateLimit)
                 return piece
             }
+            // Its end may come without another byte; what is around it is not looked at any more.
+            if stage.isOver { continue }
             if index == 0 {
+                guard workLeft > 0 else { return ByteBuffer() }
                 guard let input = pushed.popFirst() else { return nil }
+                workLeft -= input.readableBytes
                 stage.feed(input)
             } else {
                 guard let input = try pull(from: index - 1) else { return nil }
+                // Its own work was too long.
+                guard input.readableBytes > 0 else { return input }
+                workLeft -= input.readableBytes
                 stage.feed(input)
+                guard workLeft > 0 else { return ByteBuffer() }
             }
         }
     }

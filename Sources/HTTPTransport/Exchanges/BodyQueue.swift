@@ -59,7 +59,10 @@ struct BodyQueue {
     }
 
     private mutating func push(_ piece: ByteBuffer) {
-        guard !isEmpty else { return first = piece }
+        guard !isEmpty else {
+            first = piece
+            return
+        }
         if rest == nil { rest = CircularBuffer(initialCapacity: 4) }
         rest?.append(piece)
     }

@@ -37,7 +37,11 @@ package final class Exchange {
     package let control: LoadControl
     package let facts: ConnectionFacts
     package let isReused: Bool
-    @exclusivity(unchecked) package internal(set) var head: ResponseHead?
+    @exclusivity(unchecked) package internal(set) var head: ResponseHead? { didSet { hasHead = true } }
+    /// So that to look whether it is there does not copy it.
+    @exclusivity(unchecked) private(set) var hasHead = false
+    /// The nanoseconds for which the server says it keeps an idle connection.
+    @exclusivity(unchecked) var keepAlive: Int64?
     @exclusivity(unchecked) package internal(set) var framing: ResponseParser.Framing = .none
     @exclusivity(unchecked) package internal(set) var trailers: HeaderBlock?
     @exclusivity(unchecked) package internal(set) var requestStart: NIODeadline
@@ -80,14 +84,14 @@ package final class Exchange {
             return .sent(bytes: requestBodyBytes - toldSentBytes, total: requestBodyBytes)
         }
         if !informational.isEmpty { return .informational(informational.removeFirst()) }
-        return head == nil ? nil : .head
+        return hasHead ? .head : nil
     }
 
     /// Whether ``takeEvent()`` has something new. Throws when nothing more will come.
     package func hasEvent() throws(LoadError) -> Bool {
         try control.check()
         guard !control.isSuspended else { return false }
-        if head != nil || requestBodyBytes > toldSentBytes || !informational.isEmpty { return true }
+        if hasHead || requestBodyBytes > toldSentBytes || !informational.isEmpty { return true }
         if let failure { throw failure }
         return false
     }
@@ -120,6 +124,20 @@ package final class Exchange {
     package func takeWhole() -> ByteBuffer? {
         guard isComplete, control.failure == nil, !control.isSuspended, queue.isOneAtMost else { return nil }
         return queue.popFirst() ?? ByteBuffer()
+    }
+
+    /// The compressions that the response was sent in; they are no property of what is delivered, and are to be undone before.
+    package var transferCompressions: [TransferCodings.Compression] {
+        switch framing {
+        case .none, .length: []
+        case .chunked, .untilClose:
+            // The parser read the field before, and refused what cannot be read.
+            if let head, head.headers.contains("Transfer-Encoding"), let codings = try? TransferCodings(head.headers) {
+                codings.compressions
+            } else {
+                []
+            }
+        }
     }
 
     /// What has arrived already, without waiting.

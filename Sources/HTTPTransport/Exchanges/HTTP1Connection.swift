@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+import CLoadingSystem
 package import HTTPWire
 package import LoadingModel
 package import NIOCore
@@ -36,11 +37,20 @@ package final class HTTP1Connection: ChannelInboundHandler {
     @exclusivity(unchecked) private var exchangesServed = 0
     @exclusivity(unchecked) private var isClosing = false
     @exclusivity(unchecked) private var transportError: (any Error)?
+    /// NIOSSL decrypts into one buffer over and over; a slice that is kept would have it copy that buffer whole each time, however
+    /// little is in it. And a small slice keeps a large buffer, in whose place NIO then makes another. So both are copied.
+    @exclusivity(unchecked) private var copies = RecycledCopies()
     @exclusivity(unchecked) private var isReading = true
     /// The body of the exchange goes past this handler; the end of the channel says nothing about it.
     @exclusivity(unchecked) private var isBypassed = false
     /// The channel is at its end; NIO takes this handler out of it some time later.
     @exclusivity(unchecked) private var isInactive = false
+    /// What was read and is parsed in later turns of the loop; meanwhile the socket is not read.
+    @exclusivity(unchecked) private var backlog = CircularBuffer<ByteBuffer>()
+    @exclusivity(unchecked) private var goesOnLater = false
+
+    /// How much the parser may find in one turn of the loop, a millisecond's work: a chunk takes six bytes.
+    private static let eventsPerTurn = 1_024
 
     package init(id: Int, facts: ConnectionFacts) {
         self.id = id
@@ -56,9 +66,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
     ) throws(LoadError) -> Exchange {
         let now = NIODeadline.now()
         let exchange = Exchange(control: control, connection: self, isReused: exchangesServed > 0, now: now)
-        guard let context, !isClosing, self.exchange == nil else {
-            throw LoadError(.connectionLost, "the connection was closed before the request could be sent")
-        }
+        guard let context, !isClosing, self.exchange == nil else { throw closedBefore }
         let length = RequestSerializer.encodedLength(of: head)
         // One buffer serves all connections: it is free again as soon as the socket took the request, which is at once as a rule.
         var outgoing = pool?.scratch.take() ?? ByteBuffer()
@@ -91,6 +99,17 @@ package final class HTTP1Connection: ChannelInboundHandler {
         return exchange
     }
 
+    /// Why nothing can be sent: a server of TLS 1.3 refuses a client certificate, or the lack of one, after the handshake.
+    private var closedBefore: LoadError {
+        let (kind, reason) = refusal ?? (.connectionLost, "the connection was closed before the request could be sent")
+        return LoadError(kind, "sending the request to \(facts.peer): \(reason)", cause: transportError)
+    }
+
+    private var refusal: (LoadError.Kind, String)? {
+        let shown = TLSFailure.Shown(certificate: facts.hasShownCertificate, wasAsked: facts.wasAskedForCertificate)
+        return transportError.flatMap { TLSFailure.aboutClientCertificate($0, shown) }
+    }
+
     /// The request's body went out entirely.
     func requestBodyCompleted(_ exchange: Exchange) {
         guard self.exchange === exchange else { return }
@@ -116,7 +135,8 @@ package final class HTTP1Connection: ChannelInboundHandler {
     /// The app suspended or resumed the task: what is being sent stops and goes on as well.
     func suspensionChanged() { pump?.writabilityChanged() }
 
-    func setReading(_ reads: Bool) {
+    func setReading(_ wanted: Bool) {
+        let reads = wanted && backlog.isEmpty
         guard reads != isReading, let context else { return }
         isReading = reads
         // The option is known to every channel we make, and set in place on the loop.
@@ -125,7 +145,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
 
     /// Stops reading, and lends the channel to whoever takes the body from its socket; nil where the exchange is over.
     package func beginBypass() -> (any Channel)? {
-        guard let context, exchange != nil, !isClosing else { return nil }
+        guard let context, exchange != nil, !isClosing, backlog.isEmpty else { return nil }
         setReading(false)
         isBypassed = true
         return context.channel
@@ -152,10 +172,23 @@ package final class HTTP1Connection: ChannelInboundHandler {
         return .closedInBody
     }
 
-    /// Closes an idle connection.
-    func close() {
+    /// Closes a connection that carries no exchange. Who has it leased gives it back to the pool all the same.
+    package func close() {
         isClosing = true
         context?.close(promise: nil)
+    }
+
+    /// Whether the peer has closed the connection, though its loop was not told yet: asks the socket, for requests that would be lost.
+    ///
+    /// On a connection that has served before, bytes to be read count as well. In clear nobody asked for them; over TLS they may be the
+    /// `close_notify` before the end, and should they be a session ticket, the connection is replaced for nothing.
+    package var isGone: Bool {
+        guard let context, channelIsActive else { return true }
+        let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+            cls_look($0)
+        }
+        guard let found = found.flatMap({ $0 }), found >= 0 else { return false }
+        return found & 2 != 0 || exchangesServed > 0 && found & 1 != 0
     }
 
     var channelIsActive: Bool { !isClosing && (context?.channel.isActive ?? false) }
@@ -181,14 +214,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
         exchange.control.markProgress(now)
         exchange.hasReceivedBytes = true
         if exchange.responseStart == nil { exchange.responseStart = now }
-        do {
-            let consumed = try parse(buffer, for: exchange)
-            if self.exchange == nil || parser.isIdle, consumed < buffer.readableBytes { isClosing = true }
-        } catch {
-            fail(exchange, with: error)
-            return
-        }
-        if parser.isIdle, self.exchange === exchange { finishIfComplete() }
+        if backlog.isEmpty { take(buffer, for: exchange) } else { backlog.append(buffer) }
     }
 
     package func channelReadComplete(context: ChannelHandlerContext) {
@@ -211,18 +237,17 @@ package final class HTTP1Connection: ChannelInboundHandler {
         context.close(promise: nil)
     }
 
+    /// Whether the connection ended otherwise than by the peer's closing it; without `close_notify` counts as closing.
+    private var isBroken: Bool {
+        guard let transportError else { return false }
+        if let error = transportError as? NIOSSLError, case .uncleanShutdown = error { return false }
+        return true
+    }
+
     package func channelInactive(context: ChannelHandlerContext) {
         isClosing = true
         isInactive = true
-        if let exchange, !isBypassed {
-            do {
-                exchange.control.markProgress(.now())
-                if let event = try parser.finish() { handle(event, of: ByteBuffer(), for: exchange) }
-                end(exchange, reusable: false)
-            } catch {
-                fail(exchange, with: error)
-            }
-        }
+        if let exchange, !isBypassed, backlog.isEmpty { inputEnded(exchange) }
         pool?.connectionClosed(self)
         pool = nil
         context.fireChannelInactive()
@@ -230,13 +255,64 @@ package final class HTTP1Connection: ChannelInboundHandler {
 
     // MARK: Receiving
 
+    /// Parses what was read, as far as one turn of the loop may go.
+    private func take(_ buffer: ByteBuffer, for exchange: Exchange) {
+        do {
+            let consumed = try parse(buffer, for: exchange)
+            let hasMore = consumed < buffer.readableBytes
+            if hasMore, self.exchange === exchange, !parser.isIdle {
+                var rest = buffer
+                rest.moveReaderIndex(forwardBy: consumed)
+                backlog.prepend(rest)
+                setReading(false)
+                return goOnLater(context?.eventLoop)
+            }
+            if self.exchange == nil || parser.isIdle, hasMore || !backlog.isEmpty { isClosing = true }
+        } catch {
+            fail(exchange, with: error)
+            return
+        }
+        if parser.isIdle, self.exchange === exchange { finishIfComplete() }
+    }
+
+    private func goOnLater(_ loop: (any EventLoop)?) {
+        guard let loop, !goesOnLater else { return }
+        goesOnLater = true
+        LoopDirectory.executor(of: loop).turns.whenNext { [self] in
+            goesOnLater = false
+            guard let exchange, let buffer = backlog.popFirst() else { return }
+            take(buffer, for: exchange)
+            guard self.exchange === exchange else { return }
+            exchange.control.wake()
+            if !backlog.isEmpty {
+                goOnLater(loop)
+            } else {
+                exchange.updateReading()
+                if isInactive { inputEnded(exchange) }
+            }
+        }
+    }
+
+    /// There is nothing more to come from the channel.
+    private func inputEnded(_ exchange: Exchange) {
+        do {
+            exchange.control.markProgress(.now())
+            if let event = try parser.finish(isBroken: isBroken) { handle(event, of: ByteBuffer(), for: exchange) }
+            end(exchange, reusable: false)
+        } catch {
+            fail(exchange, with: error)
+        }
+    }
+
     /// Runs the parser over what was read, and says how much of it belonged to this exchange.
     private func parse(_ buffer: ByteBuffer, for exchange: Exchange) throws(ResponseParser.Failure) -> Int {
         var offset = 0
         let failure = buffer.withUnsafeReadableBytes { bytes -> ResponseParser.Failure? in
             do throws(ResponseParser.Failure) {
-                while self.exchange === exchange, let event = try parser.next(bytes, &offset) {
+                var eventCount = 0
+                while self.exchange === exchange, eventCount < Self.eventsPerTurn, let event = try parser.next(bytes, &offset) {
                     handle(event, of: buffer, for: exchange)
+                    eventCount += 1
                     if parser.isIdle { break }
                 }
                 return nil
@@ -254,25 +330,18 @@ package final class HTTP1Connection: ChannelInboundHandler {
             receivedInformational(head, for: exchange)
         case .head(let head, let framing):
             exchange.head = head
+            exchange.keepAlive = head.keepAlive
             exchange.framing = framing
             exchange.responseHeaderBytes = parser.headerBytesReceived
             pump?.receivedFinalHead(status: head.status)
         case .body(let range):
             guard let piece = buffer.getSlice(at: buffer.readerIndex + range.lowerBound, length: range.count) else { return }
             exchange.responseBodyBytes += Int64(range.count)
-            exchange.received(isSecure || range.count * 4 <= buffer.storageCapacity ? Self.copy(of: piece) : piece)
+            exchange.received(isSecure || range.count * 4 <= buffer.storageCapacity ? copies.copy(of: piece) : piece)
         case .end(let trailers):
             exchange.trailers = trailers
             exchange.responseEnd = exchange.control.lastProgress
         }
-    }
-
-    /// NIOSSL decrypts into one buffer over and over; a slice that is kept would have it copy that buffer whole each time, however
-    /// little is in it. And a small slice keeps a large buffer, in whose place NIO then makes another.
-    private static func copy(of piece: ByteBuffer) -> ByteBuffer {
-        var copy = ByteBufferAllocator().buffer(capacity: piece.readableBytes)
-        copy.writeImmutableBuffer(piece)
-        return copy
     }
 
     private func receivedInformational(_ head: ResponseHead, for exchange: Exchange) {
@@ -280,13 +349,9 @@ package final class HTTP1Connection: ChannelInboundHandler {
             return fail(exchange, LoadError(.badServerResponse, "the server switched protocols without being asked (101)"))
         }
         guard exchange.receivedInformational(head) else {
-            return fail(
-                exchange,
-                LoadError(
-                    .badServerResponse,
-                    "the server sent more than \(Exchange.maximumInformationalResponses) informational responses and no final one"
-                )
-            )
+            let limit = Exchange.maximumInformationalResponses
+            let message = "the server sent more than \(limit) informational responses and no final one"
+            return fail(exchange, LoadError(.badServerResponse, message))
         }
         if head.status == 100 { pump?.receivedContinue() }
     }
@@ -295,61 +360,40 @@ package final class HTTP1Connection: ChannelInboundHandler {
     /// (RFC 9112, section 9.5): nothing more can come back, so the connection is closed.
     private func finishIfComplete() {
         guard let exchange, parser.isIdle else { return }
-        end(exchange, reusable: requestIsComplete && parser.mayReuseConnection && !isClosing)
+        let proxyCloses = exchange.head?.isOfClosingProxy(facts) ?? false
+        end(exchange, reusable: requestIsComplete && parser.mayReuseConnection && !isClosing && !proxyCloses)
     }
 
     /// The exchange is over, one way or the other; the connection goes back to the pool or is closed.
     private func end(_ exchange: Exchange, reusable: Bool) {
         self.exchange = nil
+        backlog.removeAll()
         pump?.stop()
         pump = nil
-        if parser.isIdle, exchange.head != nil { exchange.complete() }
+        copies.removeAll()
+        if parser.isIdle, exchange.hasHead { exchange.complete() }
         exchange.connection = nil
         exchange.control.wake()
         let reusable = reusable && channelIsActive
         if reusable { setReading(true) } else { isClosing = true }
         pool?.exchangeEnded(
-            on: self, reusable: reusable, keepAlive: reusable ? exchange.head.flatMap(Self.keepAlive) : nil,
+            on: self, reusable: reusable, keepAlive: reusable ? exchange.keepAlive : nil,
             now: exchange.responseEnd ?? .now()
         )
         if !reusable { context?.close(promise: nil) }
     }
 
     private func fail(_ exchange: Exchange, with failure: ResponseParser.Failure) {
-        let shown = TLSFailure.Shown(certificate: facts.hasShownCertificate, wasAsked: facts.wasAskedForCertificate)
-        if let transportError, exchange.head == nil, let (kind, reason) = TLSFailure.aboutClientCertificate(transportError, shown)
-        {
-            return fail(exchange, LoadError(kind, "receiving the response from \(peer): \(reason)", cause: transportError))
+        if !exchange.hasHead, let (kind, reason) = refusal {
+            return fail(exchange, LoadError(kind, "receiving the response from \(facts.peer): \(reason)", cause: transportError))
         }
-        let kind: LoadError.Kind =
-            switch failure.category {
-            case .badServerResponse: .badServerResponse
-            case .cannotParseResponse: .cannotParseResponse
-            case .tooLarge: .dataLengthExceedsMaximum
-            case .connectionLost: .connectionLost
-            }
-        var message = "receiving the response from \(peer): \(failure.message)"
+        var message = "receiving the response from \(facts.peer): \(failure.message)"
         if let transportError { message += " (\(transportError))" }
-        fail(exchange, LoadError(kind, message, cause: transportError ?? failure))
+        fail(exchange, LoadError(failure.kind, message, cause: transportError ?? failure))
     }
 
     private func fail(_ exchange: Exchange, _ error: LoadError) {
         exchange.fail(error)
         if self.exchange === exchange { end(exchange, reusable: false) }
-    }
-
-    private var peer: String {
-        guard let address = facts.remoteAddress else { return "the server" }
-        return "\(address):\(facts.remotePort ?? 0)"
-    }
-
-    /// The nanoseconds for which the server says it keeps an idle connection, as in `Keep-Alive: timeout=5`.
-    private static func keepAlive(_ head: ResponseHead) -> Int64? {
-        guard let value = head.headers.first("Keep-Alive") else { return nil }
-        for parameter in value.split(whereSeparator: { $0 == "," || $0 == " " }) where parameter.hasPrefix("timeout=") {
-            guard let seconds = Int64(parameter.dropFirst("timeout=".count)), 0..<86_400 ~= seconds else { return nil }
-            return seconds * 1_000_000_000
-        }
-        return nil
     }
 }

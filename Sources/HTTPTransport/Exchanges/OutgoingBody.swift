@@ -14,7 +14,7 @@ package import LoadingModel
 package enum OutgoingBody {
     case none
     case data(Data)
-    case file(FileSource)
+    case file(BodyFile)
     /// Sent with the chunked coding when `length` is nil.
     case stream(any BodyStream, length: Int64?)
 
@@ -23,7 +23,7 @@ package enum OutgoingBody {
         switch self {
         case .none: nil
         case .data(let data): Int64(data.count)
-        case .file(let source): source.length
+        case .file(let file): file.length
         case .stream(_, let length): length ?? -1
         }
     }

@@ -42,6 +42,8 @@ final class RequestBodyPump {
     private var taken: Int64 = 0
     private var isAtEnd = false
     private var isFetching = false
+    /// A body's file, from when its first part is sent.
+    private var source: FileSource?
     private var writesInFlight = 0
     private var patienceTimer: Scheduled<Void>?
     private var fileWatch: Scheduled<Void>?
@@ -113,7 +115,7 @@ final class RequestBodyPump {
         switch body {
         case .none: finish()
         case .data(let data): sendData(data)
-        case .file(let source): sendFile(source)
+        case .file(let file): sendFile(file)
         case .stream(let stream, let length): fetch(from: stream, length: length)
         }
     }
@@ -127,22 +129,34 @@ final class RequestBodyPump {
         }
     }
 
-    private func sendFile(_ source: FileSource) {
+    private func sendFile(_ file: BodyFile) {
         while maySend, !isAtEnd, !isFetching, writesInFlight < 2 {
-            let remaining = source.length - taken
+            let remaining = file.length - taken
             guard remaining > 0 else { return finish() }
-            if source.usesSendfile {
-                let count = Int(min(remaining, Int64(Self.regionSize)))
-                do {
-                    let region = try source.region(offset: taken, count: count)
-                    taken += Int64(count)
-                    write(NIOAny(region), counting: count)
-                    watch(source)
-                } catch {
-                    return fail(error)
-                }
+            guard let source else { return open(file) }
+            let count = Int(min(remaining, Int64(Self.regionSize)))
+            if source.usesSendfile, let region = source.region(offset: taken, count: count) {
+                taken += Int64(count)
+                write(NIOAny(region), counting: count)
+                watch(source)
             } else {
                 fetch(from: source, count: Int(min(remaining, Int64(Self.pieceSize))))
+            }
+        }
+    }
+
+    private func open(_ file: BodyFile) {
+        isFetching = true
+        file.open(on: context.eventLoop) { [self] result in
+            isFetching = false
+            guard case .sending = state else { return }
+            switch result {
+            case .success(let opened):
+                source = opened
+                sendMore()
+                context.flush()
+            case .failure(let error):
+                fail(error)
             }
         }
     }
@@ -153,9 +167,15 @@ final class RequestBodyPump {
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         fileWatch = context.eventLoop.scheduleTask(in: Self.fileWatchInterval) {
             let pump = bound.value
-            pump.fileWatch = nil
-            guard pump.writesInFlight > 0, !pump.isStopped else { return }
-            if let failure = source.failure(sendingUpTo: pump.taken) { pump.fail(failure) } else { pump.watch(source) }
+            guard pump.writesInFlight > 0, !pump.isStopped else {
+                pump.fileWatch = nil
+                return
+            }
+            source.look(sendingUpTo: pump.taken, on: bound.eventLoop) { failure in
+                pump.fileWatch = nil
+                guard pump.writesInFlight > 0, !pump.isStopped else { return }
+                if let failure { pump.fail(failure) } else { pump.watch(source) }
+            }
         }
     }
 
@@ -191,7 +211,8 @@ final class RequestBodyPump {
         switch result {
         case .success(let data) where data.isEmpty:
             guard length == nil || length == taken else {
-                return fail(LoadError(.requestBodyStreamExhausted, "the body stream ended after \(taken) of \(length ?? 0) bytes"))
+                return fail(
+                    LoadError(.requestBodyStreamExhausted, "the body stream ended after \(taken) of \(length ?? 0) bytes"))
             }
             finish()
         case .success(let data):

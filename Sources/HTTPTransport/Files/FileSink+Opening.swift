@@ -13,22 +13,24 @@ package import LoadingModel
 import NIOCore
 
 extension FileSink {
-    /// The most that is reserved on a server's word for the length; the rest is reserved as it is written.
-    private static let preallocationLimit: Int64 = 1 << 30
+    /// The most that must be free on a server's word for the length.
+    private static let freeSpaceLimit: Int64 = 1 << 30
     private static let nameAttempts = 100
     private static let nameCharacters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
     /// Makes a fresh file that nobody could have planted, readable by its owner only, with a name that nobody can guess.
     ///
-    /// Blocks are reserved for the length that the server announced, where it did, so that a full disk is found out before the
-    /// download.
+    /// Where the server announced a length, a disk that has no room for it is found out before the download; nothing is reserved on the
+    /// server's word alone.
     package static func create(in directory: String, expectedLength: Int64? = nil) async throws(LoadError) -> FileSink {
-        try await FileWork.run { () throws(LoadError) in try createNow(in: directory, expectedLength: expectedLength) }
+        try await FileWork.run(at: FilePlace(opening: directory)) { () throws(LoadError) in
+            try createNow(in: directory, expectedLength: expectedLength)
+        }
     }
 
     /// Goes on with a file that ``keep()`` left, if it is still what it was: a regular file of ours with the length it had.
     package static func reopen(path: String, length: Int64, expectedLength: Int64? = nil) async throws(LoadError) -> FileSink {
-        try await FileWork.run { () throws(LoadError) in
+        try await FileWork.run(at: FilePlace(opening: path)) { () throws(LoadError) in
             try reopenNow(path: path, length: length, expectedLength: expectedLength)
         }
     }
@@ -72,18 +74,14 @@ extension FileSink {
         guard let expectedLength, expectedLength - written > batchSize else {
             return FileSink(path: path, descriptor: descriptor, written: written)
         }
-        let status = cls_preallocate(descriptor, written + min(expectedLength - written, preallocationLimit))
-        switch -status {
-        case SystemFailure.noSpace, SystemFailure.overQuota, SystemFailure.inputOutput:
-            _ = cls_truncate(descriptor, written)
-            _ = cls_close(descriptor)
-            // What a resume left may still be of use when there is space again.
-            if isFresh { _ = cls_unlink(path) }
-            throw writingFailed(path, status)
-        default:
-            // Reserving is a favour that not every file system does.
-            return FileSink(path: path, descriptor: descriptor, written: written, isPreallocated: status == 0)
+        let free = cls_free_space(descriptor)
+        guard free >= 0, free < min(expectedLength - written, freeSpaceLimit) else {
+            return FileSink(path: path, descriptor: descriptor, written: written, expectedLength: expectedLength)
         }
+        _ = cls_close(descriptor)
+        // What a resume left may still be of use when there is space again.
+        if isFresh { _ = cls_unlink(path) }
+        throw writingFailed(path, -SystemFailure.noSpace)
     }
 
     private static func freshName() -> String {

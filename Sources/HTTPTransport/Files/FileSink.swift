@@ -33,6 +33,10 @@ package final class FileSink: Sendable {
         var isFlushing = false
         var isClosed = false
         var written: Int64
+        /// Blocks are reserved as far as this.
+        var reserved: Int64
+        /// The file system reserves none.
+        var isUnreservable = false
         var failure: LoadError?
         var waiters: [(outstanding: Int, continuation: UnsafeContinuation<Void, Never>)] = []
     }
@@ -40,16 +44,19 @@ package final class FileSink: Sendable {
     package let path: String
     /// For ``SplicePump``; nobody else writes to it.
     let descriptor: CInt
-    /// Whether blocks were reserved beyond what may be written in the end.
-    private let isPreallocated: Bool
+    let place: FilePlace
+    /// What the server announced; nil where that is not known, or too little to reserve blocks for it.
+    private let expectedLength: Int64?
     private let state: Mutex<State>
 
     /// Takes over an open file whose position is at its end.
-    package init(path: String, descriptor: CInt, written: Int64, isPreallocated: Bool = false) {
+    package init(path: String, descriptor: CInt, written: Int64, expectedLength: Int64? = nil) {
         self.path = path
         self.descriptor = descriptor
-        self.isPreallocated = isPreallocated
-        state = Mutex(State(written: written))
+        self.expectedLength = expectedLength
+        var facts = cls_file_facts()
+        place = cls_file_facts(descriptor, &facts) == 0 ? FilePlace(device: facts.device, path: path) : FilePlace(opening: path)
+        state = Mutex(State(written: written, reserved: written))
     }
 
     deinit {
@@ -104,6 +111,24 @@ package final class FileSink: Sendable {
         state.withLock { $0.written += count }
     }
 
+    /// From where to where blocks are to be reserved before so many bytes are written; nil where they are, or need not be.
+    func nextReservation(_ count: Int64) -> (start: Int64, end: Int64)? {
+        guard let expectedLength else { return nil }
+        return state.withLock { state in
+            let start = max(state.reserved, state.written)
+            guard !state.isUnreservable, state.written + count > state.reserved else { return nil }
+            let end = Self.reservationEnd(written: state.written + count, expected: expectedLength)
+            return end > start ? (start, end) : nil
+        }
+    }
+
+    /// Blocks are reserved so far; nil says that there is no reserving.
+    func noteReservation(_ end: Int64?) {
+        state.withLock { state in
+            if let end { state.reserved = end } else { state.isUnreservable = true }
+        }
+    }
+
     // MARK: Ending
 
     /// Completes the file and returns its length; it now belongs to the caller.
@@ -116,16 +141,21 @@ package final class FileSink: Sendable {
         try await close()
     }
 
+    /// Removes a file that was kept, and that nobody could go on with.
+    package func removeKept() async {
+        try? await FileWork.run(at: place) { () throws(LoadError) in _ = cls_unlink(self.path) }
+    }
+
     /// Drops what is outstanding, closes the file and deletes it; does nothing after another end.
     package func abort() async {
         fail(.cancelled)
         _ = try? await wait(untilOutstanding: 0)
-        try? await FileWork.run { () throws(LoadError) in self.discard() }
+        try? await FileWork.run(at: place) { () throws(LoadError) in self.discard() }
     }
 
     private func close() async throws(LoadError) -> Int64 {
         if state.withLock({ $0.isWriting }) { try await flush() }
-        return try await FileWork.run { () throws(LoadError) in
+        return try await FileWork.run(at: place) { () throws(LoadError) in
             self.state.withLock { $0.isFlushing = true }
             self.writeBatches()
             return try self.closeNow()
@@ -133,12 +163,12 @@ package final class FileSink: Sendable {
     }
 
     private func closeNow() throws(LoadError) -> Int64 {
-        let (failure, written) = state.withLock { ($0.failure, $0.written) }
+        let (failure, written, reserved) = state.withLock { ($0.failure, $0.written, $0.reserved) }
         if let failure {
             discard()
             throw failure
         }
-        let truncated = isPreallocated ? cls_truncate(descriptor, written) : 0
+        let truncated = reserved > written ? cls_truncate(descriptor, written) : 0
         let wasClosed = state.withLock { state in
             defer { state.isClosed = true }
             return state.isClosed
@@ -167,15 +197,17 @@ package final class FileSink: Sendable {
     private func startWriting(_ state: inout State) {
         guard !state.isWriting else { return }
         state.isWriting = true
-        FileWork.submit { self.writeBatches() }
+        FileWork.submit(at: place) { self.writeBatches() }
     }
 
     /// Writes until too little is left to be worth it.
     private func writeBatches() {
         while let batch = takeBatch() {
-            let (status, count) = DescriptorWriter.write(batch, to: descriptor)
+            let size = batch.reduce(0) { $0 + $1.readableBytes }
+            let reserved = reserve(Int64(size))
+            let (status, count) = reserved < 0 ? (reserved, 0) : DescriptorWriter.write(batch, to: descriptor)
             let waiters = state.withLock { state -> [UnsafeContinuation<Void, Never>] in
-                state.outstanding -= batch.reduce(0) { $0 + $1.readableBytes }
+                state.outstanding -= size
                 state.written += count
                 if status < 0, state.failure == nil { state.fail(Self.writingFailed(path, status)) }
                 return state.waitersToResume()

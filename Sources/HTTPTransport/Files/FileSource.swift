@@ -13,19 +13,29 @@ package import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A regular file that is sent as the body of a request; any part of it can be read again, so a body is rewound by starting over.
+/// An open regular file whose parts are read, or sent as the body of a request.
 package final class FileSource: Sendable {
     package let path: String
-    /// The length when it was opened, which is what the request announces.
+    /// The length when it was opened.
     package let length: Int64
+    package let place: FilePlace
+    let identity: Identity
     private let descriptor: CInt
     /// The same descriptor in the form that NIO sends from; it owns it.
     private let handle: NIOFileHandle
     private let clear: Atomic<Bool>
 
-    private init(path: String, length: Int64, descriptor: CInt) {
+    /// Which file it is, whatever names it has.
+    struct Identity: Hashable, Sendable {
+        var device: UInt64
+        var inode: UInt64
+    }
+
+    private init(path: String, length: Int64, identity: Identity, descriptor: CInt) {
         self.path = path
         self.length = length
+        self.identity = identity
+        place = FilePlace(device: identity.device, path: path)
         self.descriptor = descriptor
         handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor)
         clear = Atomic(true)
@@ -33,12 +43,15 @@ package final class FileSource: Sendable {
 
     deinit {
         // Who sends a region keeps the source until the write is done, so the handle is not in use here.
-        try? handle.close()
+        if handle.isOpen { FileWork.submit(at: place) { [handle] in try? handle.close() } }
     }
+
+    /// Closes the file at once, which may take as long as the file system does; nothing can be done with it from then on.
+    func close() { try? handle.close() }
 
     /// Opens the file off the event loop.
     package static func open(path: String) async throws(LoadError) -> FileSource {
-        try await FileWork.run { () throws(LoadError) in try openNow(path: path) }
+        try await FileWork.run(at: FilePlace(opening: path)) { () throws(LoadError) in try openNow(path: path) }
     }
 
     /// Opens the file, which may take as long as the file system does.
@@ -53,7 +66,8 @@ package final class FileSource: Sendable {
             if facts.kind == 2 { throw LoadError(.fileIsDirectory, "opening \(path): it is a directory") }
             throw LoadError(.cannotOpenFile, "opening \(path): not a regular file")
         }
-        return FileSource(path: path, length: facts.size, descriptor: descriptor)
+        let identity = Identity(device: facts.device, inode: facts.inode)
+        return FileSource(path: path, length: facts.size, identity: identity, descriptor: descriptor)
     }
 
     private static func openingFailed(_ path: String, _ status: CInt) -> LoadError {
@@ -75,21 +89,26 @@ package final class FileSource: Sendable {
         set { clear.store(newValue, ordering: .relaxed) }
     }
 
-    /// A part of the file for the kernel to send.
+    /// A part of the file for the kernel to send; nil where a disk would have to be waited for, or the file is no longer so long: then it is
+    /// to be read.
     ///
-    /// NIO would try for ever to send what the file no longer has, so that is found
-    /// out here. Keep the source until the write is done.
-    package func region(offset: Int64, count: Int) throws(LoadError) -> FileRegion {
-        var facts = cls_file_facts()
-        guard cls_file_facts(descriptor, &facts) == 0, facts.size >= offset + Int64(count) else { throw shrank(at: facts.size) }
+    /// Keep the source until the write is done, and look at it meanwhile (``look(sendingUpTo:on:reply:)``): NIO would try for ever to send
+    /// what the file no longer has.
+    package func region(offset: Int64, count: Int) -> FileRegion? {
+        guard count > 0, cls_is_cached(descriptor, offset, Int64(count)) == 1 else { return nil }
         return FileRegion(fileHandle: handle, readerIndex: Int(offset), endIndex: Int(offset) + count)
     }
 
-    /// What is wrong with the file when it has become shorter than a part that is being sent from it; nil as long as it has not.
-    package func failure(sendingUpTo end: Int64) -> LoadError? {
-        var facts = cls_file_facts()
-        guard cls_file_facts(descriptor, &facts) == 0, facts.size >= end else { return shrank(at: facts.size) }
-        return nil
+    /// Tells on the event loop what is wrong with the file when it has become shorter than a part that is being sent from it; nil as long as
+    /// it has not.
+    package func look(sendingUpTo end: Int64, on loop: any EventLoop, reply: @escaping (LoadError?) -> Void) {
+        let answer = NIOLoopBound(reply, eventLoop: loop)
+        FileWork.submit(at: place) {
+            var facts = cls_file_facts()
+            let isThere = cls_file_facts(self.descriptor, &facts) == 0 && facts.size >= end
+            let failure = isThere ? nil : self.shrank(at: facts.size)
+            loop.execute { answer.value(failure) }
+        }
     }
 
     /// Reads a part off the event loop and answers on it.
@@ -100,7 +119,7 @@ package final class FileSource: Sendable {
         reply: @escaping (Result<ByteBuffer, LoadError>) -> Void
     ) {
         let answer = NIOLoopBound(reply, eventLoop: loop)
-        FileWork.submit {
+        FileWork.submit(at: place) {
             let result = self.readNow(offset: offset, count: count)
             loop.execute { answer.value(result) }
         }

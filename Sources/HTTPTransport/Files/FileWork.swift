@@ -8,27 +8,38 @@
 //===----------------------------------------------------------------------===//
 
 package import LoadingModel
-import NIOPosix
+import NIOCore
+import Synchronization
+import TransportMachines
 
-/// The few threads on which files are opened, written and read, so that a slow disk never holds up an event loop.
+/// The threads on which files are opened, written and read, so that a disk never holds up an event loop.
+///
+/// A file system may occupy half of the threads that are free, and a file a third (``ThreadShares``): a disk that does not answer leaves
+/// threads to the others. Whoever uses a file gives it one piece of work at a time, so no more waits here than there are loads with files.
 package enum FileWork {
-    private static let threads: NIOThreadPool = {
-        let threads = NIOThreadPool(numberOfThreads: 4)
-        threads.start()
-        return threads
-    }()
+    package typealias Work = WorkerThreads.Work
+    private typealias Shares = ThreadShares<FilePlace.Group, String, Work>
+    private typealias Job = (work: Work, place: Shares.Place)
+
+    private static let threadCount = 16
+    private static let threads = WorkerThreads("url-files", maximumCount: threadCount)
+    private static let shares = Mutex(Shares(threadCount: threadCount))
 
     /// Runs work on one of the threads, some time.
-    package static func submit(_ work: @escaping @Sendable () -> Void) {
-        threads.submit { _ in work() }
+    package static func submit(at place: FilePlace, _ work: @escaping Work) {
+        start(
+            shares.withLock { shares in
+                shares.append(work, at: .init(place.group, place.path))
+                return shares.takeAll()
+            })
     }
 
     /// Runs work on one of the threads and returns what it did.
     package static func run<Value: Sendable>(
-        _ work: @escaping @Sendable () throws(LoadError) -> Value
+        at place: FilePlace, _ work: @escaping @Sendable () throws(LoadError) -> Value
     ) async throws(LoadError) -> Value {
         let result: Result<Value, LoadError> = await withUnsafeContinuation { continuation in
-            submit {
+            submit(at: place) {
                 do throws(LoadError) {
                     continuation.resume(returning: .success(try work()))
                 } catch {
@@ -37,5 +48,33 @@ package enum FileWork {
             }
         }
         return try result.get()
+    }
+
+    private static func start(_ jobs: [Job]) {
+        // No thread to be had: slow is better than never.
+        for job in jobs where !threads.run({ run(job) }) { run(job) }
+    }
+
+    /// Does a job, and then what its end makes room for.
+    private static func run(_ job: Job) {
+        var next: Job? = job
+        while let job = next {
+            job.work()
+            var begun = shares.withLock { shares in
+                shares.ended(at: job.place)
+                return shares.takeAll()
+            }
+            next = begun.popLast()
+            start(begun)
+        }
+    }
+}
+
+extension ThreadShares {
+    /// All that may begin now.
+    fileprivate mutating func takeAll() -> [(work: Work, place: Place)] {
+        var begun: [(work: Work, place: Place)] = []
+        while let next = next() { begun.append(next) }
+        return begun
     }
 }

@@ -29,6 +29,10 @@ final class SpliceLine: Sendable {
     /// What an ordinary user may have (pipe-max-size).
     private static let pipeCapacity: Int64 = 1 << 20
 
+    /// How many there are, each with three descriptors; beyond the limit bodies are read and written.
+    private static let count = Atomic(0)
+    private static let limit = max(2, ConnectionBudget.systemLimit() / 32)
+
     /// A descriptor of our own, so that nothing happens to it when the channel is closed.
     let socket: CInt
     private let sink: FileSink
@@ -38,6 +42,12 @@ final class SpliceLine: Sendable {
     private let copies = Atomic<Bool>(false)
 
     init?(channel: any Channel, sink: FileSink) {
+        guard Self.count.add(1, ordering: .relaxed).newValue <= Self.limit else {
+            Self.count.subtract(1, ordering: .relaxed)
+            return nil
+        }
+        var isMade = false
+        defer { if !isMade { Self.count.subtract(1, ordering: .relaxed) } }
         let duplicate = try? channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
             cls_duplicate($0)
         }
@@ -53,9 +63,11 @@ final class SpliceLine: Sendable {
         self.capacity = capacity
         pipeOut = ends[0]
         pipeIn = ends[1]
+        isMade = true
     }
 
     func close() {
+        Self.count.subtract(1, ordering: .relaxed)
         _ = cls_close(socket)
         _ = cls_close(pipeIn)
         _ = cls_close(pipeOut)
@@ -72,6 +84,8 @@ final class SpliceLine: Sendable {
             }
             return outcome(ofTaking: taken)
         }
+        let reserved = sink.reserve(taken)
+        guard reserved == 0 else { return .fileFailed(writingFailed(reserved)) }
         let put = cls_splice_out(pipeOut, sink.descriptor, Int(taken))
         if put == taken { return noted(taken) }
         guard SystemFailure(CInt(put)).code == SystemFailure.invalid else { return .fileFailed(writingFailed(CInt(put))) }
@@ -92,6 +106,8 @@ final class SpliceLine: Sendable {
             return max(0, Int(taken))
         }
         guard taken > 0 else { return outcome(ofTaking: taken) }
+        let reserved = sink.reserve(taken)
+        guard reserved == 0 else { return .fileFailed(writingFailed(reserved)) }
         let (status, _) = DescriptorWriter.write([buffer], to: sink.descriptor)
         return status < 0 ? .fileFailed(writingFailed(status)) : noted(taken)
     }

@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 import LoadingModel
 import NIOCore
-import NIOPosix
 import NIOSSL
 import Synchronization
 
@@ -37,10 +36,12 @@ enum TLSContexts {
         }
         if let known { return reply(known) }
         guard mustMake else { return }
-        NIOThreadPool.singleton.submit { _ in
+        let work: WorkerThreads.Work = {
             let result = make(policy)
             for reply in store(result, for: policy) { reply(result) }
         }
+        // No thread to be had: slow is better than never.
+        if !WorkerThreads.computing.run(work) { work() }
     }
 
     private static func store(

@@ -119,7 +119,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         let keys = TLSFailure.key("NSExceptionRequiresForwardSecrecy", of: server.host) + ", set to false,"
         let lead = "; the app trusts it, but App Transport Security"
         switch failure.reason {
-        case .pins: return ""
+        case .pins, .unchecked: return ""
         case .weakKey where demands.requiresStrongKeys, .weakSignature where demands.requiresStrongKeys:
             return "\(lead) wants stronger ones: \(keys) gives that up\(demands.enforcesTrust ? ", beside \(loads)" : "")"
         default:

@@ -162,7 +162,8 @@ final class Authenticator {
     }
 
     /// Looks for Negotiate's library where somebody offers the scheme.
-    func lookForNegotiate(_ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)], in load: Load) async throws(LoadError) {
+    func lookForNegotiate(_ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)], in load: Load) async throws(LoadError)
+    {
         guard !knowsNegotiate, offers.contains(where: { $0.0 == .negotiate }) else { return }
         knowsNegotiate = true
         if try await !NegotiateContext.isAvailable(in: load) { flow.unavailable(.negotiate) }

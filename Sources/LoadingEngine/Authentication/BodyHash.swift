@@ -14,21 +14,41 @@ import NIOCore
 
 /// Hashes the body of an upload for Digest's `auth-int`, off the loop.
 enum BodyHash {
-    /// Nil where the file cannot be read.
-    static func ofFile(_ path: String, _ algorithm: DigestAlgorithm, in load: Load) async throws(LoadError) -> String? {
-        try await LoopSlot.run(in: load, by: FileWork.submit) { try? hash(path, algorithm) }
-    }
+    private static let pieceSize: Int64 = 1_048_576
 
-    /// Reads the file in pieces: one that is mapped and becomes shorter meanwhile would end the process.
-    private static func hash(_ path: String, _ algorithm: DigestAlgorithm) throws(LoadError) -> String {
-        let source = try FileSource.openNow(path: path)
+    /// Nil where the file cannot be read.
+    ///
+    /// It is read in pieces, between which others have their turn on the threads: one that is mapped and becomes shorter meanwhile would end
+    /// the process.
+    static func ofFile(_ path: String, _ algorithm: DigestAlgorithm, in load: Load) async throws(LoadError) -> String? {
+        let opened = try await step(at: FilePlace(opening: path), in: load) { try? FileSource.openNow(path: path) }
+        guard let source = opened else { return nil }
         var hasher = DigestAlgorithm.Hasher(algorithm)
         var offset: Int64 = 0
         while offset < source.length {
-            let count = min(source.length - offset, 1_048_576)
-            hasher.update(Array(try source.readNow(offset: offset, count: Int(count)).get().readableBytesView))
+            let count = min(source.length - offset, pieceSize)
+            let next = try await step(at: source.place, in: load) { [hasher, offset] in
+                hashed(hasher, source, offset: offset, count: Int(count))
+            }
+            guard let next else { return nil }
+            hasher = next
             offset += count
         }
         return hasher.finish()
+    }
+
+    private static func step<Value: Sendable>(
+        at place: FilePlace, in load: Load, _ work: @escaping @Sendable () -> Value
+    ) async throws(LoadError) -> Value {
+        try await LoopSlot.run(in: load, by: { FileWork.submit(at: place, $0) }, work)
+    }
+
+    private static func hashed(
+        _ hasher: DigestAlgorithm.Hasher, _ source: FileSource, offset: Int64, count: Int
+    ) -> DigestAlgorithm.Hasher? {
+        guard let piece = try? source.readNow(offset: offset, count: count).get() else { return nil }
+        var hasher = hasher
+        hasher.update(Array(piece.readableBytesView))
+        return hasher
     }
 }

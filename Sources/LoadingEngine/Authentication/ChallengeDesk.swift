@@ -128,10 +128,7 @@ enum ChallengeDesk {
             authenticator.hasTriedTicket = true
             return .use(nil)
         }
-        let space = ProtectionSpace(
-            host: place.origin.host, port: place.origin.port, kind: place.origin.scheme, isProxy: place.isProxy, realm: realm,
-            method: scheme.method
-        )
+        let space = space(place, scheme, realm: realm)
         let id = AuthenticationScopes.ID(place: place, scheme: scheme, realm: realm)
         let wantsToKnow = load.wants(.challenges)
         var kept = refused == nil || !wantsToKnow ? try await stored(for: space, in: load) : nil
@@ -173,6 +170,18 @@ enum ChallengeDesk {
         return id.scheme == .negotiate && kept == nil && refused == nil ? .unavailable : .nothing
     }
 
+    /// What the app and its storage know a challenge's credentials by.
+    ///
+    /// For Basic without a realm, which RFC 7617, section 2, does not allow, the host stands, as with Apple's.
+    private static func space(
+        _ place: AuthenticationScopes.Place, _ scheme: AuthenticationScheme, realm: String?
+    ) -> ProtectionSpace {
+        ProtectionSpace(
+            host: place.origin.host, port: place.origin.port, kind: place.origin.scheme, isProxy: place.isProxy,
+            realm: scheme == .basic ? realm ?? place.origin.host : realm, method: scheme.method
+        )
+    }
+
     /// The storage's credential for a space: its default one, or the only one.
     private static func stored(for space: ProtectionSpace, in load: Load) async throws(LoadError) -> LoadCredential? {
         if load.wants(.credentials) {
@@ -182,11 +191,7 @@ enum ChallengeDesk {
             return credential
         }
         guard let store = load.session.stores.credentials else { return nil }
-        if !store.isReady {
-            let slot = LoopSlot<Void>(load)
-            store.prepare { slot.fill(()) }
-            try await slot.wait()
-        }
+        if !store.isMemoryOnly { try await LoopSlot.run(in: load, by: store.prepareOnQueue) {} }
         return store.lookup(space)
     }
 
@@ -198,11 +203,7 @@ enum ChallengeDesk {
         guard persistence != .none else { return }
         load.session.credentials.remember(proof, for: authenticator.place, path: path)
         guard persistence != .forSession, let credential = proof.credential else { return }
-        let origin = authenticator.place.origin
-        let space = ProtectionSpace(
-            host: origin.host, port: origin.port, kind: origin.scheme, isProxy: authenticator.place.isProxy,
-            realm: proof.realm, method: proof.scheme.method
-        )
+        let space = space(authenticator.place, proof.scheme, realm: proof.realm)
         if load.wants(.credentials) {
             load.client.ask(.storeCredential(credential, space)) { _ in }
         } else if let store = load.session.stores.credentials, store.lookup(space) != credential {

@@ -26,7 +26,9 @@ enum Identification {
     static func prepare(_ hop: Hop, in load: Load) async throws(LoadError) {
         let mustBegin = try mustWait(hop, in: load)
         for authenticator in [hop.server, hop.proxy] {
-            guard let authenticator, authenticator.bodyHash == nil, authenticator.proof?.digest?.needsBody == true else { continue }
+            guard let authenticator, authenticator.bodyHash == nil, authenticator.proof?.digest?.needsBody == true else {
+                continue
+            }
             _ = try await hashBody(of: hop, for: authenticator, in: load)
         }
         guard mustBegin else { return }
@@ -89,7 +91,8 @@ enum Identification {
         let judge = plain.isSecure ? load.order.connectionHolder : nil
         if proxy != nil || judge != nil { route.details = RouteDetails(proxy: proxy, isForwarded: isForwarded, judge: judge) }
         let limit = load.session.policy.maximumConnectionsPerHost
-        let holder = hop.server?.chooseHolder(for: route, in: pool, limit: limit)
+        let holder =
+            hop.server?.chooseHolder(for: route, in: pool, limit: limit)
             ?? hop.proxy?.chooseHolder(for: route, in: pool, limit: limit)
         if let holder { route = route.held(by: holder) }
         hop.route = route

@@ -84,11 +84,15 @@ extension Load: HandshakeAdviser {
 
     /// Asks the app without waiting: the connection waits, and the load with it.
     private func ask(_ question: ChallengeQuestion, _ reply: @escaping (ChallengeAnswer) -> Void) {
-        let bound = NIOLoopBound(reply, eventLoop: session.loop)
+        let line = control.line
+        line?.appIsAsked(true)
+        let bound = NIOLoopBound((line: line, reply: reply), eventLoop: session.loop)
         let loop = session.loop
         client.ask(.challenge(question)) { answer in
             loop.execute {
-                if case .credential(let answer) = answer { bound.value(answer) } else { bound.value(.performDefaultHandling) }
+                let (line, reply) = bound.value
+                line?.appIsAsked(false)
+                if case .credential(let answer) = answer { reply(answer) } else { reply(.performDefaultHandling) }
             }
         }
     }

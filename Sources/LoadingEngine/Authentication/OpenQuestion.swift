@@ -8,7 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import HTTPTransport
 import LoadingModel
+import NIOCore
 
 /// A challenge that the app thinks about, or has answered with what is being tried now. Other loads of the session that meet the
 /// same one meanwhile wait, and take the same credential, so that many loads at once do not ask many times.
@@ -76,6 +78,9 @@ final class OpenQuestion {
         guard !isAnswered else { return credential }
         let slot = LoopSlot<Void>(load)
         waiting.append(slot)
+        // Somebody else is being asked, on behalf of this load too.
+        load.control.hold(now: .now())
+        defer { load.control.letGo(now: .now()) }
         try await slot.wait()
         return credential
     }

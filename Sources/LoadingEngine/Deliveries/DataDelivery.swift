@@ -15,11 +15,18 @@ enum DataDelivery {
     /// The most that is reserved on the server's word alone.
     private static let largestReservation: Int64 = 16_777_216
 
+    /// A body that is to be collected and is here already; nil where there is more to do.
+    @inline(never)
+    static func whole(_ answer: Answer, of load: Load) throws(LoadError) -> TaskOutcome.Body? {
+        guard load.collects, let whole = answer.body.takeWhole() else { return nil }
+        try announce(answer, load)
+        return .collected(try taken(whole, answer, load))
+    }
+
     @inline(never)
     static func collect(_ answer: Answer, of load: Load) async throws(LoadError) -> TaskOutcome.Body {
         do {
             try announce(answer, load)
-            if let whole = answer.body.takeWhole() { return .collected(try taken(whole, answer, load)) }
             var data = Data()
             while let piece = try await answer.body.next() { try append(piece, to: &data, answer, load) }
             return .collected(data)
@@ -73,7 +80,7 @@ enum DataDelivery {
                     if !whole.isEmpty { try await load.tell(data: whole) }
                     return .none
                 }
-                while let piece = try await answer.body.next() { try await load.tell(data: Data(piece)) }
+                while let piece = try await answer.body.next() { try await load.tell(data: Data(sharing: piece)) }
                 return .none
             }
         } catch {
@@ -108,6 +115,28 @@ extension Data {
             bytes.baseAddress.map { Data(bytes: $0, count: bytes.count) } ?? Data()
         }
     }
+
+    /// A buffer's readable bytes, with its memory where there are many of them.
+    ///
+    /// The memory is the data's alone from then on, but for other pieces that lie beside this one in it: who has read into a buffer that
+    /// somebody else holds takes another for the next read.
+    init(sharing buffer: ByteBuffer) {
+        guard buffer.readableBytes >= Self.smallestShared else {
+            self.init(buffer)
+            return
+        }
+        self = buffer.withUnsafeReadableBytesWithStorageManagement { bytes, storage in
+            guard let start = bytes.baseAddress else { return Data() }
+            _ = storage.retain()
+            return Data(
+                bytesNoCopy: UnsafeMutableRawPointer(mutating: start), count: bytes.count,
+                deallocator: .custom { _, _ in storage.release() }
+            )
+        }
+    }
+
+    /// Below this, a copy costs no more than to share memory.
+    private static let smallestShared = 4_096
 
     mutating func append(_ buffer: ByteBuffer) {
         buffer.withUnsafeReadableBytes { append(contentsOf: $0) }

@@ -88,7 +88,7 @@ enum DownloadDelivery {
         }
         error.resumeData = resumePoint(download, answer, kept, of: load)?.encodedIfPossible()
         // A file that nobody could go on with is not left behind.
-        if error.resumeData == nil { try? FileManager.default.removeItem(atPath: download.sink.path) }
+        if error.resumeData == nil { await download.sink.removeKept() }
         return error
     }
 
@@ -98,8 +98,10 @@ enum DownloadDelivery {
         let request = load.order.request
         var point = ResumePoint(
             url: answer.response.url, originalURL: request.url ?? answer.response.url, headers: request.headers,
-            receivedByteCount: kept, totalByteCount: download.expected < 0 ? nil : download.expected, entityTag: head.headers.first("ETag"),
-            lastModified: head.headers.first("Last-Modified"), serverDate: head.headers.first("Date"),
+            receivedByteCount: kept, totalByteCount: download.expected < 0 ? nil : download.expected,
+            entityTag: head.headers.first("ETag"),
+            lastModified: head.headers.first("Last-Modified"),
+            serverDate: ResumePoint.serverDate(of: head.headers, receivedAt: received(answer)),
             temporaryFileName: String(download.sink.path.split(separator: "/").last ?? "")
         )
         point.settings.handlesCookies = request.handlesCookies
@@ -107,6 +109,11 @@ enum DownloadDelivery {
         point.settings.mainDocumentURL = request.mainDocumentURL
         point.settings.cookiePartition = request.cookiePartition
         return point
+    }
+
+    /// When the response came, in seconds since 1970.
+    private static func received(_ answer: Answer) -> Double {
+        answer.transaction.times.response + Date.timeIntervalBetween1970AndReferenceDate
     }
 
     private static func mayResume(_ answer: Answer, after error: LoadError, of load: Load) -> Bool {
@@ -123,7 +130,7 @@ enum DownloadDelivery {
         let request = answer.transaction.request
         return ResumeDecision.mayResume(
             method: request.method, asked: request.headers, isContinuing: !load.rangeFields.isEmpty, status: head.status,
-            headers: head.headers
+            headers: head.headers, receivedAt: received(answer)
         )
     }
 }

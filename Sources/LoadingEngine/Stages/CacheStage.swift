@@ -24,7 +24,7 @@ final class CacheStage: LoadStage {
         hop.cached = nil
         let policy = Self.policy(hop, in: load)
         guard !load.isDownload, let message = hop.message, message.head.method == "GET" || message.head.method == "HEAD",
-            policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote
+            policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote, !Self.namesAnotherHost(hop.request)
         else {
             defer { hop.hasStored = !load.isDownload }
             return try settle(hop, nil, policy)
@@ -33,17 +33,17 @@ final class CacheStage: LoadStage {
             hop.cached = .asksApp
             return false
         }
-        guard let cache = load.session.stores.cache, cache.mayHaveAny(now: Self.now(load)) else {
+        guard let cache = load.session.stores.cache, cache.mayHaveAny(now: Self.now(load), touchingDisk: false) else {
             return try settle(hop, nil, policy)
         }
         let found = cache.lookUp(
-            key: CacheKey.text(of: message.target), requestHeaders: message.head.headers, now: Self.now(load)
+            key: CacheKey.text(of: message.target), requestHeaders: message.head.headers, now: Self.now(load), touchingDisk: false
         )
         switch found {
         case .hit(let hit): return try settle(hop, hit, policy, now: Self.now(load))
         case .miss: return try settle(hop, nil, policy)
-        case .wait(let start):
-            hop.cached = .pending(start)
+        case .wait(let lookUp):
+            hop.cached = .pending(lookUp)
             return false
         }
     }
@@ -88,6 +88,8 @@ final class CacheStage: LoadStage {
         case .asksApp, .pending, nil:
             let hit = try await lookUp(hop, in: load)
             _ = try settle(hop, hit, Self.policy(hop, in: load), now: Self.now(load))
+            // A look-up that was given up says nothing.
+            if hit == nil { hop.hasStored = true }
         }
         if case .nothing = hop.cached { return try StoredAnswer.gatewayTimeout(hop, in: load) }
         guard case .decided(let hit, let decision) = hop.cached else { return try await send(hop, in: load, then: next) }
@@ -125,24 +127,21 @@ final class CacheStage: LoadStage {
     // MARK: Looking up
 
     private func lookUp(_ hop: Hop, in load: Load) async throws(LoadError) -> ResponseCache.Hit? {
-        guard case .pending(let start) = hop.cached else {
+        guard case .pending(let lookUp) = hop.cached else {
             guard case .cached(let cached?) = try await load.ask(.cachedResponse(hop.request)) else { return nil }
             return StoredAnswer.hit(cached, hop, now: Self.now(load))
         }
-        let answer = NIOLoopBoundBox(nil as ResponseCache.Hit??, eventLoop: load.session.loop)
-        let load = NIOLoopBound(load, eventLoop: load.session.loop)
-        let loop = load.value.session.loop
-        start { hit in
-            loop.execute {
-                answer.value = .some(hit)
-                load.value.control.wake()
-            }
-        }
-        while true {
-            if let hit = answer.value { return hit }
-            try load.value.control.check()
-            await load.value.control.wait()
-        }
+        // Who wants nothing but what is stored waits for as long as any load does.
+        return try await Self.answer(lookUp, in: load, isPatient: Self.policy(hop, in: load) == .returnCacheDontLoad)
+    }
+
+    /// What the disk has, or nothing where it takes too long.
+    static func answer(_ lookUp: DiskLookUp, in load: Load, isPatient: Bool = false) async throws(LoadError) -> ResponseCache.Hit?
+    {
+        let slot = LoopSlot<ResponseCache.Hit?>(load)
+        let answer = lookUp { slot.fill($0) }
+        defer { answer.cancel() }
+        return isPatient ? try await slot.wait() : try await slot.waitForDisk(isMoving: { answer.isMoving }) ?? nil
     }
 
     // MARK: Asking whether it is still good
@@ -250,13 +249,25 @@ final class CacheStage: LoadStage {
     // MARK: Policy
 
     static func policy(_ hop: Hop, in load: Load) -> CacheDecision.Policy {
-        policy(hop.request, load.session.policy)
+        policy(hop.request.cachePolicy, load.session.policy.cachePolicy)
     }
 
-    static func policy(_ request: LoadRequest, _ session: SessionPolicy) -> CacheDecision.Policy {
-        let own = CacheDecision.Policy(rawValue: request.cachePolicy.rawValue) ?? .useProtocol
-        let common = CacheDecision.Policy(rawValue: session.cachePolicy.rawValue) ?? .useProtocol
+    static func policy(
+        _ request: LoadRequest.CachePolicy, _ session: LoadRequest.CachePolicy
+    ) -> CacheDecision.Policy {
+        if request == .useProtocolCachePolicy, session == .useProtocolCachePolicy { return .useProtocol }
+        let own = CacheDecision.Policy(rawValue: request.rawValue) ?? .useProtocol
+        let common = CacheDecision.Policy(rawValue: session.rawValue) ?? .useProtocol
         return CacheDecision.Policy.stricter(own, common)
+    }
+
+    /// Whether a `Host` of the request's own names another server than its URL does: what is stored of the URL is not of that server.
+    static func namesAnotherHost(_ request: LoadRequest) -> Bool {
+        guard let own = OutgoingHeaders.ownHost(request.headers), let url = request.url, let target = try? RequestTarget(url)
+        else {
+            return false
+        }
+        return own.lowercased() != target.hostHeader.lowercased()
     }
 
     static func now(_ load: Load) -> Double { WallClock.seconds(load.control.lastProgress) }
@@ -267,7 +278,7 @@ indirect enum CachedAnswer {
     /// The app keeps its own cache, and is to be asked.
     case asksApp
     /// The disk is to be waited for.
-    case pending(@Sendable (@escaping @Sendable (ResponseCache.Hit?) -> Void) -> Void)
+    case pending(DiskLookUp)
     case decided(ResponseCache.Hit, CacheDecision)
     /// Nothing that may be used, and the request is not to be sent.
     case nothing

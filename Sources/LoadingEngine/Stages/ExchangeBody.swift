@@ -17,7 +17,10 @@ final class ExchangeBody: ResponseBody {
     private let decoder: ContentDecoder?
     private let transaction: Transaction
     private let load: Load
+    /// What is decoded in one turn of the loop, a millisecond's work.
+    private static let decodedPerTurn = 262_144
     @exclusivity(unchecked) private var codedIsComplete = false
+    @exclusivity(unchecked) private var decodedInTurn = 0
 
     init(_ exchange: Exchange, decoder: ContentDecoder?, transaction: Transaction, of load: Load) {
         self.load = load
@@ -69,8 +72,15 @@ final class ExchangeBody: ResponseBody {
     private func next(through decoder: ContentDecoder) async throws(LoadError) -> ByteBuffer? {
         // Nothing is decoded ahead of demand, so a bomb grows no faster than it is taken.
         while true {
+            if decodedInTurn >= Self.decodedPerTurn { try await takeTurn() }
             do {
                 if let piece = try decoder.next() {
+                    decodedInTurn += piece.readableBytes
+                    // Much was decoded, and nothing came of it.
+                    guard piece.readableBytes > 0 else {
+                        decodedInTurn = Self.decodedPerTurn
+                        continue
+                    }
                     transaction.bodyBytesAfterDecoding += Int64(piece.readableBytes)
                     return piece
                 }
@@ -86,6 +96,13 @@ final class ExchangeBody: ResponseBody {
                 do { try decoder.finish() } catch { throw fail(error) }
             }
         }
+    }
+
+    /// Lets others have their turn on the loop; the load may have been cancelled or suspended meanwhile.
+    private func takeTurn() async throws(LoadError) {
+        decodedInTurn = 0
+        await load.session.turns.next()
+        try await load.control.waitWhileSuspended()
     }
 
     private func fail(_ error: DecodingFailure) -> LoadError {

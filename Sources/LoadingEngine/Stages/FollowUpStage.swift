@@ -141,6 +141,8 @@ final class FollowUpStage: LoadStage {
             return nil
         case .fail(let reason):
             load.response = answer.response
+            // Stored redirects that go round would do so for as long as they are fresh.
+            if reason == .tooMany { Keeping.forget(url, in: load) }
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
         case .follow(let proposal):
             var request = hop.request
@@ -172,8 +174,6 @@ final class FollowUpStage: LoadStage {
         var request = proposed
         if load.wants(.redirects) {
             load.response = answer.response
-            load.isAskingAboutRedirect = true
-            defer { load.isAskingAboutRedirect = false }
             guard case .request(let chosen) = try await load.ask(.redirect(response: answer.response, proposed: proposed)),
                 let chosen
             else { return nil }
@@ -214,7 +214,7 @@ final class FollowUpStage: LoadStage {
         let location = SpokenURL.text(head.headers.first("Location") ?? "")
         return switch reason {
         case .tooMany: "more than \(RedirectPolicy.limit) redirects"
-        case .unsupportedScheme: "the server redirects to \(location), which is not an HTTP URL"
+        case .unsupportedScheme: "the server redirects to \(location), which it has no say over"
         case .malformedLocation: "the server redirects to \(location), which is not a URL"
         }
     }

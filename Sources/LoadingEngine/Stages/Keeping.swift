@@ -15,17 +15,21 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// Stores responses as they come from the network, so far as the rules and Apple's conditions allow (RFC 9111, section 3), and forgets
+/// Stores responses as they come from the network, so far as the rules allow (RFC 9111, section 3), and forgets
 /// those that a response shows to be outdated (section 4.4).
 enum Keeping {
     /// A body that is stored while it is delivered; nil where nothing is stored.
     static func keep(
         _ body: any ResponseBody, _ response: LoadResponse, _ head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load
     ) -> (any ResponseBody)? {
-        guard load.session.stores.cache != nil || load.wants(.cache) else { return nil }
+        guard load.session.stores.cache != nil || load.wants(.cache), !CacheStage.namesAnotherHost(hop.request) else {
+            return nil
+        }
         switch hop.request.method {
         case "GET":
-            guard !load.isDownload,
+            // The app's own cache is asked by the task, which is the same for a redirect and what it leads to: it is given, as by Apple's
+            // system, statuses from 200 to 299 alone.
+            guard !load.isDownload, (200...299).contains(head.status) || !load.wants(.cache),
                 Storability.mayStore(
                     requestMethod: "GET", requestHeaders: directives(hop, in: load), status: head.status, headers: head.headers
                 )
@@ -46,7 +50,7 @@ enum Keeping {
     /// The request's fields, with the directives that the session gives to those without.
     private static func directives(_ hop: Hop, in load: Load) -> HeaderBlock {
         var headers = hop.request.headers
-        if let value = load.session.headers.sessionValue("Cache-Control"), !headers.contains("Cache-Control") {
+        if let value = load.session.cacheControl, !headers.contains("Cache-Control") {
             headers.append("Cache-Control", value)
         }
         return headers
@@ -67,6 +71,10 @@ enum Keeping {
             headers: head.headers, requestTime: WallClock.seconds(exchange.requestStart),
             responseTime: WallClock.seconds(exchange.responseStart ?? exchange.requestStart)
         )
+        guard Storability.isWorthKeeping(stored) else {
+            forget(head, hop, in: load)
+            return nil
+        }
         if stored.storedRange != nil, let joined = join(body, stored, response, hop, in: load) { return joined }
         return KeptBody(body, stored, response, expectedLength: response.expectedLength, hop, in: load)
     }
@@ -91,11 +99,19 @@ enum Keeping {
 
     /// What is stored of a URL is outdated once the origin answered something else that is not stored.
     private static func forget(_ head: ResponseHead, _ hop: Hop, in load: Load) {
-        guard mayReplace(hop, in: load), head.status == 200 || head.status == 404 || head.status == 410,
-            !hop.request.headers.contains("Range"), let url = hop.request.url
-        else { return }
-        load.session.stores.cache?.remove(key: CacheKey.text(of: url))
+        guard mayReplace(hop, in: load), !hop.request.headers.contains("Range"), let url = hop.request.url else { return }
+        switch head.status {
+        case 200...299, 404, 410: forget(url, in: load)
+        case 300...399:
+            // Another redirect takes the place of one. A success may be right again when what leads elsewhere for now is over.
+            withStored(hop, in: load) { stored, cache in
+                if !stored.isSuccess { cache.remove(key: stored.url) }
+            }
+        default: break
+        }
     }
+
+    static func forget(_ url: URL, in load: Load) { load.session.stores.cache?.remove(key: CacheKey.text(of: url)) }
 
     /// Whether something may be stored that the answer to a hop takes the place of.
     static func mayReplace(_ hop: Hop, in load: Load) -> Bool {
@@ -111,11 +127,28 @@ enum Keeping {
         _ body: any ResponseBody, _ part: StoredResponse, _ response: LoadResponse, _ hop: Hop, in load: Load
     ) -> (any ResponseBody)? {
         guard let cache = load.session.stores.cache, !load.wants(.cache) else { return nil }
-        let found = cache.lookUp(key: part.url, requestHeaders: hop.request.headers, now: CacheStage.now(load))
-        guard case .hit(let hit) = found, let (combined, seam) = seam(hit, part, response) else {
+        let found = cache.lookUp(
+            key: part.url, requestHeaders: hop.request.headers, now: CacheStage.now(load), touchingDisk: false
+        )
+        switch found {
+        case .hit(let hit): return join(body, part, response, with: hit, hop, in: load)
+        case .miss: return nil
+        case .wait(let lookUp):
+            return JoinedBody(body, lookUp, in: load) { hit in
+                join(body, part, response, with: hit, hop, in: load)
+                    ?? KeptBody(body, part, response, expectedLength: response.expectedLength, hop, in: load)
+            }
+        }
+    }
+
+    private static func join(
+        _ body: any ResponseBody, _ part: StoredResponse, _ response: LoadResponse, with hit: ResponseCache.Hit?, _ hop: Hop,
+        in load: Load
+    ) -> (any ResponseBody)? {
+        guard let hit else { return nil }
+        guard let (combined, seam) = seam(hit, part, response) else {
             // What is complete is worth more than a part of it.
-            if case .hit(let hit) = found, hit.response.isComplete { return body }
-            return nil
+            return hit.response.isComplete && hit.response.isSuccess ? body : nil
         }
         return KeptBody(body, combined, response, expectedLength: seam.length, seam: seam, hop, in: load)
     }
@@ -199,11 +232,14 @@ enum Keeping {
     ) {
         guard let cache = load.session.stores.cache, let url = hop.request.url else { return }
         let now = CacheStage.now(load)
-        guard cache.mayHaveAny(now: now) else { return }
-        switch cache.lookUp(key: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, withCookies: true, in: load), now: now)
-        {
+        guard cache.mayHaveAny(now: now, touchingDisk: false) else { return }
+        let found = cache.lookUp(
+            key: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, withCookies: true, in: load), now: now,
+            touchingDisk: false
+        )
+        switch found {
         case .hit(let hit): change(hit.response, cache)
-        case .wait(let start): start { hit in if let hit { change(hit.response, cache) } }
+        case .wait(let lookUp): lookUp { hit in if let hit { change(hit.response, cache) } }
         case .miss: break
         }
     }

@@ -29,6 +29,8 @@ final class KeptBody: ResponseBody {
     private var gathered: Data?
     /// Whether the cache may have something that this takes the place of.
     private let mayReplace: Bool
+    /// Apple's system asks about statuses from 200 to 299 alone; there is nothing to decide about a redirect.
+    private let asksBeforeStoring: Bool
     private var isOver = false
 
     init(
@@ -42,9 +44,10 @@ final class KeptBody: ResponseBody {
         self.seam = seam
         request = hop.request
         mayReplace = Keeping.mayReplace(hop, in: load)
+        asksBeforeStoring = load.wants(.willCache) && stored.isSuccess
         window = seam.map { SeamWindow($0.window) }
         writer = load.wants(.cache) ? nil : load.session.stores.cache?.writer(for: stored, expectedLength: expectedLength)
-        if load.wants(.cache) ? expectedLength <= load.session.policy.cachedBodyLimit : load.wants(.willCache) && writer != nil {
+        if load.wants(.cache) ? expectedLength <= load.session.policy.cachedBodyLimit : asksBeforeStoring && writer != nil {
             gathered = Data()
         }
         if let seam { append(seam.before) }
@@ -86,20 +89,19 @@ final class KeptBody: ResponseBody {
         guard gathered != nil else { return }
         gathered?.append(contentsOf: bytes)
         // What is larger than the cache takes is not gathered to be refused.
-        if let count = gathered?.count, load.wants(.cache) ? Int64(count) > load.session.policy.cachedBodyLimit : writer?.isOpen != true {
+        if let count = gathered?.count,
+            load.wants(.cache) ? Int64(count) > load.session.policy.cachedBodyLimit : writer?.isOpen != true
+        {
             gathered = nil
         }
     }
 
-    /// The disk is slower than the network: the load waits for it, so that nothing gathers in memory.
+    /// The disk is slower than the network: the load waits for it, so that nothing gathers in memory, but not for one that does not
+    /// answer.
     private func catchUp(_ writer: EntryWriter) async throws(LoadError) {
-        let loop = load.session.loop
-        let bound = NIOLoopBound(load, eventLoop: loop)
-        writer.whenCaughtUp { loop.execute { bound.value.control.wake() } }
-        while writer.isBehind {
-            try load.control.check()
-            await load.control.wait()
-        }
+        let slot = LoopSlot<Bool>(load)
+        writer.whenCaughtUp { slot.fill(true) }
+        if try await slot.waitForDisk() == nil { writer.abandon() }
     }
 
     private func finish() async throws(LoadError) {
@@ -112,7 +114,7 @@ final class KeptBody: ResponseBody {
         }
         gathered = nil
         var proposed: CachedResponse? = CachedResponse(response: dated, data: data)
-        if load.wants(.willCache), let asked = proposed, case .cached(let answer) = try await load.ask(.willCache(asked)) {
+        if asksBeforeStoring, let asked = proposed, case .cached(let answer) = try await load.ask(.willCache(asked)) {
             proposed = answer?.storagePolicy == .notAllowed ? nil : answer
         }
         defer { writer = nil }
@@ -154,8 +156,7 @@ final class KeptBody: ResponseBody {
         }
         guard proposed.data != data || stored != self.stored, let cache = load.session.stores.cache else {
             writer?.amend(userInfo: proposed.userInfo, attachment: proposed.attachment, memoryOnly: memoryOnly)
-            writer?.finish()
-            return
+            return finishOrForget()
         }
         // The app keeps something else than what came.
         writer?.abandon()
@@ -164,6 +165,6 @@ final class KeptBody: ResponseBody {
             memoryOnly: memoryOnly
         )
         proposed.data.withUnsafeBytes { other?.append($0) }
-        other?.finish()
+        if let other, other.isOpen { other.finish() } else { forget() }
     }
 }

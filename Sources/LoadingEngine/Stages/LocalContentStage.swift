@@ -27,10 +27,10 @@ final class LocalContentStage: LoadStage {
     }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
-        guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
+        guard let url = hop.request.url else { throw LoadError(.unsupportedURL, "the request has no URL") }
         let content: (response: LoadResponse, source: LocalBody.Source)
         if url.scheme?.lowercased() == "file" {
-            content = try await Self.file(url)
+            content = try await Self.file(url, in: load)
         } else {
             content = try Self.data(url)
         }
@@ -42,13 +42,15 @@ final class LocalContentStage: LoadStage {
         return Answer(response: content.response, body: body, transaction: transaction)
     }
 
-    private static func file(_ url: URL) async throws(LoadError) -> (LoadResponse, LocalBody.Source) {
+    private static func file(_ url: URL, in load: Load) async throws(LoadError) -> (LoadResponse, LocalBody.Source) {
         guard url.host() == nil || url.host() == "" || url.host() == "localhost" else {
             throw LoadError(.fileDoesNotExist, "\(url.absoluteString) names a file on another host", url: url)
         }
-        let source: FileSource
+        let source: LoadedFile
         do {
-            source = try await FileSource.open(path: url.path(percentEncoded: false))
+            source = try await LocalFile.open(url.path(percentEncoded: false), in: load) { path throws(LoadError) in
+                try LoadedFile.openNow(path: path)
+            }
         } catch {
             var error = error
             error.url = url
@@ -63,14 +65,17 @@ final class LocalContentStage: LoadStage {
             throw LoadError(.badURL, "not a data URL that RFC 2397 allows", url: url)
         }
         let kind = LoadResponse.Kind.local(mimeType: content.mimeType, textEncoding: content.charset)
-        return (LoadResponse(url: url, kind: kind, expectedLength: Int64(content.bytes.count)), .bytes(ByteBuffer(bytes: content.bytes)))
+        return (
+            LoadResponse(url: url, kind: kind, expectedLength: Int64(content.bytes.count)),
+            .bytes(ByteBuffer(bytes: content.bytes))
+        )
     }
 }
 
 /// A body that is on this machine already.
 final class LocalBody: ResponseBody {
     enum Source {
-        case file(FileSource)
+        case file(LoadedFile)
         case bytes(ByteBuffer)
     }
 
@@ -109,7 +114,7 @@ final class LocalBody: ResponseBody {
 
     func cancel() { transaction.end = transaction.end ?? .now() }
 
-    private func read(_ file: FileSource) async throws(LoadError) -> ByteBuffer {
+    private func read(_ file: LoadedFile) async throws(LoadError) -> ByteBuffer {
         fetched = nil
         let count = Int(min(Int64(Self.pieceSize), file.length - offset))
         file.read(offset: offset, count: count, on: loop) { [self] result in

@@ -59,22 +59,36 @@ final class NetworkStage: LoadStage {
     @inline(never)
     private func isAnswered(_ hop: Hop, _ transaction: Transaction, in load: Load) throws(LoadError) -> Bool {
         if let exchange = transaction.exchange { return try isAnswered(exchange, hop, in: load) }
-        if let lease = load.control.line as? ConnectionPool.Lease {
-            guard lease.isAnswered else { return false }
-            return try isAnswered(begin(hop, on: try pool.take(lease), transaction, in: load), hop, in: load)
+        while let connection = try connection(for: hop, in: load) {
+            // One in its place, and no more: a server may close whatever it accepts.
+            guard mayCarry(connection, hop) || hop.needsNewConnection else {
+                hop.needsNewConnection = true
+                connection.close()
+                pool.giveBack(connection)
+                continue
+            }
+            return try isAnswered(begin(hop, on: connection, transaction, in: load), hop, in: load)
         }
+        return false
+    }
+
+    /// A connection of the pool, or nil where the load has to wait.
+    private func connection(for hop: Hop, in load: Load) throws(LoadError) -> HTTP1Connection? {
+        if let lease = load.control.line as? ConnectionPool.Lease { return lease.isAnswered ? try pool.take(lease) : nil }
         try load.control.check()
-        guard !load.control.isSuspended else { return false }
+        guard !load.control.isSuspended else { return nil }
         let route = try route(of: hop)
-        if !hop.needsNewConnection, let idle = pool.takeIdle(route) {
-            return try isAnswered(begin(hop, on: idle, transaction, in: load), hop, in: load)
-        }
+        if !hop.needsNewConnection, let idle = pool.takeIdle(route) { return idle }
         let lease = pool.wish(
             route, priority: load.order.priority, control: load.control, adviser: route.isSecure ? load : nil,
             onlyNew: hop.needsNewConnection
         )
-        guard lease.isAnswered else { return false }
-        return try isAnswered(begin(hop, on: try pool.take(lease), transaction, in: load), hop, in: load)
+        return lease.isAnswered ? try pool.take(lease) : nil
+    }
+
+    /// Looks before sending what could not be sent again (``RetryPolicy``): servers close connections without having said so.
+    private func mayCarry(_ connection: HTTP1Connection, _ hop: Hop) -> Bool {
+        RetryPolicy.isIdempotent(hop.request.method) && hop.request.body.isReplayable || !connection.isGone
     }
 
     private func route(of hop: Hop) throws(LoadError) -> Route {
@@ -163,10 +177,11 @@ final class NetworkStage: LoadStage {
         if case .length(let length) = exchange.framing { expected = length }
         if case .none = exchange.framing { expected = method == "HEAD" ? declaredLength(head) : 0 }
         var decoder: ContentDecoder?
-        if exchange.framing != .none, head.headers.contains("Content-Encoding") {
+        let sentIn = exchange.transferCompressions
+        if exchange.framing != .none, head.headers.contains("Content-Encoding") || !sentIn.isEmpty {
             let limit = ContentDecoder.Limit(ratio: load.session.policy.maximumDecodingRatio, floor: Self.decodingFloor)
             do {
-                decoder = try ContentDecoder(encodings: head.headers.all("Content-Encoding"), limit: limit)
+                decoder = try ContentDecoder(encodings: head.headers.all("Content-Encoding"), transfer: sentIn, limit: limit)
             } catch {
                 throw error.loadError
             }

@@ -23,6 +23,7 @@ final class PrepareStage: LoadStage {
     init(pool: ConnectionPool) { self.pool = pool }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
+        if !load.session.storesAreReady { try await LoopSlot.run(in: load, by: load.session.stores.prepare) {} }
         if asksForCookies(hop, in: load), case .cookies(let cookies) = try await load.ask(.cookies(hop.request)) {
             hop.cookies = cookies
         }
@@ -35,7 +36,8 @@ final class PrepareStage: LoadStage {
     /// Composes the message where that takes no waiting; answers false where the body has to be opened first.
     @inline(never)
     func passes(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
-        guard !asksForCookies(hop, in: load) else { return false }
+        try Self.refuseContent(of: hop.request)
+        guard load.session.storesAreReady, !asksForCookies(hop, in: load) else { return false }
         guard try !Identification.mustWait(hop, in: load) else { return false }
         switch hop.request.body {
         case .none: try prepare(hop, .none, in: load)
@@ -43,6 +45,17 @@ final class PrepareStage: LoadStage {
         case .file, .stream, .streamOnDemand: return false
         }
         return true
+    }
+
+    /// A GET does not have a body (differs from RFC 9110, section 9.3.1, which only advises against it: Apple's system fails it so).
+    private static func refuseContent(of request: LoadRequest) throws(LoadError) {
+        switch request.body {
+        case .none: return
+        case .data(let data) where data.isEmpty: return
+        case .data, .file, .stream, .streamOnDemand:
+            guard request.method == "GET", request.url != nil else { return }
+            throw LoadError(.dataLengthExceedsMaximum, "a GET request cannot have a body", url: request.url)
+        }
     }
 
     @inline(never)
@@ -71,9 +84,14 @@ final class PrepareStage: LoadStage {
             leftOrigin: hop.leftOrigin, isForProxy: isForwarded
         )
         let isSecure = target.origin.isSecure
-        if case .file(let source) = body { source.usesSendfile = !isSecure }
+        var body = body
+        if case .file(var file) = body {
+            file.usesSendfile = !isSecure
+            body = .file(file)
+        }
         hop.message = PreparedMessage(
-            head: RequestHead(method: hop.request.method, target: isForwarded ? target.absoluteForm : target.path, headers: headers),
+            head: RequestHead(
+                method: hop.request.method, target: isForwarded ? target.absoluteForm : target.path, headers: headers),
             target: target,
             body: body,
             route: route,
@@ -98,7 +116,7 @@ final class PrepareStage: LoadStage {
     }
 
     private static func target(of hop: Hop, known session: SessionFacts) throws(LoadError) -> RequestTarget {
-        guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
+        guard let url = hop.request.url else { throw LoadError(.unsupportedURL, "the request has no URL") }
         let text = url.absoluteString
         if let last = session.lastTarget, last.text == text { return last.target }
         do {

@@ -25,8 +25,12 @@ enum Remembrance {
 
     @inline(never)
     private static func keepCookies(_ headers: HeaderBlock, of hop: Hop, in load: Load) {
-        guard load.session.policy.usesCookies, hop.request.handlesCookies else { return }
-        if load.wants(.cookies) { return hop.cookiesForApp += headers.all("Set-Cookie") }
+        // `httpShouldSetCookies` is about sending; what is kept is the acceptance's affair.
+        guard hop.request.handlesCookies else { return }
+        if load.wants(.cookies) {
+            hop.cookiesForApp += headers.all("Set-Cookie")
+            return
+        }
         guard let store = load.session.stores.cookies, let request = request(of: hop) else { return }
         store.store(headers.all("Set-Cookie"), from: request, policy: policy(of: load), now: now(load))
     }
@@ -34,7 +38,8 @@ enum Remembrance {
     private static func request(of hop: Hop) -> CookieRequest? {
         guard let url = hop.request.url else { return nil }
         return CookieRequest(
-            url: url, mainDocumentURL: hop.request.mainDocumentURL, method: hop.request.method, partition: hop.request.cookiePartition
+            url: url, mainDocumentURL: hop.request.mainDocumentURL, method: hop.request.method,
+            partition: hop.request.cookiePartition
         )
     }
 
@@ -51,7 +56,8 @@ enum Remembrance {
     @inline(never)
     private static func keepSecurity(_ headers: HeaderBlock, of hop: Hop, in load: Load) {
         guard load.session.policy.usesStrictTransportSecurity, let store = load.session.stores.strictTransportSecurity,
-            let field = headers.first("Strict-Transport-Security"), let url = hop.request.url, let origin = Origin(url), origin.isSecure
+            let field = headers.first("Strict-Transport-Security"), let url = hop.request.url, let origin = Origin(url),
+            origin.isSecure
         else { return }
         store.note(field, host: origin.host, isVerified: load.transaction?.exchange?.facts.isVerified ?? false, now: now(load))
     }
@@ -63,7 +69,9 @@ enum Remembrance {
         let fields = hop.cookiesForApp
         hop.cookiesForApp = []
         guard !fields.isEmpty, load.session.policy.cookieAcceptance != .never else { return nil }
-        if load.session.policy.cookieAcceptance == .onlyFromMainDocumentDomain, request(of: hop)?.isThirdParty ?? true { return nil }
+        if load.session.policy.cookieAcceptance == .onlyFromMainDocumentDomain, request(of: hop)?.isThirdParty ?? true {
+            return nil
+        }
         return fields
     }
 }

@@ -28,7 +28,8 @@ enum StoredAnswer {
         var range = 0..<stored.bodyLength
         var status = stored.status
         var headers = stored.headersForReuse(now: now, wasValidated: wasValidated)
-        if hop.request.method == "GET", let requested = hop.message?.head.headers ?? rangeHeaders(hop), requested.contains("Range"),
+        if hop.request.method == "GET", let requested = hop.message?.head.headers ?? rangeHeaders(hop),
+            requested.contains("Range"),
             let served = PartialContent.range(requestHeaders: requested, stored: stored, now: now)
         {
             status = served.status
@@ -74,7 +75,9 @@ enum StoredAnswer {
 
     /// A status of 0 stands for a response of the app's that is not HTTP's.
     private static func kind(status: Int, _ reason: String, _ headers: HeaderBlock) -> LoadResponse.Kind {
-        guard status == 0 else { return .http(ResponseHead(status: status, reason: status == 206 ? "" : reason, headers: headers)) }
+        guard status == 0 else {
+            return .http(ResponseHead(status: status, reason: status == 206 ? "" : reason, headers: headers))
+        }
         return .local(mimeType: headers.first("Content-Type"), textEncoding: nil)
     }
 
@@ -124,7 +127,6 @@ final class StoredBody: ResponseBody {
     private var rest: Range<Int64>
     private let transaction: Transaction
     private let load: Load
-    private var fetched: Result<Data, CacheBodyFile.Damaged>?
 
     init(_ body: ResponseCache.Body, range: Range<Int64>, transaction: Transaction, load: Load) {
         self.body = body
@@ -167,32 +169,15 @@ final class StoredBody: ResponseBody {
     }
 
     private func read(_ file: CacheBodyFile) async throws(LoadError) -> Data {
-        let count = Int(min(Int64(Self.pieceSize), Int64(rest.count)))
-        do {
-            if let piece = try file.readNow(at: rest.lowerBound, count: count) { return piece }
-        } catch {
-            throw damaged
-        }
-        fetched = nil
-        let loop = load.session.loop
-        let bound = NIOLoopBound(self, eventLoop: loop)
-        file.read(at: rest.lowerBound, count: count) { result in
-            loop.execute {
-                bound.value.fetched = result
-                bound.value.load.control.wake()
-            }
-        }
-        while true {
-            if let fetched {
-                guard case .success(let piece) = fetched else { throw damaged }
-                return piece
-            }
-            try load.control.check()
-            await load.control.wait()
-        }
+        let slot = LoopSlot<Result<Data, CacheBodyFile.Damaged>>(load)
+        file.read(at: rest.lowerBound, count: Int(min(Int64(Self.pieceSize), Int64(rest.count)))) { slot.fill($0) }
+        guard case .success(let piece) = try await slot.wait() else { throw damaged }
+        return piece
     }
 
     private var damaged: LoadError {
-        LoadError(.cannotLoadFromNetwork, "what the cache had stored turned out to be damaged, and is removed", url: transaction.request.url)
+        LoadError(
+            .cannotLoadFromNetwork, "what the cache had stored turned out to be damaged, and is removed",
+            url: transaction.request.url)
     }
 }

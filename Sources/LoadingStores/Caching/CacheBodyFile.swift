@@ -21,55 +21,47 @@ package final class CacheBodyFile: Sendable {
     }
 
     private struct State {
+        /// Nil only at the end.
+        var file: CacheFile?
         /// How far the body was read without a gap.
         var position: Int64 = 0
         var checksum = ContentChecksum()
     }
 
     package let length: Int64
-    private let file: CacheFile
     private let expected: UInt64
     private let queue: DiskQueue
     private let onDamage: @Sendable () -> Void
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     init(_ file: CacheFile, _ preamble: CacheEntryFile.Preamble, queue: DiskQueue, onDamage: @escaping @Sendable () -> Void) {
-        self.file = file
+        state = Mutex(State(file: file))
         length = preamble.bodyLength
         expected = preamble.bodyChecksum
         self.queue = queue
         self.onDamage = onDamage
     }
 
+    deinit {
+        // To close a file that was removed meanwhile is to free all of it: the one who lets go last is the queue.
+        let file = state.withLock { state in
+            defer { state.file = nil }
+            return state.file.map { Unmanaged.passRetained($0) }
+        }
+        if let file { queue.run(on: .answers) { file.release() } }
+    }
+
     /// Reads so many bytes, fewer at the end, none behind it.
     ///
     /// May wait for the disk.
     package func read(at offset: Int64, count: Int) throws(Damaged) -> Data {
-        // It never says that it would wait.
-        try piece(at: offset, count: count, waiting: true) ?? Data()
-    }
-
-    /// The same without ever waiting: nil where the disk would have to be waited for.
-    package func readNow(at offset: Int64, count: Int) throws(Damaged) -> Data? {
-        try piece(at: offset, count: count, waiting: false)
-    }
-
-    /// The same on the queue for the disk, where `done` is called.
-    package func read(at offset: Int64, count: Int, _ done: @escaping @Sendable (Result<Data, Damaged>) -> Void) {
-        queue.run {
-            done(Result { () throws(Damaged) in try self.read(at: offset, count: count) })
-        }
-    }
-
-    private func piece(at offset: Int64, count: Int, waiting: Bool) throws(Damaged) -> Data? {
         guard offset >= 0, offset < length, count > 0 else { return Data() }
         let count = Int(min(Int64(count), length - offset))
-        guard let start = UnsafeMutableRawBufferPointer.allocated(count) else { throw Damaged() }
-        switch file.read(into: start, at: Int64(CacheEntryFile.preambleLength) + offset, waiting: waiting) {
-        case .wouldWait:
-            start.deallocateAllocated()
-            return nil
-        case .damaged:
+        guard let file = state.withLock({ $0.file }), let start = UnsafeMutableRawBufferPointer.allocated(count) else {
+            throw Damaged()
+        }
+        switch file.read(into: start, at: Int64(CacheEntryFile.preambleLength) + offset, waiting: true) {
+        case .damaged, .wouldWait:
             start.deallocateAllocated()
             onDamage()
             throw Damaged()
@@ -80,6 +72,13 @@ package final class CacheBodyFile: Sendable {
                 throw Damaged()
             }
             return start.takenData()
+        }
+    }
+
+    /// The same on the queue for the disk, where `done` is called.
+    package func read(at offset: Int64, count: Int, _ done: @escaping @Sendable (Result<Data, Damaged>) -> Void) {
+        queue.run(on: .answers) {
+            done(Result { () throws(Damaged) in try self.read(at: offset, count: count) })
         }
     }
 

@@ -42,7 +42,8 @@ enum CacheHeadCoding {
             let requestTime = reader.time(), let responseTime = reader.time(),
             let range = reader.numbers(), let completeLength = reader.numbers(),
             let hasUserInfo = reader.numbers(), let userInfo = reader.part(), reader.isAtEnd,
-            status == 0 || (100...999).contains(status), range.isEmpty || range.count == 2 && 0 <= range[0] && range[0] <= range[1],
+            status == 0 || (100...999).contains(status),
+            range.isEmpty || range.count == 2 && 0 <= range[0] && range[0] <= range[1],
             completeLength.count <= 1, completeLength.allSatisfy({ $0 >= 0 })
         else { return nil }
         let response = StoredResponse(

@@ -52,6 +52,9 @@ package struct DiskIndex: Sendable {
     package var names: [CacheEntryName] { Array(records.keys) }
     package subscript(name: CacheEntryName) -> Record? { records[name] }
 
+    /// Whether a key, named by its first variant, has any entry.
+    package func hasEntry(of name: CacheEntryName) -> Bool { records[name] != nil || hasSlot(after: name) }
+
     /// Whether a key has an entry in a later slot.
     package func hasSlot(after name: CacheEntryName) -> Bool {
         guard variantCount > 0 else { return false }

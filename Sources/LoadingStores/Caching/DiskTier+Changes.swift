@@ -13,9 +13,16 @@ import Synchronization
 
 /// What changes files: all of it on the queue.
 extension DiskTier {
-    /// Keeps an entry: from the file that its body was written to, or from memory.
-    func store(_ name: CacheEntryName, _ head: CacheEntryFile.Head, _ aside: AsideFile?, rest: Data) {
-        change(name.key) { [self] in
+    /// Keeps an entry: from the file that its body was written to, or from memory. Calls `done` when the memory is free again.
+    func store(
+        _ name: CacheEntryName, _ head: CacheEntryFile.Head, _ aside: AsideFile?, rest: Data, done: @escaping @Sendable () -> Void
+    ) {
+        let giveUp = { [self] in
+            discard(aside)
+            done()
+        }
+        change(name.key, insteadOf: giveUp) { [self] in
+            defer { done() }
             guard isEnabled else { return aside?.discard() ?? () }
             let file = aside ?? AsideFile(directory: directory)
             let lastUse = head.response.responseTime
@@ -34,7 +41,7 @@ extension DiskTier {
 
     func discard(_ aside: AsideFile?) {
         guard let aside else { return }
-        queue.run { aside.discard() }
+        queue.run(on: .changes) { aside.discard() }
     }
 
     func removeReplaced(_ name: CacheEntryName, by response: StoredResponse) {
@@ -87,7 +94,7 @@ extension DiskTier {
     }
 
     private func put(_ file: AsideFile, _ length: Int64, at name: CacheEntryName, _ response: StoredResponse) {
-        guard file.move(to: name) else { return file.discard() }
+        guard changing(name.folder, { file.move(to: name) }) else { return file.discard() }
         state.withLock { state in
             let time = state.index.note(name, size: length, now: response.responseTime)
             // Where the clock was set back, the file says another time.
@@ -156,7 +163,7 @@ extension DiskTier {
     }
 
     func removeAll() {
-        change(nil) { [self] in
+        change(nil, removesAll: true) { [self] in
             guard mayTouchDisk else { return }
             forEachFile { name, _ in removeFile(name) }
         }
@@ -175,17 +182,16 @@ extension DiskTier {
 
     private var mayTouchDisk: Bool { !state.withLock { $0.isRefused } }
 
-    /// Everything there is, as a look-up would find it.
+    /// Everything there is, as a look-up would find it. On the caller's thread.
     func entries() -> [(response: StoredResponse, size: Int64, lastUse: Double)] {
-        queue.runAndWait { [self] in
-            guard isEnabled else { return [] }
-            var found: [(response: StoredResponse, size: Int64, lastUse: Double)] = []
-            forEachFile { name, _ in
-                guard case .file(let file) = CacheFile.open(path(name)), case .value(let (_, head)) = file.head(waiting: true)
-                else { return }
-                found.append((head.response, file.length, state.withLock { $0.index[name]?.lastUse } ?? file.lastUse))
-            }
-            return found
+        queue.wait(for: .changes)
+        guard isEnabled else { return [] }
+        var found: [(response: StoredResponse, size: Int64, lastUse: Double)] = []
+        forEachFile { name, _ in
+            guard case .file(let file) = CacheFile.open(path(name)), case .value(let (_, head)) = file.head(waiting: true)
+            else { return }
+            found.append((head.response, file.length, state.withLock { $0.index[name]?.lastUse } ?? file.lastUse))
         }
+        return found
     }
 }

@@ -28,20 +28,22 @@ extension DiskTier {
 
     /// On the queue, one step at a time, so that other work comes in between; `done` is called there once it is known, and what
     /// is damaged removed.
-    func run(_ check: BodyCheck, then done: @escaping @Sendable () -> Void) {
+    func run(_ check: BodyCheck, for answer: PendingAnswer, then done: @escaping @Sendable () -> Void) {
         var check = check
+        answer.noteStep()
         switch check.step() {
-        case nil: queue.run { [self, check] in run(check, then: done) }
+        case nil: queue.run(on: .answers) { [self, check] in run(check, for: answer, then: done) }
         case true?:
             noteSound(check.name, check.file, check.preamble)
             done()
         case false?:
             removeUnfit(check.name, inode: check.file.inode)
-            queue.run(done)
+            // Behind the removal.
+            queue.run(on: .changes, done)
         }
     }
 
-    /// Writes down when an entry was used last: in the time of its file, which says nothing of its body then.
+    /// On the lane for upkeep. Writes down when an entry was used last: in the time of its file, which says nothing of its body then.
     func setLastUse(_ name: CacheEntryName, _ lastUse: Double) {
         let path = path(name)
         let known = state.withLock { $0.sound[name] }

@@ -15,7 +15,7 @@ import Glibc
 import Musl
 #endif
 
-/// What keeps the directory in order: all of it on the queue.
+/// What keeps the directory in order: all of it on the queue, and what no look-up or change needs on the lane for upkeep.
 extension DiskTier {
     /// What a process left that ended while it wrote: older than that, nobody writes it any more.
     private static let leftoverAge = 3600.0
@@ -23,7 +23,7 @@ extension DiskTier {
     /// Looks at the directory in the background.
     func open() {
         guard capacity > 0 else { return }
-        queue.run { [weak self] in self?.prepare() }
+        queue.run(on: .changes) { [weak self] in self?.prepare() }
     }
 
     func setCapacity(_ capacity: Int) {
@@ -33,7 +33,7 @@ extension DiskTier {
         }
         guard old != capacity else { return }
         // A tier that was off so far has not looked at its directory; the change of what is on waits for nothing.
-        queue.run { [self] in
+        queue.run(on: .changes) { [self] in
             if old == 0 { prepare() } else { evict() }
         }
     }
@@ -52,33 +52,45 @@ extension DiskTier {
 
     // MARK: Scanning
 
-    /// Looks at all folders, one at a time, so that other work comes in between; then holds the capacity.
+    /// Looks at all folders, one at a time on the lane for upkeep, so that other work comes in between; then holds the capacity.
     func scan() {
+        let rootTime = FileTime.stamp(directory)
         let begins = state.withLock { state in
             guard !state.isScanning else { return false }
             state.isScanning = true
             state.writtenSinceScan = 0
             state.index.beginScan()
             state.folderCount = 0
-            state.rootTime = FileTime.stamp(directory)
+            state.rootTime = rootTime
             return true
         }
-        if begins { scan(folder: 0) }
+        if begins { queue.run(on: .upkeep) { [weak self] in self?.scan(folder: 0) } }
     }
 
     private func scan(folder: UInt8) {
-        var found: [(CacheEntryName, Int64, Double)] = []
-        let isThere = forEachFile(in: folder) { found.append(($0, Int64($1.st_size), FileTime.seconds($1.st_mtim))) }
-        state.withLock { state in
-            if isThere { state.folderCount += 1 }
-            for (name, size, lastUse) in found { state.index.found(name, size: size, lastUse: lastUse) }
-        }
-        if folder < UInt8.max { return queue.run { [weak self] in self?.scan(folder: folder + 1) } }
+        let isThere = look(into: folder)
+        if isThere { state.withLock { $0.folderCount += 1 } }
+        if folder < UInt8.max { return queue.run(on: .upkeep) { [weak self] in self?.scan(folder: folder + 1) } }
         state.withLock { state in
             state.index.endScan()
             state.isScanning = false
         }
-        evict()
+        queue.run(on: .changes) { [weak self] in self?.evict() }
+    }
+
+    /// Takes what is in a folder into the index; answers whether the folder is there.
+    @discardableResult
+    func look(into folder: UInt8) -> Bool {
+        let stamp = FileTime.stamp(path(folder))
+        var found: [(CacheEntryName, Int64, Double)] = []
+        let isThere = forEachFile(in: folder) { found.append(($0, Int64($1.st_size), FileTime.seconds($1.st_mtim))) }
+        state.withLock { state in
+            for (name, size, lastUse) in found { state.index.found(name, size: size, lastUse: lastUse) }
+            state.folders[Int(folder)].isKnown = true
+            state.folders[Int(folder)].stamp = stamp
+            state.folders[Int(folder)].lastLook = -Double.greatestFiniteMagnitude
+        }
+        return isThere
     }
 
     func forEachFile(_ visit: (CacheEntryName, stat) -> Void) {
@@ -90,7 +102,7 @@ extension DiskTier {
     /// Answers whether the folder is there.
     @discardableResult
     private func forEachFile(in folder: UInt8, _ visit: (CacheEntryName, stat) -> Void) -> Bool {
-        guard let stream = opendir(directory + "/" + CacheEntryName.folderName(folder)) else { return false }
+        guard let stream = opendir(path(folder)) else { return false }
         defer { closedir(stream) }
         let number = dirfd(stream)
         while let entry = readdir(stream) {
@@ -173,27 +185,40 @@ extension DiskTier {
 
     // MARK: Durability
 
+    /// Calls back, on the queue, when all that was changed before is durable. No look-up and no change waits for the syncs.
     func flush(completion: @escaping @Sendable () -> Void) {
-        queue.run { [self] in
-            if isEnabled {
-                writeUses()
-                let (names, folders) = state.withLock { state in
-                    defer { (state.unsynced, state.unsyncedFolders) = ([], []) }
-                    return (state.unsynced, state.unsyncedFolders)
-                }
-                sync(names, folders.union(names.map(\.folder)))
+        queue.run(on: .changes) { [self] in
+            let isFirst = state.withLock { state in
+                let isEnabled = state.capacity > 0 && !state.isRefused
+                state.syncs.append(
+                    CacheSync(isEnabled ? state.unsynced : [], isEnabled ? state.unsyncedFolders : [], completion)
+                )
+                if isEnabled { (state.unsynced, state.unsyncedFolders) = ([], []) }
+                return state.syncs.count == 1
             }
-            completion()
+            guard isFirst else { return }
+            queue.run(on: .upkeep) { [self] in
+                writeUses()
+                sync()
+            }
         }
     }
 
-    private func sync(_ names: Set<CacheEntryName>, _ folders: Set<UInt8>) {
-        guard !folders.isEmpty else { return }
-        for name in names { sync(path(name), O_RDONLY) }
-        for folder in folders {
-            sync(directory + "/" + CacheEntryName.folderName(folder), O_RDONLY | O_DIRECTORY)
+    /// Takes one step, so that other work comes in between; one flush after the other, since each syncs what is its own alone.
+    private func sync() {
+        let (step, completion, goesOn) = state.withLock { state -> (CacheSync.Step?, (@Sendable () -> Void)?, Bool) in
+            guard !state.syncs.isEmpty else { return (nil, nil, false) }
+            if let step = state.syncs[0].next() { return (step, nil, true) }
+            let completion = state.syncs.removeFirst().completion
+            return (nil, completion, !state.syncs.isEmpty)
         }
-        sync(directory, O_RDONLY | O_DIRECTORY)
+        switch step {
+        case .file(let name)?: sync(path(name), O_RDONLY)
+        case .folder(let folder)?: sync(path(folder), O_RDONLY | O_DIRECTORY)
+        case .directory?: sync(directory, O_RDONLY | O_DIRECTORY)
+        case nil: completion?()
+        }
+        if goesOn { queue.run(on: .upkeep) { [self] in sync() } }
     }
 
     private func sync(_ path: String, _ flags: CInt) {

@@ -19,8 +19,9 @@ import Musl
 
 /// The entries that are kept in files: one for each, in 256 folders, found by their names.
 ///
-/// All changes are made on the ``DiskQueue``, in order; a look-up of what has changes before it waits for them there. What is
-/// known of the directory's content is an index in memory, for sizes and for the order of use only.
+/// All changes are made on the lane of the ``DiskQueue`` for them, in order; a look-up of what has changes before it waits for them
+/// there. What is known of the directory's content is an index in memory, for sizes, for the order of use, and for saying without
+/// a look at the disk that something is not there.
 final class DiskTier: Sendable {
     enum Outcome {
         case hit(ResponseCache.Hit, CacheEntryName)
@@ -35,9 +36,15 @@ final class DiskTier: Sendable {
         var index = DiskIndex()
         /// The directory was looked at, and is not used: others may write to it, or the file system is read-only.
         var isRefused = false
-        /// Changes that are on the queue, by key, and those that concern all keys.
+        /// Changes that are on the queue, by key, and those that concern all keys; of these, those that remove everything.
         var pending: [CacheEntryName: Int] = [:]
         var pendingForAll = 0
+        var pendingRemovals = 0
+        var pendingCount = 0
+        /// The last of them removes everything, and has not begun.
+        var endsInRemoval = false
+        /// By number, from when a scan has looked at them all.
+        var folders = [FolderView](repeating: FolderView(), count: 256)
         /// Entries whose last use is not written down yet.
         var used: Set<CacheEntryName> = []
         var isNotingUses = false
@@ -47,6 +54,8 @@ final class DiskTier: Sendable {
         var unsynced: Set<CacheEntryName> = []
         /// From which something was removed since.
         var unsyncedFolders: Set<UInt8> = []
+        /// What flushes wait for, the first at work.
+        var syncs: [CacheSync] = []
         var isScanning = false
         /// How many folders the last scan saw, and when the directory was changed before it.
         var folderCount = 0
@@ -76,25 +85,9 @@ final class DiskTier: Sendable {
     var usage: Int { state.withLock { Int(clamping: $0.index.totalSize) } }
 
     func path(_ name: CacheEntryName) -> String { directory + "/" + name.path }
+    func path(_ folder: UInt8) -> String { directory + "/" + CacheEntryName.folderName(folder) }
 
     // MARK: Looking up
-
-    /// How long it may stay unnoticed that another process stored something where nothing was.
-    private static let lookingInterval = 0.25
-
-    /// Whether anything may be there at all: false where a scan found no folder, and none was made since.
-    func mayHaveAny(now: Double) -> Bool {
-        let (isEmpty, seen) = state.withLock { state -> (Bool, FileTime.Stamp?) in
-            guard state.index.isComplete, state.index.count == 0, state.folderCount == 0, state.pendingForAll == 0,
-                state.pending.isEmpty
-            else { return (false, nil) }
-            guard abs(now - state.lastLook) >= Self.lookingInterval else { return (true, nil) }
-            state.lastLook = now
-            return (true, state.rootTime)
-        }
-        guard isEmpty, let seen else { return !isEmpty }
-        return FileTime.stamp(directory) != seen
-    }
 
     /// Tries a key's slots in turn until one is for the request.
     ///
@@ -187,7 +180,7 @@ final class DiskTier: Sendable {
             return !state.isNotingUses
         }
         // Many uses are written down together.
-        if isFirst { queue.run(after: 2) { [self] in writeUses() } }
+        if isFirst { queue.run(on: .upkeep, after: 2) { [self] in writeUses() } }
     }
 
     /// An entry is used out of the memory tier.
@@ -196,7 +189,7 @@ final class DiskTier: Sendable {
         noteUse(name, size: size, now: now)
     }
 
-    /// On the queue.
+    /// On the lane for upkeep.
     func writeUses() {
         let uses = state.withLock { state in
             defer { state.used = [] }
@@ -208,16 +201,35 @@ final class DiskTier: Sendable {
 
     // MARK: Changes
 
+    /// A disk that does not answer must not have changes gather without end.
+    private static let pendingLimit = 10_000
+
     /// Runs a change on the queue; until it is done, look-ups of the key wait for it.
     ///
-    /// Without a key, all look-ups do.
-    func change(_ key: CacheEntryName?, _ work: @escaping @Sendable () -> Void) {
-        state.withLock { state in
+    /// Without a key, all look-ups do. Where too much waits already, everything is removed instead, once `insteadOf` was called.
+    func change(
+        _ key: CacheEntryName?, removesAll: Bool = false, insteadOf instead: () -> Void = {},
+        _ work: @escaping @Sendable () -> Void
+    ) {
+        let mayRun = state.withLock { state in
+            if key != nil, state.pendingCount >= Self.pendingLimit { return false }
+            state.pendingCount += 1
+            state.endsInRemoval = removesAll
             if let key { state.pending[key, default: 0] += 1 } else { state.pendingForAll += 1 }
+            if removesAll { state.pendingRemovals += 1 }
+            return true
         }
-        queue.run { [self] in
+        guard mayRun else {
+            instead()
+            if !state.withLock({ $0.endsInRemoval }) { removeAll() }
+            return
+        }
+        queue.run(on: .changes) { [self] in
+            if removesAll { state.withLock { $0.endsInRemoval = false } }
             work()
             state.withLock { state in
+                state.pendingCount -= 1
+                if removesAll { state.pendingRemovals -= 1 }
                 guard let key else {
                     state.pendingForAll -= 1
                     return
@@ -238,10 +250,12 @@ final class DiskTier: Sendable {
         }
     }
 
-    /// On the queue.
+    /// On the lane for changes.
     func removeFile(_ name: CacheEntryName) {
         // A folder in its place is removed if it is empty; otherwise it stays a miss.
-        let isRemoved = unlink(path(name)) == 0 || errno == EISDIR && rmdir(path(name)) == 0
+        let isRemoved = changing(name.folder) {
+            unlink(path(name)) == 0 || errno == EISDIR && rmdir(path(name)) == 0
+        }
         state.withLock { state in
             if isRemoved { state.unsyncedFolders.insert(name.folder) }
             state.index.remove(name)

@@ -9,13 +9,15 @@
 
 import FoundationEssentials
 import HTTPRules
+import HTTPWire
 import Synchronization
 
 /// Takes the body of a response that is to be stored, piece by piece.
 ///
 /// Nothing is visible until ``finish()``; what is dropped without it leaves nothing behind. It holds about 256 KiB of the body,
-/// the rest goes to a file as it comes: whoever feeds it stops while it ``isBehind``. One caller at a time; callbacks come on
-/// the thread of the ``DiskQueue``. Whatever goes wrong ends the storing, never the load.
+/// the rest goes to a file as it comes: whoever feeds it stops while it ``isBehind``. What waits to be written counts against
+/// the ``WriteBudget`` of the queue; what is beyond that is not stored on the disk. One caller at a time; callbacks come on a
+/// thread of the ``DiskQueue``. Whatever goes wrong ends the storing, never the load.
 package final class EntryWriter: Sendable {
     /// Bodies up to here are held until they are whole, and are written with one call.
     package static let heldLimit = 256 << 10
@@ -23,6 +25,8 @@ package final class EntryWriter: Sendable {
     private static let pieceSize = 64 << 10
     /// Where the caller does not stop although the disk is that far behind, the response is not stored.
     private static let outstandingLimit = 16 << 20
+    /// What an entry takes besides its body and fields while it waits to be written, about.
+    private static let entryOverhead = 1024
 
     private struct State {
         var response: StoredResponse
@@ -88,15 +92,18 @@ package final class EntryWriter: Sendable {
     }
 
     package func append(_ bytes: UnsafeRawBufferPointer) {
-        let (isTooMuch, spilled) = state.withLock { state -> (Bool, (Data, AsideFile)?) in
-            guard state.isOpen else { return (false, nil) }
+        let portion = state.withLock { state -> Portion in
+            guard state.isOpen else { return .none }
             state.total += Int64(bytes.count)
-            guard state.total <= limit, state.outstanding <= Self.outstandingLimit else { return (true, nil) }
+            guard state.total <= limit, state.outstanding <= Self.outstandingLimit else { return .tooMuch }
             state.gathered.append(contentsOf: bytes)
-            return (false, takeSpilled(&state))
+            return takePortion(&state)
         }
-        if isTooMuch { abandon() }
-        if let (piece, aside) = spilled { spill(piece, to: aside) }
+        switch portion {
+        case .none: break
+        case .tooMuch: abandon()
+        case .piece(let piece, let aside): spill(piece, to: aside)
+        }
     }
 
     /// Changes what is stored along with the body, as the app may ask for at the end.
@@ -146,8 +153,10 @@ package final class EntryWriter: Sendable {
         }
         guard let disk, let name else { return tell(last.waiting) }
         let head = CacheEntryFile.Head(key: key, response: last.response, userInfo: last.userInfo)
-        if last.mayGoToDisk {
-            disk.store(name, head, last.aside, rest: last.gathered)
+        let count = last.gathered.count + last.response.headers.bytes.count + (last.userInfo?.count ?? 0) + Self.entryOverhead
+        let budget = disk.queue.writeBudget
+        if last.mayGoToDisk, budget.take(count, isLimited: isLimited) {
+            disk.store(name, head, last.aside, rest: last.gathered) { budget.giveBack(count) }
         } else {
             disk.discard(last.aside)
             // What was stored before would come back once the memory has forgotten the new one.
@@ -179,22 +188,30 @@ package final class EntryWriter: Sendable {
 
     // MARK: Writing
 
+    private enum Portion {
+        case none
+        case piece(Data, AsideFile)
+        case tooMuch
+    }
+
     /// What has been gathered, when it is enough for a piece.
-    private func takeSpilled(_ state: inout State) -> (Data, AsideFile)? {
+    private func takePortion(_ state: inout State) -> Portion {
         let threshold = isLarge || state.aside != nil ? Self.pieceSize : Self.heldLimit + 1
-        guard state.gathered.count >= threshold, state.mayGoToDisk, let disk else { return nil }
-        let aside = state.aside ?? AsideFile(directory: disk.directory)
+        guard state.gathered.count >= threshold, state.mayGoToDisk, let disk else { return .none }
         let piece = state.gathered
+        guard disk.queue.writeBudget.take(piece.count, isLimited: isLimited) else { return .tooMuch }
+        let aside = state.aside ?? AsideFile(directory: disk.directory)
         state.aside = aside
         state.gathered = Data()
         state.outstanding += piece.count
-        return (piece, aside)
+        return .piece(piece, aside)
     }
 
     private func spill(_ piece: Data, to aside: AsideFile) {
-        disk?.queue.run { [weak self] in
+        disk?.queue.run(on: .changes) { [weak self, budget = disk?.queue.writeBudget] in
             // An abandoned writer is gone, or has closed the file.
             piece.withUnsafeBytes { aside.append($0) }
+            budget?.giveBack(piece.count)
             self?.wrote(piece.count, hasFailed: aside.hasFailed)
         }
     }

@@ -15,8 +15,9 @@ import Synchronization
 /// Keeps responses in memory and on the disk, each within its capacity (RFC 9111; what may be used is decided by the rules).
 ///
 /// Safe to use from any thread, and by several processes on one directory. Without a directory it never touches the disk. What
-/// the disk does not answer from its own memory is read on the ``DiskQueue``; all changes of the disk happen there, in order,
-/// so that a look-up sees every change made before it. No response is kept whose body exceeds 5 % of the capacity.
+/// the kernel does not have in memory is read on the ``DiskQueue``, and for an event loop all that is on the disk; all changes of
+/// the disk happen there, in order, so that a look-up sees every change made before it. No response is kept whose body exceeds
+/// 5 % of the capacity.
 package final class ResponseCache: Sendable {
     /// A stored response.
     package struct Hit: Sendable {
@@ -52,8 +53,8 @@ package final class ResponseCache: Sendable {
     package enum Lookup: Sendable {
         case hit(Hit)
         case miss
-        /// The disk has to be waited for: call it with what is to be told the answer, on the thread of the ``DiskQueue``.
-        case wait(@Sendable (@escaping @Sendable (Hit?) -> Void) -> Void)
+        /// The disk has to be waited for.
+        case wait(DiskLookUp)
     }
 
     let memory: Mutex<MemoryTier>
@@ -69,13 +70,19 @@ package final class ResponseCache: Sendable {
     // MARK: Reading
 
     /// Whether a look-up may find anything: false only where both tiers are known to be empty.
-    package func mayHaveAny(now: Double) -> Bool {
-        memory.withLock { $0.count > 0 } || (disk.map { $0.isEnabled && $0.mayHaveAny(now: now) } ?? false)
+    ///
+    /// An event loop asks without `touchingDisk`.
+    package func mayHaveAny(now: Double, touchingDisk: Bool = true) -> Bool {
+        if memory.withLock({ $0.count > 0 }) { return true }
+        guard let disk, disk.isEnabled else { return false }
+        return disk.mayHaveAny(now: now, touchingDisk: touchingDisk && !disk.queue.isStuck(.answers))
     }
 
-    /// The entry that a request selects, whatever its age: from memory at once, from the disk at once where its pages are in
-    /// memory.
-    package func lookUp(key: String, requestHeaders: HeaderBlock, now: Double) -> Lookup {
+    /// The entry that a request selects, whatever its age: from memory at once and, with `touchingDisk`, from the disk at once where its
+    /// pages are in memory.
+    ///
+    /// An event loop asks without. A disk that does not answer has nothing.
+    package func lookUp(key: String, requestHeaders: HeaderBlock, now: Double, touchingDisk: Bool = true) -> Lookup {
         let (found, changes) = memory.withLock { ($0.find(key, requestHeaders, now: now), $0.changes) }
         if let found {
             if let name = found.used { disk?.noteUse(of: name, now: now) }
@@ -83,39 +90,49 @@ package final class ResponseCache: Sendable {
         }
         guard let disk, disk.isEnabled else { return .miss }
         let name = CacheEntryName(key: key)
-        switch disk.lookUp(name, key: key, requestHeaders: requestHeaders, now: now, waiting: false) {
-        case .miss: return .miss
-        case .hit(let hit, let name):
-            promote(key, name, hit, changes)
-            return .hit(hit)
-        case .wait:
-            return .wait { [self] reply in
-                disk.queue.run { [self] in
-                    lookUp(name, on: disk, key: key, requestHeaders: requestHeaders, now: now, reply)
-                }
+        var wasSeen = false
+        if touchingDisk, !disk.queue.isStuck(.answers) {
+            switch disk.lookUp(name, key: key, requestHeaders: requestHeaders, now: now, waiting: false) {
+            case .miss: return .miss
+            case .hit(let hit, let name):
+                promote(key, name, hit, changes)
+                return .hit(hit)
+            case .wait, .unchecked: wasSeen = true
             }
-        case .unchecked: return .miss
+        }
+        switch disk.foresee(name, now: now, wasSeen: wasSeen) {
+        case .miss: return .miss
+        case .unknown(let lane):
+            return .wait(
+                DiskLookUp { [self] answer in
+                    disk.queue.run(on: lane) { [self] in
+                        guard answer.isWanted else { return }
+                        disk.notice(name.folder, now: now)
+                        lookUp(name, on: disk, key: key, requestHeaders: requestHeaders, now: now, changes, answer)
+                    }
+                })
         }
     }
 
     /// On the queue, which is left to others while a large body is checked.
     ///
-    /// The entry may be another one after that, or gone; whoever changes it again and again ends in a miss.
+    /// The entry may be another one after that, or gone; whoever changes it again and again ends in a miss. It moves up only where
+    /// nothing changed since the memory had none (`changes`): what was removed or replaced meanwhile may still be on the disk.
     private func lookUp(
         _ name: CacheEntryName, on disk: DiskTier, key: String, requestHeaders: HeaderBlock, now: Double,
-        checksLeft: Int = Int(CacheEntryName.slotCount), _ reply: @escaping @Sendable (Hit?) -> Void
+        checksLeft: Int = Int(CacheEntryName.slotCount), _ changes: UInt64, _ answer: PendingAnswer
     ) {
-        let changes = memory.withLock { $0.changes }
         switch disk.lookUp(name, key: key, requestHeaders: requestHeaders, now: now, waiting: true) {
         case .hit(let hit, let name):
             promote(key, name, hit, changes)
-            reply(hit)
+            answer.give(hit)
         case .unchecked(let check) where checksLeft > 0:
-            disk.run(check) { [self] in
+            disk.run(check, for: answer) { [self] in
                 lookUp(
-                    name, on: disk, key: key, requestHeaders: requestHeaders, now: now, checksLeft: checksLeft - 1, reply)
+                    name, on: disk, key: key, requestHeaders: requestHeaders, now: now, checksLeft: checksLeft - 1, changes,
+                    answer)
             }
-        case .unchecked, .miss, .wait: reply(nil)
+        case .unchecked, .miss, .wait: answer.give(nil)
         }
     }
 
@@ -167,24 +184,25 @@ package final class ResponseCache: Sendable {
     /// `old` is the response that the new one was made of: nothing is changed where another one has taken its place meanwhile.
     /// Without it, the variant, the length of the body and the validators have to fit.
     package func update(_ response: StoredResponse, replacing old: StoredResponse? = nil) {
-        memory.withLock { $0.update(response.url, response, replacing: old) }
+        // The disk first, here and below: who looks in between waits for it, and does not take the old one up again.
         disk?.update(response, replacing: old)
+        memory.withLock { $0.update(response.url, response, replacing: old) }
     }
 
     /// Removes all variants of a key.
     package func remove(key: String) {
-        memory.withLock { $0.remove(key) }
         disk?.remove(CacheEntryName(key: key))
+        memory.withLock { $0.remove(key) }
     }
 
     package func removeAll() {
-        memory.withLock { $0.removeAll() }
         disk?.removeAll()
+        memory.withLock { $0.removeAll() }
     }
 
     package func removeEntries(storedAfter time: Double) {
-        memory.withLock { $0.removeEntries(storedAfter: time) }
         disk?.removeEntries(storedAfter: time)
+        memory.withLock { $0.removeEntries(storedAfter: time) }
     }
 
     // MARK: Sizes
@@ -218,7 +236,10 @@ package final class ResponseCache: Sendable {
         return onDisk + inMemory.map { ($0.response, $0.response.bodyLength, $0.storedAt) }
     }
 
-    /// Calls back when all that was stored before is durable; without a directory at once, else on the thread of the queue.
+    /// Waits until what was changed before has reached the files, or the disk does not answer.
+    package func waitForChanges() { disk?.queue.wait(for: .changes) }
+
+    /// Calls back when all that was stored before is durable; without a directory at once, else on a thread of the queue.
     package func flush(completion: @escaping @Sendable () -> Void) {
         guard let disk else { return completion() }
         disk.flush(completion: completion)

@@ -13,7 +13,8 @@ import Synchronization
 
 /// The cookies of one storage: a ``CookieJar`` that threads share and, with a file, processes and runs of the program.
 ///
-/// Lookups take one lock and never wait for the disk, but for the first, which reads the file. What is stored is seen at once here,
+/// Lookups take one lock and never wait for the disk, but for the first, which reads the file: where that must not be waited for,
+/// ``prepare(_:)`` comes first. What is stored is seen at once here,
 /// within a second on the disk, and soon after in other processes. Session cookies never leave this process. A file that cannot be
 /// used is warned of once (``StoreWarnings``), and the store goes on in memory.
 package final class CookieStore: Sendable {
@@ -50,6 +51,12 @@ package final class CookieStore: Sendable {
             return store
         }
     }
+
+    /// Whether the file was read: from then on a lookup never waits.
+    package var isReady: Bool { jar.isReady }
+
+    /// Reads the file away from the caller's thread if that never happened, and calls back from another one.
+    package func prepare(_ done: @escaping @Sendable () -> Void) { jar.prepare(done) }
 
     package var acceptPolicy: CookieAcceptPolicy {
         get { policy.withLock { $0 } }

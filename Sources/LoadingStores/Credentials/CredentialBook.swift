@@ -105,6 +105,9 @@ extension ProtectionSpace {
 
 extension KeptCredential {
     fileprivate var order: [String] {
-        [space.host, String(space.port), space.kind, space.isProxy ? "proxy" : "", space.realm ?? "", space.method.rawValue, user]
+        [
+            space.host, String(space.port), space.kind, space.isProxy ? "proxy" : "", space.realm ?? "", space.method.rawValue,
+            user,
+        ]
     }
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import Synchronization
+import SystemThreads
 
 /// How what is known and what is kept come together. All of it but the looks may wait.
 extension CredentialStore {
@@ -23,8 +24,20 @@ extension CredentialStore {
         return isDue ?? place?.mayHaveChanged() ?? false
     }
 
-    /// Whether ``prepare(completion:)`` has nothing to do.
-    package var isReady: Bool { !needsLoad }
+    /// Whether nothing is kept but in memory, so that there is nothing to wait for.
+    package var isMemoryOnly: Bool { state.withLock { $0.isMemoryOnly } }
+
+    /// Calls back on the queue when what is kept is known: for a thread that may not even look at a file.
+    package func prepareOnQueue(completion: @escaping @Sendable () -> Void) {
+        // What is known already waits for no keyring.
+        queue.run(on: .answers) { [self] in
+            guard needsLoad else { return completion() }
+            queue.run {
+                self.load()
+                completion()
+            }
+        }
+    }
 
     /// Calls back when what is kept is known: at once where it is already, else on the queue.
     package func prepare(completion: @escaping @Sendable () -> Void) {
@@ -81,6 +94,7 @@ extension CredentialStore {
     private func take(_ kept: [KeptCredential]) {
         let loaded = CredentialBook(kept)
         let hooks: [@Sendable () -> Void] = state.withLock { state in
+            state.reconsiderDefaults(knowing: loaded)
             var book = loaded
             book.apply(state.pending)
             let hasChanged = state.isLoaded && book != state.permanent
@@ -96,6 +110,7 @@ extension CredentialStore {
     private func recover(_ place: any PermanentCredentials) throws(StoreFailure) {
         let known = state.withLock { state in
             state.isLoaded = true
+            state.supposedDefaults = [:]
             return state.permanent.kept
         }
         if !known.isEmpty { try place.apply(known.map { .store($0) }, knowing: known) }

@@ -34,6 +34,8 @@ package final class CredentialStore: Sendable {
         var pending: [CredentialChange] = []
         /// False until what is kept was loaded, and from then on true.
         var isLoaded: Bool
+        /// The users that became a space's default as its first, while it was not known yet what is kept.
+        var supposedDefaults: [ProtectionSpace: String] = [:]
         /// No place, or none that can be used.
         var isMemoryOnly: Bool
         var isSaveScheduled = false
@@ -97,7 +99,7 @@ package final class CredentialStore: Sendable {
 
     // MARK: Changing
 
-    /// Keeps a credential in place of that of the same user, as long as its persistence says.
+    /// Keeps a credential in place of that of the same user, as long as its persistence says. The first of a space is its default.
     package func set(_ credential: LoadCredential, for space: ProtectionSpace) {
         put(credential, for: space, asDefault: false)
     }
@@ -136,6 +138,7 @@ package final class CredentialStore: Sendable {
     private func put(_ credential: LoadCredential, for space: ProtectionSpace, asDefault: Bool) {
         guard credential.persistence != .none, credential.kind != .trust else { return }
         change(space) { state in
+            let asDefault = state.becomesDefault(credential, for: space, asked: asDefault)
             guard let kept = KeptCredential(credential, for: space, isDefault: asDefault), CredentialFile.isSound(kept) else {
                 return state.session.set(credential, user: credential.user ?? "", for: space, asDefault: asDefault)
             }
@@ -180,6 +183,30 @@ extension CredentialStore.State {
     fileprivate func defaultCredential(for space: ProtectionSpace) -> LoadCredential? {
         guard let user = session.shelf(space)?.defaultUser ?? permanent.shelf(space)?.defaultUser else { return nil }
         return credentials(for: space)[user]
+    }
+
+    /// Whether a credential that is stored becomes the default of its space: if it is to, or if there is none.
+    fileprivate mutating func becomesDefault(_ credential: LoadCredential, for space: ProtectionSpace, asked: Bool) -> Bool {
+        if asked {
+            supposedDefaults[space.canonical] = nil
+            return true
+        }
+        guard defaultCredential(for: space) == nil else { return false }
+        if !isLoaded { supposedDefaults[space.canonical] = credential.user ?? "" }
+        return true
+    }
+
+    /// What is kept is known now: where a space has a default there, what came later is not its first.
+    mutating func reconsiderDefaults(knowing kept: CredentialBook) {
+        for (space, user) in supposedDefaults where kept.shelf(space)?.defaultUser != nil {
+            if session.shelf(space)?.defaultUser == user { session.forgetDefault(for: space) }
+            pending = pending.map { change in
+                guard case .store(var kept) = change, kept.space.canonical == space, kept.user == user else { return change }
+                kept.isDefault = false
+                return .store(kept)
+            }
+        }
+        supposedDefaults = [:]
     }
 
     /// Makes a change here, and has it made where credentials are kept.

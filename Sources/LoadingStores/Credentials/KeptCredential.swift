@@ -19,7 +19,8 @@ package struct KeptCredential: Sendable, Hashable {
     /// What the space's challenges are answered with if nobody says otherwise.
     package var isDefault: Bool
 
-    package init(space: ProtectionSpace, user: String, password: String, isSynchronizable: Bool = false, isDefault: Bool = false) {
+    package init(space: ProtectionSpace, user: String, password: String, isSynchronizable: Bool = false, isDefault: Bool = false)
+    {
         self.space = space
         self.user = user
         self.password = password

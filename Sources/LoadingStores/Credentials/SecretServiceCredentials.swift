@@ -9,6 +9,7 @@
 
 import LoadingModel
 import Synchronization
+import SystemThreads
 
 /// Credentials in the desktop's Secret Service (GNOME Keyring, KWallet): one item for each space and user.
 ///

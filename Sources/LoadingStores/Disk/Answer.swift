@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import SystemThreads
+
 /// A value that one thread gives and another waits for.
 // Sendable because the lock of `monitor` guards the value.
 final class Answer<Value: Sendable>: @unchecked Sendable {
@@ -27,6 +29,15 @@ final class Answer<Value: Sendable>: @unchecked Sendable {
                 if let value { return value }
                 monitor.wait(until: nil)
             }
+        }
+    }
+
+    /// Nil where it is not given in time.
+    func wait(seconds: Double) -> Value? {
+        let deadline = Monitor.clock + seconds
+        return monitor.locked {
+            while value == nil, Monitor.clock < deadline { monitor.wait(until: deadline) }
+            return value
         }
     }
 }

@@ -7,62 +7,101 @@
 //
 //===----------------------------------------------------------------------===//
 
+import SystemThreads
+
 #if canImport(Glibc)
 import Glibc
 #else
 import Musl
 #endif
 
-/// One thread for what would make others wait for the disk: work runs on it in the order in which it came.
+/// A few threads for what would make others wait for the disk. No file of a store is touched on an event loop.
 ///
-/// The thread starts with the first work; where none is to be had, work runs on that of whoever gives it. Of the ``shared``
-/// queue, what is left when the process exits is run before it does, delayed work too. Nothing that runs here may wait for a
-/// lock that is held while something waits for this queue, or is given to it.
+/// Each ``Lane`` is a thread that starts with its first work, and runs its work in the order in which it came; where none is to be
+/// had, work runs on that of whoever gives it. Of the ``shared`` queue, what is left when the process exits is run before it does,
+/// delayed work too. Nothing that runs here may wait for a lock that is held while something waits for this queue, or is given to it.
 package final class DiskQueue: Sendable {
+    /// What waits for a disk, or for another process, apart from each other: no lane waits for another.
+    package enum Lane: Int, CaseIterable, Sendable {
+        /// What a load waits for: look-ups, bodies that are read, files that are read for the first time.
+        case answers
+        /// Changes to what is stored: all of them here, in order.
+        case changes
+        /// What nobody waits for: scans, and the syncs of a flush.
+        case upkeep
+        /// Small files that processes change in turn: another one may have their lock.
+        case values
+    }
+
+    /// How long a load waits for the disk before it goes on without, in seconds: far beyond what a disk takes that works.
+    package static let patience = 3.0
+
     package static let shared = DiskQueue(drainsAtExit: true)
 
-    private let worker: DiskWorker
+    private let workers: [DiskWorker]
+    /// What the bodies take that wait to be written.
+    let writeBudget = WriteBudget()
 
     /// A queue of its own, as another process would have: for tests.
     ///
-    /// Its thread ends with it, after the work it was given. Without a thread it is as where the system has none to give.
+    /// Its threads end with it, after the work they were given. Without threads it is as where the system has none to give.
     package convenience init(hasThread: Bool = true) {
         self.init(drainsAtExit: false, hasThread: hasThread)
     }
 
     private init(drainsAtExit: Bool, hasThread: Bool = true) {
-        worker = DiskWorker(mayStart: hasThread)
+        workers = Lane.allCases.map { _ in DiskWorker(mayStart: hasThread) }
         if drainsAtExit {
             atexit { DiskQueue.shared.drain(seconds: 10) }
         }
     }
 
-    deinit { worker.close() }
+    deinit {
+        for worker in workers { worker.close() }
+    }
 
-    /// Runs `work` after all that was given before.
+    /// Runs `work` after all that was given to the lane before.
     ///
     /// May be called from anywhere, and does not wait.
-    package func run(_ work: @escaping @Sendable () -> Void) {
-        worker.add(work, delay: 0)
+    package func run(on lane: Lane = .changes, _ work: @escaping @Sendable () -> Void) {
+        workers[lane.rawValue].add(work, delay: 0)
     }
 
     /// Runs `work` when so many seconds have passed, earlier if the process exits.
-    package func run(after seconds: Double, _ work: @escaping @Sendable () -> Void) {
-        worker.add(work, delay: seconds)
+    package func run(on lane: Lane = .changes, after seconds: Double, _ work: @escaping @Sendable () -> Void) {
+        workers[lane.rawValue].add(work, delay: seconds)
     }
 
-    /// Runs `work` after all that was given before, and waits for it.
+    /// Runs `work` after all that was given to the lane before, and waits for it.
     ///
-    /// On the queue's own thread it runs at once.
-    package func runAndWait<Value: Sendable>(_ work: @escaping @Sendable () -> Value) -> Value {
-        if worker.isCurrent { return work() }
+    /// On the lane's own thread it runs at once.
+    package func runAndWait<Value: Sendable>(on lane: Lane = .changes, _ work: @escaping @Sendable () -> Value) -> Value {
+        if workers[lane.rawValue].isCurrent { return work() }
         let answer = Answer<Value>()
-        run { answer.give(work()) }
+        run(on: lane) { answer.give(work()) }
         return answer.wait()
     }
 
+    /// Waits until all is done that was given to the lane before, or the lane is stuck.
+    package func wait(for lane: Lane) {
+        guard !workers[lane.rawValue].isCurrent else { return }
+        let answer = Answer<Bool>()
+        run(on: lane) { answer.give(true) }
+        while answer.wait(seconds: 0.5) == nil, !isStuck(lane) {}
+    }
+
+    /// Whether what a lane does takes longer than anybody should wait: the disk does not answer.
+    package func isStuck(_ lane: Lane) -> Bool { workers[lane.rawValue].isBusy(longerThan: Self.patience) }
+
+    /// Whether the calling thread is one of the queue's, where no code of an app may run.
+    package var isCurrent: Bool { workers.contains { $0.isCurrent } }
+
     /// Runs all there is, delayed work too, and waits for it, for so many seconds at most.
     package func drain(seconds: Double) {
-        worker.drain(seconds: seconds)
+        let deadline = Monitor.clock + seconds
+        for worker in workers { worker.beginDraining() }
+        // One lane gives work to another.
+        while workers.contains(where: { $0.finish(until: deadline) }), Monitor.clock < deadline {}
+        for worker in workers { worker.endDraining() }
     }
 }

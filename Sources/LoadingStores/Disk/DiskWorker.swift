@@ -7,13 +7,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+import DequeModule
+import SystemThreads
+
 #if canImport(Glibc)
 import Glibc
 #else
 import Musl
 #endif
 
-/// The thread of a ``DiskQueue`` and the work that waits for it.
+/// The thread of a lane of a ``DiskQueue`` and the work that waits for it.
 ///
 /// It ends once it is closed and has nothing left to do.
 // Sendable because the lock of `monitor` guards the state.
@@ -21,13 +24,13 @@ final class DiskWorker: @unchecked Sendable {
     typealias Work = @Sendable () -> Void
 
     private struct State {
-        var ready = FirstInFirstOut<Work>()
+        var ready = Deque<Work>()
         var later: [(due: Double, work: Work)] = []
         var thread: pthread_t?
         /// The thread that runs what is ready because there is none for it.
         var substitute: pthread_t?
-        /// Work was taken from `ready` and has not ended yet.
-        var isBusy = false
+        /// When work was taken from `ready` that has not ended yet.
+        var busySince: Double?
         var isClosed = false
         /// The process ends: what is delayed from here on is not run any more.
         var isDraining = false
@@ -69,9 +72,14 @@ final class DiskWorker: @unchecked Sendable {
         }
     }
 
-    func drain(seconds: Double) {
-        let deadline = Monitor.clock + seconds
-        let isInside = isCurrent
+    func isBusy(longerThan seconds: Double) -> Bool {
+        monitor.locked { state.busySince.map { Monitor.clock - $0 > seconds } ?? false }
+    }
+
+    // MARK: At the end
+
+    /// Makes delayed work due.
+    func beginDraining() {
         monitor.locked {
             state.isDraining = true
             state.ready.append(contentsOf: state.later.map(\.work))
@@ -79,52 +87,27 @@ final class DiskWorker: @unchecked Sendable {
             if state.thread == nil, !state.ready.isEmpty { state.thread = start() }
             monitor.wakeAll()
         }
+    }
+
+    /// Runs what is ready, or waits for it; answers whether there was anything.
+    func finish(until deadline: Double) -> Bool {
+        if isCurrent { return runReady() }
         if !monitor.locked({ state.thread != nil }) { substitute() }
+        return monitor.locked {
+            guard !state.ready.isEmpty || state.busySince != nil else { return false }
+            while !state.ready.isEmpty || state.busySince != nil, Monitor.clock < deadline { monitor.wait(until: deadline) }
+            return true
+        }
+    }
+
+    func endDraining() {
         monitor.locked {
-            while !isInside, !state.ready.isEmpty || state.isBusy, Monitor.clock < deadline {
-                monitor.wait(until: deadline)
-            }
             state.isDraining = false
             monitor.wakeAll()
         }
-        if isInside { runReady() }
     }
 
-    private func start() -> pthread_t? {
-        guard mayStart else { return nil }
-        var everySignal = sigset_t()
-        var before = sigset_t()
-        sigfillset(&everySignal)
-        // The thread inherits the mask: the app's signal handlers run on the app's threads.
-        pthread_sigmask(SIG_SETMASK, &everySignal, &before)
-        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-        #if canImport(Glibc)
-        var thread = pthread_t()
-        #else
-        var thread: pthread_t?
-        #endif
-        let itself = Unmanaged.passRetained(self)
-        let code = pthread_create(
-            &thread,
-            nil,
-            { argument in
-                if let argument { Unmanaged<DiskWorker>.fromOpaque(argument).takeRetainedValue().work() }
-                return nil
-            },
-            itself.toOpaque()
-        )
-        guard code == 0 else {
-            itself.release()
-            return nil
-        }
-        #if canImport(Glibc)
-        pthread_detach(thread)
-        return thread
-        #else
-        if let thread { pthread_detach(thread) }
-        return thread
-        #endif
-    }
+    private func start() -> pthread_t? { mayStart ? Threads.start("URLLoading disk") { self.work() } : nil }
 
     /// The life of the thread.
     private func work() {
@@ -136,11 +119,11 @@ final class DiskWorker: @unchecked Sendable {
     private func next() -> Work? {
         monitor.locked {
             while state.substitute != nil { monitor.wait(until: nil) }
-            state.isBusy = false
+            state.busySince = nil
             while true {
                 moveDue()
                 if let work = state.ready.popFirst() {
-                    state.isBusy = true
+                    state.busySince = Monitor.clock
                     return work
                 }
                 monitor.wakeAll()
@@ -171,7 +154,7 @@ final class DiskWorker: @unchecked Sendable {
             let work = monitor.locked {
                 moveDue()
                 let work = state.thread == nil ? state.ready.popFirst() : nil
-                state.isBusy = work != nil
+                state.busySince = work.map { _ in Monitor.clock }
                 if work == nil {
                     state.substitute = nil
                     monitor.wakeAll()
@@ -183,9 +166,12 @@ final class DiskWorker: @unchecked Sendable {
         }
     }
 
-    private func runReady() {
+    private func runReady() -> Bool {
+        var hasRun = false
         while let work = monitor.locked({ state.ready.popFirst() }) {
             work()
+            hasRun = true
         }
+        return hasRun
     }
 }

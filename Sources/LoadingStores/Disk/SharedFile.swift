@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import SystemThreads
+
 #if canImport(Glibc)
 import Glibc
 #else

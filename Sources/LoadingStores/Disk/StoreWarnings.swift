@@ -22,8 +22,9 @@ package enum StoreWarnings {
     /// At first: one line on standard error.
     package static let hook = Mutex<@Sendable (String) -> Void>({ message in
         let line = Array("URLLoading: \(message)\n".utf8)
-        // Nothing can be done about it if this fails as well.
-        _ = write(STDERR_FILENO, line, line.count)
+        // Who does not read its pipe holds nobody up, and nothing can be done about it if this fails.
+        var standardError = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+        if poll(&standardError, 1, 0) == 1 { _ = write(STDERR_FILENO, line, line.count) }
     })
 
     package static func warn(_ message: String) {

@@ -41,6 +41,12 @@ package final class HSTSStore: Sendable {
         }
     }
 
+    /// Whether the file was read: from then on a lookup never waits.
+    package var isReady: Bool { list.isReady }
+
+    /// Reads the file away from the caller's thread if that never happened, and calls back from another one.
+    package func prepare(_ done: @escaping @Sendable () -> Void) { list.prepare(done) }
+
     /// Whether a request to the host has to use TLS (section 8.3).
     package func requiresUpgrade(host: String, now: Double) -> Bool {
         list.look(now: now) { $0.requiresUpgrade(host: host, now: now) }

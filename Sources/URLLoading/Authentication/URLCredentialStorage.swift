@@ -55,8 +55,7 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     /// The first time, waits until those that are kept are read, for which the user may have to unlock a keyring.
     open func credentials(for space: URLProtectionSpace) -> [String: URLCredential]? {
         store.prepareAndWait()
-        guard let space = space.space else { return nil }
-        let credentials = store.credentials(for: space).compactMapValues(URLCredential.make)
+        let credentials = store.credentials(for: space.space).compactMapValues(URLCredential.make)
         return credentials.isEmpty ? nil : credentials
     }
 
@@ -72,9 +71,11 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
 
     /// Keeps a credential for a space, in place of one of the same user, if its persistence is not
     /// ``URLCredential/Persistence/none``.
+    ///
+    /// The first of a space becomes its default.
     open func set(_ credential: URLCredential, for space: URLProtectionSpace) {
-        guard let credential = credential.forEngine, let space = space.space else { return }
-        store.set(credential, for: space)
+        guard let credential = credential.forEngine else { return }
+        store.set(credential, for: space.space)
     }
 
     /// Removes the credential of the same user, unless it is synchronizable.
@@ -90,22 +91,22 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     ///   - options: With ``NSURLCredentialStorageRemoveSynchronizableCredentials`` and true, a credential whose persistence is
     ///     ``URLCredential/Persistence/synchronizable`` is removed too; without, that is ignored.
     open func remove(_ credential: URLCredential, for space: URLProtectionSpace, options: [String: Any]? = [:]) {
-        guard let credential = credential.forEngine, let space = space.space else { return }
+        guard let credential = credential.forEngine else { return }
         let option = options?[NSURLCredentialStorageRemoveSynchronizableCredentials]
         let isMeant = option as? Bool ?? (option as? NSNumber)?.boolValue ?? false
-        store.remove(credential, for: space, includingSynchronizable: isMeant)
+        store.remove(credential, for: space.space, includingSynchronizable: isMeant)
     }
 
     /// The credential that answers a space's challenges if nobody says otherwise; nil where none was set.
     open func defaultCredential(for space: URLProtectionSpace) -> URLCredential? {
         store.prepareAndWait()
-        return space.space.flatMap(store.defaultCredential).flatMap(URLCredential.make)
+        return store.defaultCredential(for: space.space).flatMap(URLCredential.make)
     }
 
     /// Keeps a credential for a space, as ``set(_:for:)`` does, and has it answer the space's challenges.
     open func setDefaultCredential(_ credential: URLCredential, for space: URLProtectionSpace) {
-        guard let credential = credential.forEngine, let space = space.space else { return }
-        store.setDefault(credential, for: space)
+        guard let credential = credential.forEngine else { return }
+        store.setDefault(credential, for: space.space)
     }
 
     // MARK: By task

@@ -11,26 +11,22 @@ internal import Foundation
 package import LoadingModel
 
 extension URLProtectionSpace {
-    /// The space as the engine knows it; nil where its method is none that there is, so that nothing can be kept for it.
-    package var space: ProtectionSpace? {
-        let prefix = "NSURLAuthenticationMethod"
-        guard authenticationMethod.hasPrefix(prefix),
-            let method = AuthenticationMethod(rawValue: String(authenticationMethod.dropFirst(prefix.count)))
-        else { return nil }
-        return ProtectionSpace(
+    /// The space as the engine knows it.
+    package var space: ProtectionSpace {
+        ProtectionSpace(
             host: host,
             port: port,
             kind: (isProxy() ? proxyType : `protocol`) ?? "",
             isProxy: isProxy(),
             realm: realm,
-            method: method
+            method: AuthenticationMethod(constant: authenticationMethod) ?? .default
         )
     }
 
     /// As somebody has made it: where it had no protocol, it has none again.
     static func make(_ space: ProtectionSpace) -> URLProtectionSpace {
         let kind = space.kind.isEmpty ? nil : space.kind
-        let method = "NSURLAuthenticationMethod" + space.method.rawValue
+        let method = space.method.constant
         return space.isProxy
             ? URLProtectionSpace(
                 proxyHost: space.host, port: space.port, type: kind, realm: space.realm, authenticationMethod: method
@@ -38,5 +34,18 @@ extension URLProtectionSpace {
             : URLProtectionSpace(
                 host: space.host, port: space.port, protocol: kind, realm: space.realm, authenticationMethod: method
             )
+    }
+}
+
+extension AuthenticationMethod {
+    private static let prefix = "NSURLAuthenticationMethod"
+
+    /// The `NSURLAuthenticationMethod…` constant.
+    var constant: String { Self.prefix + rawValue }
+
+    /// Nil for what is none of these constants.
+    init?(constant: String) {
+        guard constant.hasPrefix(Self.prefix) else { return nil }
+        self.init(rawValue: String(constant.dropFirst(Self.prefix.count)))
     }
 }

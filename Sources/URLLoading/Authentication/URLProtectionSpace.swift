@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 public import Foundation
+internal import LoadingModel
 
 /// A part of a server, or a proxy, that asks for authentication: host, port, protocol, realm and method.
 ///
@@ -30,12 +31,12 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     ///   - port: The port, or 0 for the protocol's default.
     ///   - protocol: "http", "https" or "ftp" (`NSURLProtectionSpaceHTTP` and so on).
     ///   - realm: The realm the server names (RFC 9110, section 11.5), or nil.
-    ///   - authenticationMethod: One of the `NSURLAuthenticationMethod…` constants; nil means the default method.
+    ///   - authenticationMethod: One of the `NSURLAuthenticationMethod…` constants; nil, or another text, means the default method.
     public init(host: String, port: Int, protocol: String?, realm: String?, authenticationMethod: String?) {
         spaceHost = host
         spacePort = port
         spaceRealm = realm
-        method = authenticationMethod ?? NSURLAuthenticationMethodDefault
+        method = Self.known(authenticationMethod)
         kind = `protocol`
         isProxySpace = false
         peer = nil
@@ -50,12 +51,12 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     ///   - port: The port, or 0 for the default.
     ///   - type: "http", "https", "ftp" or "SOCKS" (`NSURLProtectionSpaceHTTPProxy` and so on).
     ///   - realm: The realm the proxy names, or nil.
-    ///   - authenticationMethod: One of the `NSURLAuthenticationMethod…` constants; nil means the default method.
+    ///   - authenticationMethod: One of the `NSURLAuthenticationMethod…` constants; nil, or another text, means the default method.
     public init(proxyHost host: String, port: Int, type: String?, realm: String?, authenticationMethod: String?) {
         spaceHost = host
         spacePort = port
         spaceRealm = realm
-        method = authenticationMethod ?? NSURLAuthenticationMethodDefault
+        method = Self.known(authenticationMethod)
         kind = type
         isProxySpace = true
         peer = nil
@@ -81,6 +82,10 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
         super.init()
     }
 
+    private static func known(_ method: String?) -> String {
+        method.flatMap { AuthenticationMethod(constant: $0) == nil ? nil : $0 } ?? NSURLAuthenticationMethodDefault
+    }
+
     /// The space itself, since it never changes.
     open override func copy() -> Any { self }
 
@@ -98,7 +103,7 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
         spaceHost = host
         spacePort = coder.decodeInteger(forKey: "port")
         spaceRealm = coder.decodeObject(of: NSString.self, forKey: "realm") as String?
-        self.method = method
+        self.method = Self.known(method)
         kind = coder.decodeObject(of: NSString.self, forKey: "kind") as String?
         isProxySpace = coder.decodeBool(forKey: "isProxy")
         peer = nil

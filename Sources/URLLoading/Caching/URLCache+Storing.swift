@@ -39,11 +39,16 @@ extension URLCache {
         case .miss: return nil
         case .wait(let ask):
             let answer = Answer()
-            ask { hit in
+            let pending = ask { hit in
                 answer.hit.withLock { $0 = hit }
                 answer.isThere.signal()
             }
-            answer.isThere.wait()
+            while answer.isThere.wait(timeout: .now() + DiskQueue.patience) == .timedOut {
+                guard !pending.isMoving else { continue }
+                // A disk that does not answer has nothing.
+                pending.cancel()
+                break
+            }
             return answer.hit.withLock { $0 }.flatMap(CachedURLResponse.init)
         }
     }
@@ -87,7 +92,8 @@ extension URLCache {
             userInfo: notes?.encoded(),
             attachment: notes,
             // What is too large for the disk may be small enough for the memory.
-            memoryOnly: entry.storagePolicy == .allowedInMemoryOnly || body.count > store.bodyLimit(memoryOnly: false, isLimited: false),
+            memoryOnly: entry.storagePolicy == .allowedInMemoryOnly
+                || body.count > store.bodyLimit(memoryOnly: false, isLimited: false),
             isLimited: false
         )
         if let writer {
@@ -99,9 +105,6 @@ extension URLCache {
         waitForDisk()
     }
 
-    /// Until what was changed before has reached the files.
-    func waitForDisk() {
-        guard hasDirectory else { return }
-        DiskQueue.shared.runAndWait {}
-    }
+    /// Until what was changed before has reached the files, or the disk turns out not to answer.
+    func waitForDisk() { store.waitForChanges() }
 }

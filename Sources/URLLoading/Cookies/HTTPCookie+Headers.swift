@@ -44,7 +44,7 @@ extension HTTPCookie {
         }
     }
 
-    /// The cookies that a response's `Set-Cookie` fields name, each field for itself. Those that have no name are left out.
+    /// The cookies that a response's `Set-Cookie` fields name, each field for itself.
     ///
     /// - Parameter defaultPath: The path of a cookie that names none; nil for that of RFC 6265bis, section 5.1.4.
     static func cookies(fields: [String], from url: URL, defaultPath: String? = nil) -> [HTTPCookie] {
@@ -53,7 +53,7 @@ extension HTTPCookie {
         let host = origin?.host ?? url.host?.lowercased()
         let defaultPath = defaultPath ?? Cookie.defaultPath(ofPath: url.path(percentEncoded: true))
         return fields.compactMap { field in
-            guard let parsed = SetCookie(field), !parsed.name.isEmpty else { return nil }
+            guard let parsed = SetCookie(field) else { return nil }
             let named = parsed.domain.flatMap { $0.isEmpty ? nil : domain(named: "." + $0) }
             guard var domain = named ?? host.map({ (name: $0, isHostOnly: true) }) else { return nil }
             // RFC 6265bis, section 5.7, step 9: what is for "localhost" by its own word is for that host alone.

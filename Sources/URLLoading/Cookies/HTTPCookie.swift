@@ -60,9 +60,10 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     /// The cookies that a response sets, in the order it sets them.
     ///
     /// Nothing is judged: a cookie for another domain than the URL's is among them, and
-    /// ``HTTPCookieStorage/setCookies(_:for:mainDocumentURL:)`` refuses it. Cookies without a name are left out. A cookie without
-    /// a domain is for the URL's host alone; one without a path is for the path "/", as Apple documents it. (What a session itself
-    /// stores goes by RFC 6265bis, section 5.1.4, instead.)
+    /// ``HTTPCookieStorage/setCookies(_:for:mainDocumentURL:)`` refuses it. Where a field holds no `=` before its first semicolon, the
+    /// cookie is all value, and its name is empty (RFC 6265bis, section 5.6). A cookie without a domain is for the URL's host alone; one
+    /// without a path is for the path "/", as Apple documents it. (What a session itself stores goes by RFC 6265bis, section 5.1.4,
+    /// instead.)
     ///
     /// - Parameters:
     ///   - headerFields: The response's header fields; those other than `Set-Cookie` are ignored. Several cookies in one value are

@@ -29,7 +29,7 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
     /// Bytes of the body have come. No more are read from the server than the delegate takes.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data)
 
-    /// A response is about to be stored in the cache: answer with what to store, or nil for nothing.
+    /// A response of a status from 200 to 299 is about to be stored in the cache: answer with what to store, or nil for nothing.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
         completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void

@@ -37,7 +37,8 @@ enum RequestArchive {
         request.httpMethod = coder.decodeObject(of: NSString.self, forKey: "method") as String?
         request.httpBody = coder.decodeObject(of: NSData.self, forKey: "body") as Data?
         request.cachePolicy =
-            URLRequest.CachePolicy(rawValue: UInt(clamping: coder.decodeInteger(forKey: "cachePolicy"))) ?? .useProtocolCachePolicy
+            URLRequest.CachePolicy(rawValue: UInt(clamping: coder.decodeInteger(forKey: "cachePolicy")))
+            ?? .useProtocolCachePolicy
         if coder.containsValue(forKey: "timeout") { request.timeoutInterval = coder.decodeDouble(forKey: "timeout") }
         request.networkServiceType =
             URLRequest.NetworkServiceType(rawValue: UInt(clamping: coder.decodeInteger(forKey: "networkServiceType"))) ?? .default
@@ -54,6 +55,8 @@ enum RequestArchive {
     }
 
     private static func strings(_ key: String, _ coder: NSCoder) -> [String]? {
+        // To ask for an array that is not there is an error of the whole archive.
+        guard coder.containsValue(forKey: key) else { return nil }
         let array = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: key) as? NSArray
         return array?.compactMap { $0 as? String }
     }

@@ -38,6 +38,8 @@ extension URLResponse {
         guard let http = self as? HTTPURLResponse else {
             return LoadResponse(url: url, kind: .application(self), expectedLength: expectedContentLength)
         }
-        return LoadResponse(url: url, kind: .http(ResponseHead(status: http.statusCode, headers: http.headers)), expectedLength: expectedContentLength)
+        return LoadResponse(
+            url: url, kind: .http(ResponseHead(status: http.statusCode, headers: http.headers)),
+            expectedLength: expectedContentLength)
     }
 }

@@ -66,7 +66,9 @@ extension URLCredential {
         if let identity {
             var identity = identity.clientIdentity
             let issuers = certificates.compactMap { ($0 as? SecCertificate).map { SecCertificateCopyData($0) as Data } }
-            if !issuers.isEmpty, let own = identity.certificates.first { identity.certificates = [own] + issuers.filter { $0 != own } }
+            if !issuers.isEmpty, let own = identity.certificates.first {
+                identity.certificates = [own] + issuers.filter { $0 != own }
+            }
             return LoadCredential(.identity(identity), persistence: persistence)
         }
         guard let user, let password else { return nil }

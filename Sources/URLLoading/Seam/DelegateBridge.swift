@@ -42,7 +42,9 @@ final class DelegateBridge: LoadClient {
     var interests: TaskOrder.Interests {
         var interests: TaskOrder.Interests = []
         if calls.mayImplement(.redirection) { interests.insert(.redirects) }
-        if calls.mayImplement(.taskChallenge) || calls.shared?.mayImplement(.sessionChallenge) == true { interests.insert(.challenges) }
+        if calls.mayImplement(.taskChallenge) || calls.shared?.mayImplement(.sessionChallenge) == true {
+            interests.insert(.challenges)
+        }
         if calls.mayImplement(.sentBodyData) { interests.insert(.sentBytes) }
         if calls.mayImplement(.informationalResponse) { interests.insert(.informational) }
         if calls.mayImplement(.delayedRequest) { interests.insert(.delayedRequests) }

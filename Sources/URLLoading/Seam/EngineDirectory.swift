@@ -14,7 +14,9 @@ internal import LoadingModel
 /// Says which engine serves a session.
 enum EngineDirectory {
     /// An engine in this process, for a session of its own.
-    static func service(for policy: SessionPolicy, _ memory: SessionMemory, _ security: AppTransportSecurity) -> any LoadingService {
+    static func service(
+        for policy: SessionPolicy, _ memory: SessionMemory, _ security: AppTransportSecurity
+    ) -> any LoadingService {
         var policy = policy
         policy.cachedBodyLimit = memory.cachedBodyLimit
         return SessionEngine.make(policy: policy, stores: memory.stores, security: security)

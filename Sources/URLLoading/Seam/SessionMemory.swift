@@ -79,7 +79,8 @@ struct SessionMemory: Sendable {
             for (space, known) in credentials.allCredentials {
                 for credential in known.values {
                     credentials.remove(
-                        credential, for: space, options: [NSURLCredentialStorageRemoveSynchronizableCredentials: NSNumber(value: true)]
+                        credential, for: space,
+                        options: [NSURLCredentialStorageRemoveSynchronizableCredentials: NSNumber(value: true)]
                     )
                 }
             }

@@ -18,7 +18,7 @@ extension URLSessionTask: LoadClient {
         case .data(let data):
             take(data)
         case .finished(let outcome):
-            if let waking = conclude(outcome) { Waking.run([waking]) }
+            conclude(outcome)?.run()
         case .requestChanged, .response, .sent, .wrote, .resumed:
             let showsProgress = mutex.withLock { state in
                 state.note(event)

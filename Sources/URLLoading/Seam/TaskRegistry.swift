@@ -9,23 +9,35 @@
 
 internal import Synchronization
 
-/// Knows the live tasks of a session, and when the last is gone after the session was invalidated.
+/// Holds the tasks of a session, and knows when the last is gone after the session was invalidated.
 ///
-/// Tasks that were never started are held weakly: dropping one drops it. Started ones are held until they completed.
+/// A task is its session's from when it is made until it ended, whether it was resumed or not, and whether or not the app keeps it:
+/// `weak var task = session.dataTask(with: url)` can be resumed in the next line. One that is never resumed stays until it is cancelled.
 final class TaskRegistry: Sendable {
-    private struct WeakTask {
-        weak var task: URLSessionTask?
+    private enum Intake {
+        case open
+        /// No more tasks are taken, and those there are go on.
+        case closed
+        /// No more tasks are taken, and those there were are being cancelled.
+        case abandoned
     }
 
     private struct State {
-        var started: [Int: URLSessionTask] = [:]
-        var unstarted: [Int: WeakTask] = [:]
-        var isClosed = false
-        /// Called once, when the registry is closed and empty.
+        var tasks: [Int: URLSessionTask] = [:]
+        var intake = Intake.open
+        /// Called once, when the registry takes no more tasks and is empty.
         var whenEmpty: (@Sendable () -> Void)?
 
+        mutating func close(_ intake: Intake, _ whenEmpty: @escaping @Sendable () -> Void) -> (@Sendable () -> Void)? {
+            let isFirst = self.intake == .open
+            if self.intake != .abandoned { self.intake = intake }
+            guard isFirst else { return nil }
+            self.whenEmpty = whenEmpty
+            return takeFarewell()
+        }
+
         mutating func takeFarewell() -> (@Sendable () -> Void)? {
-            guard isClosed, started.isEmpty, unstarted.isEmpty else { return nil }
+            guard intake != .open, tasks.isEmpty else { return nil }
             defer { whenEmpty = nil }
             return whenEmpty
         }
@@ -39,64 +51,57 @@ final class TaskRegistry: Sendable {
     /// A task exists, suspended.
     ///
     /// Not kept when no tasks are taken any more.
-    func add(unstarted task: URLSessionTask, identifier: Int) {
-        state.withLock { if !$0.isClosed { $0.unstarted[identifier] = WeakTask(task: task) } }
+    func add(_ task: URLSessionTask) {
+        state.withLock { if $0.intake == .open { $0.tasks[task.identity] = task } }
     }
 
-    /// Holds a task from now on.
+    /// A task begins.
     ///
     /// Returns false when no tasks are taken any more and the task was not known before.
     func start(_ task: URLSessionTask) -> Bool {
-        let identifier = task.identity
-        return state.withLock { state in
-            if state.unstarted.isEmpty || state.unstarted.removeValue(forKey: identifier) == nil {
-                guard !state.isClosed else { return false }
-            }
-            state.started[identifier] = task
+        state.withLock { state in
+            guard state.intake == .open else { return state.tasks[task.identity] != nil }
+            state.tasks[task.identity] = task
             return true
         }
     }
 
     /// Another task goes on with a load.
     func replace(_ identifier: Int, by task: URLSessionTask) {
-        state.withLock { $0.started[identifier] = task }
+        state.withLock { $0.tasks[identifier] = task }
     }
 
-    /// A task completed and everybody knows, or went away unstarted.
+    /// A task completed and everybody knows.
     func forget(_ identifier: Int) {
-        // The task is released only after the lock: its `deinit` may come back here.
-        let (task, farewell) = state.withLock { state in
-            let task = state.started.removeValue(forKey: identifier)
-            if task == nil, !state.unstarted.isEmpty { state.unstarted.removeValue(forKey: identifier) }
-            return (task, state.takeFarewell())
-        }
+        // The task is released only after the lock, as are the closures of the app's that it holds.
+        let (task, farewell) = state.withLock { ($0.tasks.removeValue(forKey: identifier), $0.takeFarewell()) }
         withExtendedLifetime(task) { farewell?() }
     }
 
-    /// Every task that has not completed, in the order of creation.
+    /// Every task that has not completed, in the order of creation; none once all were given up.
     var tasks: [URLSessionTask] {
-        let all = state.withLock { state in
-            state.started.map { ($0.key, $0.value) }
-                + state.unstarted.compactMap { entry in
-                    entry.value.task.map { (entry.key, $0) }
-                }
-        }
-        return all.sorted { $0.0 < $1.0 }.map(\.1).filter { $0.state != .completed }
+        let all = state.withLock { $0.intake == .abandoned ? [:] : $0.tasks }
+        return all.sorted { $0.key < $1.key }.map(\.value).filter { $0.state != .completed }
     }
 
     /// Whether no more tasks are taken.
-    var isClosed: Bool { state.withLock { $0.isClosed } }
+    var isClosed: Bool { state.withLock { $0.intake != .open } }
 
     /// Takes no more tasks, and calls back once the last is gone: at once if there is none.
     ///
-    /// Later calls have no effect.
+    /// Of several calls only the first is called back.
     func close(whenEmpty: @escaping @Sendable () -> Void) {
-        let farewell = state.withLock { state in
-            guard !state.isClosed else { return nil as (@Sendable () -> Void)? }
-            state.isClosed = true
-            state.whenEmpty = whenEmpty
-            return state.takeFarewell()
+        let farewell = state.withLock { $0.close(.closed, whenEmpty) }
+        farewell?()
+    }
+
+    /// The same, and hands over the tasks there are, to be cancelled; they are listed no more.
+    func abandon(whenEmpty: @escaping @Sendable () -> Void) -> [URLSessionTask] {
+        let (tasks, farewell) = state.withLock { state in
+            let tasks = state.tasks.sorted { $0.key < $1.key }.map(\.value)
+            return (tasks, state.close(.abandoned, whenEmpty))
         }
         farewell?()
+        return tasks
     }
 }

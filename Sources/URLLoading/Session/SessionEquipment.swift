@@ -30,6 +30,7 @@ final class SessionEquipment: Sendable {
         service = EngineDirectory.service(for: policy, memory, settings.snapshot.security)
         customClasses = CustomClasses(settings, isShared: false)
         additionalFields = settings.snapshot.additionalFields()
+        settings.snapshot.tellOfReservedFields()
         isShared = false
     }
 

@@ -11,6 +11,7 @@ import Foundation
 import HTTPRules
 import LoadingModel
 import LoadingStores
+import Synchronization
 
 /// The values of a ``URLSessionConfiguration``, and what they are in the engine's terms.
 struct SessionSettings: Sendable {
@@ -112,8 +113,18 @@ struct SessionSettings: Sendable {
     /// The app's fields but those that are not its to set, in an order that is always the same.
     func additionalFields() -> [(name: String, value: String)] {
         (httpAdditionalHeaders ?? [:]).sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
-            .filter { !OutgoingHeaders.isReserved($0.name) }
+            .filter { !OutgoingHeaders.isReservedForSession($0.name) }
     }
+
+    /// Says once of each field that it is left out: a program that was written for FoundationNetworking may count on `Authorization`.
+    func tellOfReservedFields() {
+        for name in (httpAdditionalHeaders ?? [:]).keys.sorted() where OutgoingHeaders.isReservedForSession(name) {
+            guard Self.told.withLock({ $0.insert(name.lowercased()).inserted }) else { continue }
+            StoreWarnings.warn("httpAdditionalHeaders: \(name) is reserved, and is not sent; set it on requests")
+        }
+    }
+
+    private static let told = Mutex<Set<String>>([])
 
     /// The app's fields, then the defaults it does not replace.
     private func headers() -> [(name: String, value: String)] {

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 internal import Foundation
 internal import HTTPRules
+internal import LoadingStores
 
 /// The `NSAppTransportSecurity` dictionary as it was set on a configuration.
 struct TransportSecurityDictionary: Sendable {
@@ -35,9 +36,7 @@ struct TransportSecurityDictionary: Sendable {
 enum ProgramSecurity {
     static let rules: AppTransportSecurity = {
         let rules = readRules()
-        for warning in rules.warnings {
-            FileHandle.standardError.write(Data("URLLoading: NSAppTransportSecurity: \(warning)\n".utf8))
-        }
+        for warning in rules.warnings { StoreWarnings.warn("NSAppTransportSecurity: \(warning)") }
         return allowsArbitraryLoads ? rules.allowingArbitraryLoads() : rules
     }()
 

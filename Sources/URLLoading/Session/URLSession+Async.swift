@@ -103,7 +103,8 @@ extension URLSession {
     @inline(never)
     private func answerAtOnce(_ request: URLRequest) -> (Data, URLResponse)? {
         let equipment = equipment
-        guard roster == nil, equipment.customClasses.isEmpty, equipment.memory.interests.isEmpty, !Task.isCancelled, !registry.isClosed,
+        guard roster == nil, equipment.customClasses.isEmpty, equipment.memory.interests.isEmpty, !Task.isCancelled,
+            !registry.isClosed,
             let (response, data) = equipment.service.answerAtOnce(request.loadRequest)
         else { return nil }
         return (data, URLResponse.make(response))

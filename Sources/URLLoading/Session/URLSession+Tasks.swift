@@ -84,7 +84,7 @@ extension URLSession {
 
     /// Makes a task known: to the session, and to a delegate, on this thread (`didCreateTask`).
     func announce(_ task: URLSessionTask) {
-        registry.add(unstarted: task, identifier: task.identity)
+        registry.add(task)
         guard let roster else { return }
         DelegateCalls(session: self, own: nil, shared: roster).created(task)
     }
@@ -132,7 +132,8 @@ enum SharedSession {
         let configuration = URLSessionConfiguration.default
         return URLSession(
             configuration: configuration, delegate: nil, delegateQueue: nil,
-            service: EngineDirectory.service(for: configuration.sessionPolicy(), SessionMemory(configuration.snapshot), configuration.snapshot.security),
+            service: EngineDirectory.service(
+                for: configuration.sessionPolicy(), SessionMemory(configuration.snapshot), configuration.snapshot.security),
             isShared: true
         )
     }()

@@ -170,7 +170,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     /// Takes no more tasks, lets those there are finish, and tells the delegate when the session is invalid.
     ///
-    /// Returns at once.
+    /// Returns at once. Tasks that were never resumed are still to finish: resume or cancel them.
     ///
     /// Making a task after that is a mistake: such a task fails with `URLError.cancelled` when it is resumed (differs from Apple's,
     /// which throws an exception, because a server should not end over it). No effect on the shared session.
@@ -179,15 +179,14 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         registry.close { self.becomeInvalid() }
     }
 
-    /// Takes no more tasks, cancels those there are, and tells the delegate when the session is invalid.
+    /// Takes no more tasks, cancels those there are, resumed or not, and tells the delegate when the session is invalid.
     ///
-    /// Returns at once.
+    /// Returns at once. From then on no task is listed, also before its delegate or handler was told of its end.
     ///
     /// No effect on the shared session.
     open func invalidateAndCancel() {
         guard !equipment.isShared else { return }
-        registry.close { self.becomeInvalid() }
-        for task in registry.tasks { task.cancel() }
+        for task in registry.abandon(whenEmpty: { self.becomeInvalid() }) { task.cancel() }
     }
 
     /// The last message of a session; after it the delegate is released.

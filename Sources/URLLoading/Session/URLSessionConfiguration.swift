@@ -91,7 +91,10 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.requestCachePolicy = newValue } }
     }
 
-    /// Seconds without progress after which a load fails, where the request does not say otherwise. Default 60.
+    /// Seconds that the server may be silent before a load fails, where the request does not say otherwise. Default 60; 0 and less mean
+    /// for ever.
+    ///
+    /// The time stands still while the task is suspended, waits in line for a connection, or the app is asked.
     open var timeoutIntervalForRequest: TimeInterval {
         get { get { $0.timeoutIntervalForRequest } }
         set { set { $0.timeoutIntervalForRequest = newValue } }
@@ -105,9 +108,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Header fields that are added to requests which do not have them. Default nil.
     ///
-    /// `Host`, `Connection`, `Content-Length` and their like are the system's, and are left out. Apple asks not to set the fields
-    /// of authentication either; `Authorization` and `Cookie` go to the origin of the task's request, and to no other that a redirect
-    /// leads to; `Proxy-Authorization` goes to a proxy alone. Keys and values that are not strings are described as strings.
+    /// The fields that Apple reserves (`Authorization`, `Connection`, `Host`, `Proxy-Authenticate`, `Proxy-Authorization`,
+    /// `WWW-Authenticate`) and those that frame a message are left out, and standard error says so once. `Cookie` goes to the origin of
+    /// the task's request, and to no other that a redirect leads to. Keys and values that are not strings are described as strings.
     open var httpAdditionalHeaders: [AnyHashable: Any]? {
         get { get { $0.httpAdditionalHeaders } }
         set {
@@ -213,7 +216,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.cookieAcceptPolicy = newValue } }
     }
 
-    /// Whether requests carry the storage's cookies, and responses' cookies are kept. Default true.
+    /// Whether requests carry the storage's cookies. Default true. What is kept of responses is `httpCookieAcceptPolicy`'s affair.
     ///
     /// A request's own `Cookie` field is sent in either case, before the storage's cookies.
     open var httpShouldSetCookies: Bool {

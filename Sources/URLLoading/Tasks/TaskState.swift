@@ -17,8 +17,8 @@ struct TaskState: Sendable {
     var session: URLSession?
     var delivery: TaskOrder.Delivery
     var audience: TaskAudience
-    /// The priority of an async caller that waits for a thread of the process's pool.
-    var priorityInPool: TaskPriority?
+    /// The priority of an async caller that waits for a thread of the process's pool (``Waking``).
+    var priorityInPool: UInt8?
     /// Stands in for the body of the request in upload tasks.
     var uploadBody: RequestBody?
 

@@ -15,7 +15,7 @@ internal import Synchronization
 struct TaskSettlement: Sendable {
     var session: URLSession?
     var audience: TaskAudience
-    var priorityInPool: TaskPriority?
+    var priorityInPool: UInt8?
     var response: URLResponse?
     var result: Result<TaskOutcome.Body, any Error>
     var resumeData: Data?
@@ -160,15 +160,15 @@ extension URLSessionTask {
     }
 
     /// The priority of the calling Swift task; nil where it does not go on in the process's pool of threads.
-    private static func priorityInPool(_ isolation: (any Actor)?) -> TaskPriority? {
+    private static func priorityInPool(_ isolation: (any Actor)?) -> UInt8? {
         guard isolation == nil else { return nil }
         return withUnsafeCurrentTask { task in
             guard let task, task.unownedTaskExecutor == nil else { return nil }
-            return task.priority
+            return task.priority.rawValue
         }
     }
 
-    private func begin(for audience: TaskAudience, _ priority: TaskPriority? = nil, refused: (any Error) -> Void) {
+    private func begin(for audience: TaskAudience, _ priority: UInt8? = nil, refused: (any Error) -> Void) {
         let refusal: (any Error)? = mutex.withLock { state in
             switch state.lifecycle.phase {
             case .unstarted, .running, .paused:

@@ -79,11 +79,19 @@ extension URLSessionTask {
 
     func consumed(_ count: Int) {
         guard count > 0 else { return }
-        mutex.withLock { say(.consumed(bytes: count), $0) }
+        // The loop is woken when the mutex is free: it has the next data to tell by then.
+        let asleep = mutex.withLock { state -> (any LoadingService)? in
+            guard let service = state.session?.service, service.command(.consumed(bytes: count), for: identity) else {
+                return nil
+            }
+            return service
+        }
+        asleep?.wake()
     }
 
     private func say(_ command: TaskCommand, _ state: borrowing TaskState) {
-        state.session?.service.command(command, for: identity)
+        guard let service = state.session?.service, service.command(command, for: identity) else { return }
+        service.wake()
     }
 
     /// Orders the load, or returns why that is refused and who is to hear of it.
@@ -99,7 +107,6 @@ extension URLSessionTask {
         } else if case .streamOnDemand = request.body, let stream = state.original?.httpBodyStream {
             request.body = .stream(InputStreamBody(stream))
         }
-        if let refusal = Self.refusal(of: request) { return (client, refusal) }
         state.expectedToSend = request.body.knownLength
         let interests = interests(&state, session)
         state.isWatched = interests.isSuperset(of: Self.counts)
@@ -115,17 +122,6 @@ extension URLSessionTask {
         let service = session.service
         if service.submit(order, client: client) { asleep = service }
         return nil
-    }
-
-    /// A GET does not have a body (differs from RFC 9110, section 9.3.1, which only advises against it: Apple's system fails it so).
-    private static func refusal(of request: LoadRequest) -> LoadError? {
-        guard request.method == "GET" else { return nil }
-        switch request.body {
-        case .none: return nil
-        case .data(let data) where data.isEmpty: return nil
-        case .data, .file, .stream, .streamOnDemand:
-            return LoadError(.dataLengthExceedsMaximum, "a GET request cannot have a body", url: request.url)
-        }
     }
 
     /// Who hears of the load: a bridge to the delegates where there are any, else the task itself.
@@ -210,14 +206,6 @@ extension URLSessionTask {
         guard let snapshot else { return }
         if snapshot.progress.totalUnitCount != snapshot.total { snapshot.progress.totalUnitCount = snapshot.total }
         if snapshot.progress.completedUnitCount != snapshot.done { snapshot.progress.completedUnitCount = snapshot.done }
-    }
-
-    // MARK: Leaving
-
-    /// A task that was never started and that nobody holds any more leaves its session.
-    func withdraw() {
-        let session = mutex.withLock { state in state.lifecycle.isUnstarted ? state.session : nil }
-        session?.registry.forget(identity)
     }
 }
 

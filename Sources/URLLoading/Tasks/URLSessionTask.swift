@@ -13,7 +13,8 @@ internal import Synchronization
 
 /// A task of a session: one resource to load, with its state, its counters, and what came of it.
 ///
-/// Tasks are made by `URLSession`, suspended; `resume()` starts them. Copying a task returns the task itself.
+/// Tasks are made by `URLSession`, suspended; `resume()` starts them. The session holds them from then until they ended, so that the app
+/// need not; a task that is not wanted after all is cancelled. Copying a task returns the task itself.
 ///
 /// All mutable state is one `Mutex`; commands reach the engine while it is held, so that they arrive in the order in which they
 /// took effect here. No code of the app runs under it.
@@ -52,9 +53,9 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         uploadBody: RequestBody? = nil
     ) {
         identity = identifier
-        mutex = Mutex(
-            TaskState(session: session, request: request, delivery: delivery, audience: audience, uploadBody: uploadBody)
-        )
+        let state = TaskState(session: session, request: request, delivery: delivery, audience: audience, uploadBody: uploadBody)
+        // Without `consume` it is copied, and then destroyed.
+        mutex = Mutex(consume state)
         super.init()
     }
 
@@ -64,8 +65,6 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         mutex = Mutex(state)
         super.init()
     }
-
-    deinit { withdraw() }
 
     /// Returns the task itself.
     open override func copy() -> Any { self }

@@ -42,7 +42,6 @@ import Testing
     }
 
     @Test func `failures are counted for each protection space`() {
-        // hostile-inputs C13.
         var flow = AuthenticationFlow(isSecure: true)
         let offers = Self.offers(Self.basic, Self.digest)
         for failures in 0..<3 {
@@ -113,7 +112,6 @@ import Testing
     }
 
     @Test func `no refusal leads down to Basic in the clear`() {
-        // hostile-inputs C14.
         let both = Self.offers(Self.basic, Self.digest)
         let alone = Self.offers(Self.basic)
         var flow = AuthenticationFlow(isSecure: false)

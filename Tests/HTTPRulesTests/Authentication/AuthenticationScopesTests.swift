@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func `credentials stay with their place`() {
-        // hostile-inputs C11: host, port, scheme, realm, proxy or origin.
+        // Host, port, scheme, realm, proxy or origin.
         var scopes = AuthenticationScopes()
         let id = scopes.add(Self.place, path: "/", scheme: .basic, realm: "r")
         for other in [

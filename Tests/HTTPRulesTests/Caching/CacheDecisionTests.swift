@@ -34,6 +34,27 @@ import Testing
         ).word
     }
 
+    @Test func `redirects and errors are used while they are fresh, and never asked about`() {
+        let fields = Self.tagged + "Cache-Control: max-age=60, stale-while-revalidate=600, stale-if-error=600"
+        for status in [301, 302, 307, 308, 404, 410, 503] {
+            let rows: [(age: Double, request: String, policy: Policy, String)] = [
+                (59, "", .useProtocol, "use"), (61, "", .useProtocol, "fetch"),
+                (59, "Cache-Control: no-cache", .useProtocol, "fetch"),
+                (61, "Cache-Control: max-stale=9", .useProtocol, "use"),
+                (61, "Cache-Control: only-if-cached", .useProtocol, "fail"),
+                // The whole of it answers a request for a part: only a 200 has parts (RFC 9110, section 14.2).
+                (59, "Range: bytes=0-4", .useProtocol, "use"), (61, "Range: bytes=0-4", .useProtocol, "fetch"),
+                (59, "", .returnCacheElseLoad, "use"), (61, "", .returnCacheElseLoad, "fetch"),
+                (61, "", .returnCacheDontLoad, "use"),
+                (59, "", .reloadRevalidating, "fetch Cache-Control: max-age=0"), (59, "", .reloadIgnoringLocal, "fetch"),
+            ]
+            for (age, request, policy, expected) in rows {
+                let found = word(fields, age: age, request: request, policy: policy, status: status)
+                #expect(found == expected, "\(status) at \(age), \(request), \(policy)")
+            }
+        }
+    }
+
     @Test func `what is fresh is used, what is stale is validated`() {
         let fresh = Self.tagged + "Cache-Control: max-age=60"
         let rows: [(String?, age: Double, String)] = [

@@ -95,8 +95,11 @@ import Testing
             // "status codes that are defined as cacheable by default" (RFC 9110, section 15.1), "or … explicitly marked as
             // cacheable".
             ("Last-Modified: {-1000}", 203, 100), ("Last-Modified: {-1000}", 204, 100), ("Last-Modified: {-1000}", 206, 100),
-            ("Last-Modified: {-1000}", 404, 100), ("Last-Modified: {-1000}", 410, 100), ("Last-Modified: {-1000}", 501, 100),
+            ("Last-Modified: {-1000}", 404, 100), ("Last-Modified: {-1000}", 501, 100), ("Last-Modified: {-1000}", 300, 100),
             ("Last-Modified: {-1000}", 201, 0), ("Last-Modified: {-1000}", 202, 0), ("Last-Modified: {-1000}", 299, 0),
+            // A status that says that it is permanent, RFC 9110, sections 15.4.2, 15.4.9 and 15.5.11.
+            ("", 301, 604_800), ("Date: {-5}", 308, 604_800), ("Last-Modified: {-1000}", 410, 604_800),
+            ("Cache-Control: max-age=5", 301, 5), ("Expires: 0", 308, 0),
             ("Last-Modified: {-1000}", 302, 0), ("Last-Modified: {-1000}", 500, 0),
             ("Last-Modified: {-1000}\nCache-Control: public", 201, 100),
             ("Last-Modified: {-1000}\nCache-Control: public", 299, 100),

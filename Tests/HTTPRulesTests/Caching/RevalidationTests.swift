@@ -197,6 +197,23 @@ import Testing
         }
     }
 
+    @Test func `nothing renews a redirect or an error, and neither stands in for another`() {
+        let (start, fields) = (CachingRow.start, "ETag: \"a\"\nCache-Control: max-age=60, stale-if-error=100")
+        for status in [301, 404, 503] {
+            let stored = CachingRow.stored(fields, status: status)
+            let headers = CachingRow.headers(fields)
+            #expect(
+                Revalidation.renewed(
+                    stored, byOthers304: headers, requestHeaders: HeaderBlock(), requestTime: start, responseTime: start)
+                    == nil)
+            #expect(
+                Revalidation.updatedByHead(stored, status: 200, headers: headers, requestTime: start, responseTime: start)
+                    == .invalidate)
+            #expect(
+                !Revalidation.mayServeStaleOnError(stored, requestHeaders: HeaderBlock(), status: 503, now: start + 70))
+        }
+    }
+
     @Test func `stale answers stand in for errors where both allow it`() {
         let stale = "Date: {0}\nCache-Control: max-age=60, stale-if-error=100"
         let rows: [(String, request: String, status: Int?, age: Double, Bool)] = [

@@ -23,11 +23,26 @@ import Testing
             ("an answer to POST", "POST", "", 200, "Cache-Control: max-age=60", false),
             ("an answer to PUT", "PUT", "", 200, "Cache-Control: max-age=60", false),
             ("an answer to a method in lower case", "get", "", 200, "Cache-Control: max-age=60", false),
-            // Apple: "The response's status code is in the 200…299 range."
-            ("a redirect", "GET", "", 301, "Cache-Control: max-age=60", false),
-            ("a 304", "GET", "", 304, "Cache-Control: max-age=60", false),
-            ("an error", "GET", "", 404, "Cache-Control: max-age=60", false),
+            // "The response status code is final".
             ("an informational response", "GET", "", 103, "Cache-Control: max-age=60", false),
+            ("a redirect for now", "GET", "", 302, "", false), ("another", "GET", "", 307, "Last-Modified: {-9}", false),
+            ("a redirect for a time", "GET", "", 302, "Cache-Control: max-age=60", true),
+            ("another", "GET", "", 307, "Expires: {60}", true), ("one of each kind", "GET", "", 303, "Expires: {60}", true),
+            ("a redirect for good", "GET", "", 301, "", true), ("another", "GET", "", 308, "", true),
+            ("gone", "GET", "", 410, "", true),
+            ("a redirect for good, with no-store", "GET", "", 301, "Cache-Control: no-store", false),
+            ("an answer to POST", "POST", "", 301, "", false),
+            ("an error", "GET", "", 404, "Cache-Control: max-age=60", true),
+            ("of the server", "GET", "", 503, "Expires: {60}", true),
+            ("one with a heuristic", "GET", "", 404, "Last-Modified: {-9}", true),
+            ("one without", "GET", "", 500, "Last-Modified: {-9}", false),
+            ("one that is public", "GET", "", 500, "Last-Modified: {-9}\nCache-Control: public", true),
+            // RFC 9111, section 5.2.2.3.
+            ("understood", "GET", "", 404, "Cache-Control: max-age=60, must-understand, no-store", true),
+            ("not understood", "GET", "", 302, "Cache-Control: max-age=60, must-understand", false),
+            // A status that RFC 9110, section 15, does not know.
+            ("99", "GET", "", 99, "Cache-Control: max-age=60", false),
+            ("600", "GET", "", 600, "Cache-Control: max-age=60", false),
             // "the no-store cache directive is not present in the response".
             ("no-store", "GET", "", 200, "Cache-Control: no-store", false),
             ("no-store with max-age", "GET", "", 200, "Cache-Control: max-age=60, no-store", false),
@@ -97,6 +112,30 @@ import Testing
             )
             #expect(found == expected, "\(name)")
         }
+    }
+
+    @Test func `a redirect or an error that is never fresh is not worth keeping, a success is`() {
+        // Nothing asks whether an error is still good (RFC 9110, section 13.2.1).
+        let rows: [(Int, String, Bool)] = [
+            (404, "", false), (404, "ETag: \"a\"", false), (404, "Cache-Control: max-age=0", false),
+            (301, "Expires: {-60}", false),
+            (301, "Cache-Control: no-cache", false), (404, "Cache-Control: max-age=x\nExpires: {60}", false),
+            (302, "Expires: {60}", true), (302, "Expires: {60}\nDate: {90}", false), (404, "Last-Modified: {-9}", true),
+            (404, "Last-Modified: {9}", false), (301, "", true), (308, "ETag: \"a\"", true), (410, "", true),
+            (404, "Age: 9", false),
+            (200, "", true), (200, "Cache-Control: no-cache", true), (206, "Expires: 0", true), (0, "", true),
+        ]
+        for (status, fields, expected) in rows {
+            #expect(Storability.isWorthKeeping(CachingRow.stored(fields, status: status)) == expected, "\(status) \(fields)")
+        }
+    }
+
+    @Test(arguments: [304, 401, 407, 412, 416, 428, 429, 431, 511])
+    func `what is about one request or its sender is not stored, and not used where the app stored it`(status: Int) {
+        let fields = CachingRow.headers("Cache-Control: max-age=60, public")
+        #expect(
+            !Storability.mayStore(requestMethod: "GET", requestHeaders: CachingRow.headers(""), status: status, headers: fields))
+        #expect(!Storability.mayKeep(CachingRow.stored("Cache-Control: max-age=60, public", status: status)))
     }
 
     @Test func `the fields of the connection are not stored`() {

@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func `an idempotent request on a stale connection is sent again once`() {
-        // RFC 9110, section 9.2.2; hostile-inputs.md, A22.
+        // RFC 9110, section 9.2.2.
         #expect(mayRetry(attempts: 1))
         #expect(!mayRetry(attempts: 2))
     }

@@ -25,6 +25,15 @@ import Testing
             ("data:,a,b;c", "text/plain", "us-ascii", "a,b;c"),
             ("data:nonsense,x", "text/plain", "us-ascii", "x"), ("data:a/b/c,x", "text/plain", "us-ascii", "x"),
             ("data:a/,x", "text/plain", "us-ascii", "x"),
+            // The type is not percent-decoded.
+            ("data:text%2Fhtml,x", "text/plain", "us-ascii", "x"), ("data:text/plain%20,x", "text/plain%20", nil, "x"),
+            ("data:text/html%3Bcharset=x,x", "text/plain", "us-ascii", "x"),
+            ("data:text/html;charset=%75tf-8,x", "text/html", "%75tf-8", "x"),
+            ("data:text/html;%62ase64,SGk=", "text/html", nil, "SGk="),
+            // What a URL makes of a space.
+            ("data:text/html; charset=utf-8,x", "text/html", "utf-8", "x"),
+            ("data:text/html;%20charset=utf-8,x", "text/html", "utf-8", "x"),
+            ("data:text/html;%20%20base64,SGk=", "text/html", nil, "Hi"),
             ("data:,", "text/plain", "us-ascii", ""), ("data:;base64,", "text/plain", "us-ascii", ""),
             ("data:a/b;base64,++//", "a/b", nil, "\u{FB}\u{EF}\u{FF}"),
         ]

@@ -62,7 +62,7 @@ import Testing
         // An "@" after the authority is no userinfo.
         Row(url: "http://h/a@evil.example/", scheme: "http", host: "h", port: 80, path: "/a@evil.example/", field: "h"),
         Row(url: "http://h?u@evil.example", scheme: "http", host: "h", port: 80, path: "/?u@evil.example", field: "h"),
-        // hostile-inputs.md S5: what is encoded stays encoded.
+        // What is encoded stays encoded.
         Row(url: "http://h/%0d%0aX:%20y", scheme: "http", host: "h", port: 80, path: "/%0d%0aX:%20y", field: "h"),
         Row(url: "http://h/%2e%2e/%2F?%23", scheme: "http", host: "h", port: 80, path: "/%2e%2e/%2F?%23", field: "h"),
         Row(url: "http://h//a//b", scheme: "http", host: "h", port: 80, path: "//a//b", field: "h"),

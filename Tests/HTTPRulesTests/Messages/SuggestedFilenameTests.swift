@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test func `whatever the server says, one harmless component comes out`() {
-        // hostile-inputs.md, F1. Slashes as Apple's tests on HTTPURLResponse assert.
+        // Slashes as Apple's tests on HTTPURLResponse assert.
         let rows = [
             ("/a/b/name", "_a_b_name"), ("a/../b/name", "a_.._b_name"), ("../../x", "_.._x"), ("/etc/x", "_etc_x"),
             ("..", "unknown"), (".", "unknown"),

@@ -72,7 +72,6 @@ import Testing
     }
 
     @Test func `resume data is a property list with Apple's keys`() throws {
-        // behaviour.md, section 8.
         let text = try #require(String(data: encoded(), encoding: .utf8))
         for key in [
             "NSURLSessionResumeInfoVersion", "NSURLSessionDownloadURL", "NSURLSessionResumeBytesReceived",
@@ -90,7 +89,6 @@ import Testing
     }
 
     @Test func `resume data cut short anywhere is refused`() throws {
-        // hostile-inputs.md, F4.
         let data = try encoded()
         for length in 0..<data.count {
             #expect(throws: ResumePoint.Malformed.damaged, "\(length)") { try ResumePoint(decoding: data.prefix(length)) }

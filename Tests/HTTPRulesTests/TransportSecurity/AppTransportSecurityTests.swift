@@ -110,7 +110,10 @@ import Testing
         ("", "10.0.0.1", 0, false, false, false, "no ATS protection for IP addresses"),
         ("", "printer.local", 0, false, false, false, "no ATS protection for .local"),
         ("NSAllowsArbitraryLoads=1", "example.com", 0, false, false, false, "extended security checks … are disabled"),
-        ("NSAllowsArbitraryLoads=1 example.com{}", "example.com", 0x0303, true, true, true, "domains you specify aren't affected"),
+        (
+            "NSAllowsArbitraryLoads=1 example.com{}", "example.com", 0x0303, true, true, true,
+            "domains you specify aren't affected"
+        ),
         (
             "example.com{NSExceptionAllowsInsecureHTTPLoads=1}", "example.com", 0x0303, true, true, false,
             "be able to loosen the server trust evaluation … doesn't change the TLS or forward secrecy requirements"
@@ -125,7 +128,8 @@ import Testing
             "disabling this requirement also removes the key length check … doesn't impact the TLS version"
         ),
         (
-            "example.com{NSExceptionRequiresForwardSecrecy=1}", "example.com", 0x0303, true, true, true, "the default value is YES"
+            "example.com{NSExceptionRequiresForwardSecrecy=1}", "example.com", 0x0303, true, true, true,
+            "the default value is YES"
         ),
         (
             "10.0.0.0/8{NSExceptionMinimumTLSVersion=TLSv1.3}", "10.0.0.1", 0x0304, true, true, true,

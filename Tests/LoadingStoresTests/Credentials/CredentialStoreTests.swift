@@ -58,11 +58,14 @@ import Testing
 
     @Test func `lookup gives the default, else the only one, else none`() {
         #expect(store.lookup(space()) == nil)
-        store.set(password("u"), for: space())
-        #expect(store.lookup(space()) == password("u"))
+        for user in ["t", "u", "v"] { store.set(password(user), for: space()) }
+        #expect(store.lookup(space()) == password("t"))
+        store.remove(password("t"), for: space())
         #expect(store.defaultCredential(for: space()) == nil)
-        store.set(password("v"), for: space())
         #expect(store.lookup(space()) == nil)
+        store.remove(password("u"), for: space())
+        #expect(store.defaultCredential(for: space()) == nil)
+        #expect(store.lookup(space()) == password("v"))
         store.setDefault(password("v"), for: space())
         #expect(store.lookup(space()) == password("v"))
         #expect(store.defaultCredential(for: space()) == password("v"))
@@ -145,16 +148,20 @@ import Testing
         store.remove(password("v"), for: space())
         store.set(password("u", "p", .none), for: space())
         #expect(tally.count == 1)
-        store.setDefault(password("u"), for: space())
-        #expect(tally.count == 2)
-        store.remove(password("u"), for: space())
-        store.removeAll()
+        store.set(password("v"), for: space())
+        store.setDefault(password("v"), for: space())
         #expect(tally.count == 3)
+        store.remove(password("u"), for: space())
+        store.remove(password("v"), for: space())
+        store.removeAll()
+        #expect(tally.count == 5)
     }
 
     @Test func `nothing secret is printed`() {
         let kept = KeptCredential(space: space(), user: "Aladdin", password: "open sesame")
-        var texts = ["\(kept)", String(reflecting: kept), "\(CredentialChange.store(kept))", "\(CredentialStore(permanent: nil))"]
+        var texts = [
+            "\(kept)", String(reflecting: kept), "\(CredentialChange.store(kept))", "\(CredentialStore(permanent: nil))",
+        ]
         var dumped = ""
         dump(kept, to: &dumped)
         dump(CredentialChange.store(kept), to: &dumped)
@@ -193,6 +200,37 @@ import Testing
         await store.flush()
         #expect(place.kept.map(\.user) == ["u", "w"])
         #expect(place.kept.map(\.isDefault) == [true, false])
+    }
+
+    @Test(arguments: [LoadCredential.Persistence.permanent, .forSession])
+    func `what is stored before loading is the default only where nothing else turns out to be`(
+        persistence: LoadCredential.Persistence
+    ) async {
+        let place = ScriptedPlace([kept])
+        let store = CredentialStore(permanent: place, queue: DiskQueue())
+        let empty = space("b.example")
+        for space in [space(), empty] {
+            store.set(password("w", "1", persistence), for: space)
+            #expect(store.defaultCredential(for: space)?.user == "w")
+            store.set(password("x", "2", persistence), for: space)
+        }
+        await store.prepare()
+        #expect(store.defaultCredential(for: space())?.user == "u")
+        #expect(store.defaultCredential(for: empty)?.user == "w")
+        await store.flush()
+        let defaults = place.kept.filter(\.isDefault).map(\.user)
+        #expect(defaults == (persistence == .permanent ? ["u", "w"] : ["u"]))
+    }
+
+    @Test func `what is made the default before loading is`() async {
+        let place = ScriptedPlace([kept])
+        let store = CredentialStore(permanent: place, queue: DiskQueue())
+        store.set(password("w"), for: space())
+        store.setDefault(password("w"), for: space())
+        await store.prepare()
+        #expect(store.defaultCredential(for: space())?.user == "w")
+        await store.flush()
+        #expect(place.kept.filter(\.isDefault).map(\.user) == ["w"])
     }
 
     @Test func `all are removed, those too that were not loaded`() async {

@@ -48,6 +48,10 @@ struct ChallengeOfferTests {
             lines: ["Digest realm=\"d\", nonce=\"n\", qop=\"auth-conf\"", "Basic realm=\"b\""], asked: ["HTTPBasic"],
             realms: ["b"]),
         Row(lines: ["Basic realm=\"b\"", "Basic realm=\"b\""], asked: ["HTTPBasic"], realms: ["b"]),
+        // The host stands for a realm that is missing.
+        Row(lines: ["Basic"], asked: ["HTTPBasic"], realms: ["127.0.0.1"]),
+        Row(lines: ["Basic charset=\"UTF-8\"", "NTLM"], asked: ["NTLM", "HTTPBasic"], realms: [nil, "127.0.0.1"]),
+        Row(lines: ["Basic realm=\"\""], asked: ["HTTPBasic"], realms: [""]),
     ])
     func `the strongest comes first, and the next when it is rejected`(row: Row) async throws {
         let interview = Interview(.rejectProtectionSpace)

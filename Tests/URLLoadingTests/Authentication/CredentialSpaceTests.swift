@@ -32,7 +32,8 @@ struct CredentialSpaceTests {
             script: { DigestGate().script() }
         ),
         Known(
-            name: "NTLM", method: NSURLAuthenticationMethodNTLM, realm: nil, credential: { .ada() }, script: { NTLMScript().script() }
+            name: "NTLM", method: NSURLAuthenticationMethodNTLM, realm: nil, credential: { .ada() },
+            script: { NTLMScript().script() }
         ),
     ]
     private static let bob = basic("bob", "x")
@@ -117,7 +118,8 @@ struct CredentialSpaceTests {
                 }
             ) { (server, session) async throws in
                 storage.set(.ada(), for: .of(server))
-                storage.set(URLCredential(user: "bob", password: "x", persistence: .forSession), for: .of(server, realm: "cellar"))
+                storage.set(
+                    URLCredential(user: "bob", password: "x", persistence: .forSession), for: .of(server, realm: "cellar"))
                 #expect(try await session.text(server.url()) == "in")
                 #expect(server.requests.map(\.authorization) == [nil, basic("ada", "lovelace"), Self.bob])
                 #expect(interview.questions.map(\.proposed) == (isSilent ? [] : ["ada:lovelace", "bob:x"]))

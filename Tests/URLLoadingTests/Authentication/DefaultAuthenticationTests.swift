@@ -83,12 +83,25 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `of several credentials without a default none is tried`() async throws {
+    @Test func `of several credentials the first is tried`() async throws {
         let storage = URLCredentialStorage()
         try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
             (server, session) async throws in
             storage.set(.ada(), for: .of(server))
             storage.set(URLCredential(user: "b", password: "x", persistence: .forSession), for: .of(server))
+            #expect(try await session.text(server.url()) == "in")
+        }
+    }
+
+    @Test func `of several credentials without a default none is tried`() async throws {
+        let storage = URLCredentialStorage()
+        try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
+            (server, session) async throws in
+            let first = URLCredential(user: "a", password: "x", persistence: .forSession)
+            storage.set(first, for: .of(server))
+            storage.set(.ada(), for: .of(server))
+            storage.set(URLCredential(user: "b", password: "x", persistence: .forSession), for: .of(server))
+            storage.remove(first, for: .of(server))
             #expect(try await session.text(server.url()) == "who are you?")
         }
     }

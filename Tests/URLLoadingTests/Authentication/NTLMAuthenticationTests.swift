@@ -190,7 +190,8 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `at the limit a connection that takes an authenticated one's place is authenticated, without asking`() async throws {
+    @Test func `at the limit a connection that takes an authenticated one's place is authenticated, without asking`() async throws
+    {
         let script = NTLMScript()
         try await withScenario(
             delegate: Interviewer(interview), configure: { $0.httpMaximumConnectionsPerHost = 1 },

@@ -36,7 +36,8 @@ final class NTLMScript: Sendable {
     let isProxy: Bool
 
     init(
-        users: Set<String> = ["ada"], breaksBetweenLegs: Bool = false, isProxy: Bool = false, forgets: Bool = false, losses: Int = 0
+        users: Set<String> = ["ada"], breaksBetweenLegs: Bool = false, isProxy: Bool = false, forgets: Bool = false,
+        losses: Int = 0
     ) {
         self.forgets = forgets
         self.losses = Watched(losses)
@@ -69,7 +70,8 @@ final class NTLMScript: Sendable {
                 set(.challenged, request)
                 let effects = refuse("NTLM " + Data(Self.challenge).base64EncodedString())
                 return breaksBetweenLegs ? effects.then(.close) : effects
-            case (3, .challenged) where losses.change({ losses in
+            case (3, .challenged)
+            where losses.change({ losses in
                 losses -= 1
                 return losses >= 0
             }):

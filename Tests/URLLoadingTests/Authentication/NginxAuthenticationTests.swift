@@ -30,7 +30,8 @@ struct NginxAuthenticationTests {
         }
     }
 
-    @Test(arguments: [false, true]) func `the right password opens the place, and is asked for once`(isSecure: Bool) async throws {
+    @Test(arguments: [false, true]) func `the right password opens the place, and is asked for once`(isSecure: Bool) async throws
+    {
         let interview = Interview(.ada())
         try await withNginx(interview) { (nginx, session) async throws in
             for _ in 0..<3 {

@@ -62,6 +62,19 @@ struct ProxyForwardingTests {
         }
     }
 
+    @Test func `a proxy that says so in its own field closes the connection, a server behind no proxy does not`() async throws {
+        let fields = [("Proxy-Connection", "Close")]
+        try await withProxy(reply: { _ in .ok("by proxy", fields) }) { (proxy, session) async throws in
+            for _ in 0..<3 { #expect(try await session.text(url("http://origin.invalid/")) == "by proxy") }
+            #expect(proxy.connectionCount == 3)
+            try await proxy.waitForClose(0)
+        }
+        try await withScenario(reply: { _ in .ok("direct", fields) }) { (server, session) async throws in
+            for _ in 0..<3 { #expect(try await session.text(server.url()) == "direct") }
+            #expect(server.connectionCount == 1)
+        }
+    }
+
     @Test func `exceptions are reached directly`() async throws {
         try await withProxy(["ExceptionsList": ["localhost", "127.*"]], reply: { _ in .ok("by proxy") }) {
             (proxy, session) async throws in

@@ -56,7 +56,7 @@ import URLLoading
         storage.set(credential("v", "2", .permanent), for: space)
         storage.set(credential("u", "3"), for: space)
         #expect(storage.credentials(for: space) == ["u": credential("u", "3"), "v": credential("v", "2", .permanent)])
-        #expect(storage.defaultCredential(for: space) == nil)
+        #expect(storage.defaultCredential(for: space) == credential("u", "3"))
     }
 
     @Test func `a credential that is to last for one request is not kept`() {
@@ -104,18 +104,41 @@ import URLLoading
         for space in spaces { #expect(storage.credentials(for: space) == ["u": credential("u")]) }
     }
 
-    @Test func `a space with a method that there is not keeps nothing`() {
+    @Test func `a space with a method that there is not is that of the default method`() {
         let space = URLProtectionSpace(host: "h", port: 1, protocol: "http", realm: nil, authenticationMethod: "Guessing")
+        let usual = URLProtectionSpace(host: "h", port: 1, protocol: "http", realm: nil, authenticationMethod: nil)
         storage.set(credential("u"), for: space)
-        #expect(storage.credentials(for: space) == nil)
-        #expect(storage.allCredentials.isEmpty)
+        #expect(storage.credentials(for: usual) == ["u": credential("u")])
+        #expect(storage.allCredentials == [usual: ["u": credential("u")]])
+    }
+
+    @Test(arguments: [URLCredential.Persistence.forSession, .permanent])
+    func `the first credential of a space is its default until another is made it, or it is removed`(
+        persistence: URLCredential.Persistence
+    ) {
+        let (first, second, third) = (
+            credential("a", "1", persistence), credential("b", "2", persistence), credential("c", "3", persistence)
+        )
+        for credential in [first, second, third] { storage.set(credential, for: space) }
+        #expect(storage.defaultCredential(for: space) == first)
+        storage.set(credential("a", "4", persistence), for: space)
+        #expect(storage.defaultCredential(for: space) == credential("a", "4", persistence))
+        storage.setDefaultCredential(second, for: space)
+        #expect(storage.defaultCredential(for: space) == second)
+        storage.remove(second, for: space)
+        #expect(storage.defaultCredential(for: space) == nil)
+        storage.set(third, for: space)
+        #expect(storage.defaultCredential(for: space) == third)
     }
 
     @Test func `a change is notified, and what changes nothing is not`() {
         #expect(count { storage.set(credential("u"), for: space) } == 1)
         #expect(count { storage.set(credential("u"), for: space) } == 0)
-        #expect(count { storage.setDefaultCredential(credential("u"), for: space) } == 1)
+        #expect(count { storage.setDefaultCredential(credential("u"), for: space) } == 0)
         #expect(count { storage.remove(credential("v"), for: space) } == 0)
+        #expect(count { storage.set(credential("v"), for: space) } == 1)
+        #expect(count { storage.setDefaultCredential(credential("v"), for: space) } == 1)
+        #expect(count { storage.remove(credential("v"), for: space) } == 1)
         #expect(count { storage.remove(credential("u"), for: space) } == 1)
     }
 
@@ -137,15 +160,13 @@ import URLLoading
 
     // MARK: By task
 
-    private func task() throws -> URLSessionTask {
-        URLSession(configuration: .ephemeral).dataTask(with: try #require(URL(string: "https://a.example/")))
-    }
+    private func task() -> URLSessionTask { URLSessionDataTask() }
 
     @Test func `the methods with a task do what those without do`() async throws {
-        let task = try task()
+        let task = task()
         storage.set(credential("u"), for: space, task: task)
         #expect(await storage.credentials(for: space, task: task) == ["u": credential("u")])
-        #expect(await storage.defaultCredential(for: space, task: task) == nil)
+        #expect(await storage.defaultCredential(for: space, task: task) == credential("u"))
         storage.setDefaultCredential(credential("v"), for: space, task: task)
         #expect(await storage.defaultCredential(for: space, task: task) == credential("v"))
         storage.remove(credential("v"), for: space, options: nil, task: task)
@@ -174,7 +195,7 @@ import URLLoading
     }
 
     @Test func `a subclass that overrides the methods without a task is asked by those with one`() async throws {
-        let (vault, task) = (Vault(), try task())
+        let (vault, task) = (Vault(), task())
         #expect(await vault.credentials(for: space, task: task)?.keys.first == "own")
         #expect(await vault.defaultCredential(for: space, task: task)?.user == "own")
         vault.set(credential("a"), for: space, task: task)
@@ -202,7 +223,7 @@ import URLLoading
     }
 
     @Test func `a subclass may answer for a task twice, and the first answer counts`() async throws {
-        let (storage, task) = (Doubling(), try task())
+        let (storage, task) = (Doubling(), task())
         storage.setDefaultCredential(credential("u"), for: space)
         #expect(await storage.credentials(for: space, task: task) == ["u": credential("u")])
         #expect(await storage.defaultCredential(for: space, task: task) == credential("u"))
@@ -228,7 +249,7 @@ import URLLoading
         second.remove(credential("kept"), for: space)
         #expect(second.makeDurable())
         #expect(first.credentials(for: space)?.keys.sorted() == ["session", "synchronized"])
-        let task = try task()
+        let task = task()
         #expect(await next().credentials(for: space, task: task)?.keys.sorted() == ["synchronized"])
     }
 }

@@ -12,6 +12,33 @@ import Testing
 import URLLoading
 
 @Suite struct URLProtectionSpaceTests {
+    @Test(arguments: [
+        nil, "", "Guessing", "NSURLAuthenticationMethodGuessing", "HTTPBasic", "nsurlauthenticationmethodhttpbasic",
+    ])
+    func `a method that is none reads as the default method`(method: String?) throws {
+        let spaces = [
+            URLProtectionSpace(host: "h", port: 1, protocol: "http", realm: "r", authenticationMethod: method),
+            URLProtectionSpace(proxyHost: "h", port: 1, type: "http", realm: "r", authenticationMethod: method),
+        ]
+        for space in spaces {
+            #expect(space.authenticationMethod == NSURLAuthenticationMethodDefault)
+            let data = try NSKeyedArchiver.archivedData(withRootObject: space, requiringSecureCoding: true)
+            let back = try NSKeyedUnarchiver.unarchivedObject(ofClass: URLProtectionSpace.self, from: data)
+            #expect(back == space)
+        }
+        #expect(spaces[0] == URLProtectionSpace(host: "h", port: 1, protocol: "http", realm: "r", authenticationMethod: nil))
+    }
+
+    @Test(arguments: [
+        NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodHTMLForm,
+        NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate, NSURLAuthenticationMethodClientCertificate,
+        NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodDefault,
+    ])
+    func `every method that there is reads as it was given`(method: String) {
+        let space = URLProtectionSpace(host: "h", port: 1, protocol: "http", realm: nil, authenticationMethod: method)
+        #expect(space.authenticationMethod == method)
+    }
+
     @Test func `a space describes itself as Foundation's does`() {
         let server = URLProtectionSpace(
             host: "apple.com", port: 80, protocol: "http", realm: nil, authenticationMethod: nil

@@ -61,8 +61,8 @@ struct CacheLoadTests {
         }
     }
 
-    @Test(arguments: [(200, true), (203, true), (204, true), (404, false), (410, false), (500, false)])
-    func `only statuses of success are kept`(status: Int, isKept: Bool) async throws {
+    @Test(arguments: [(200, true), (203, true), (204, true), (404, true), (410, true), (500, true), (401, false), (429, false)])
+    func `any status is kept but those that are about one request`(status: Int, isKept: Bool) async throws {
         try await withCachedScenario(
             reply: { request in
                 status == 204
@@ -74,88 +74,6 @@ struct CacheLoadTests {
             #expect(first.response.statusCode == status && second.response.statusCode == status)
             #expect(server.requests.count == (isKept ? 1 : 2))
             #expect((first.text == second.text) == isKept || status == 204)
-        }
-    }
-
-    // MARK: Freshness
-
-    enum Second: Sendable { case hit, conditional, plain }
-
-    /// Values such as `now -600` are seconds from when the row is tried, which may be long after the rows were made.
-    struct Row: Sendable, CustomStringConvertible {
-        var fields: [(String, String)]
-        var second: Second
-        var description: String { fields.map { "\($0.0): \($0.1)" }.joined(separator: ", ") }
-
-        init(_ second: Second, _ fields: (String, String)...) {
-            self.second = second
-            self.fields = fields
-        }
-
-        var datedFields: [(String, String)] {
-            fields.map { name, value in
-                (name, value.hasPrefix("now ") ? httpDate(Double(value.dropFirst(4)) ?? 0) : value)
-            }
-        }
-    }
-
-    private static let tag = ("ETag", "\"v\"")
-
-    @Test(arguments: [
-        // RFC 9111, section 5.2.2: what the server says.
-        Row(.hit, ("Cache-Control", "max-age=600")),
-        Row(.hit, ("Cache-Control", "MAX-AGE=600")),
-        Row(.hit, ("Cache-Control", "max-age=\"600\"")),
-        Row(.hit, ("Cache-Control", "public"), ("Cache-Control", "max-age=600")),
-        Row(.hit, ("Cache-Control", "private, max-age=600")),
-        Row(.hit, ("Cache-Control", "max-age=600, must-revalidate")),
-        Row(.hit, ("Cache-Control", "max-age=600, immutable")),
-        Row(.hit, ("Cache-Control", "x-unknown=\"no-store, a\", max-age=600")),
-        Row(.hit, ("Cache-Control", "max-age=99999999999999999999")),
-        Row(.conditional, ("Cache-Control", "max-age=0"), tag),
-        Row(.plain, ("Cache-Control", "no-store, max-age=600")),
-        Row(.plain, ("Cache-Control", "no-store"), ("Cache-Control", "max-age=600"), tag),
-        Row(.conditional, ("Cache-Control", "no-cache"), tag),
-        Row(.conditional, ("Cache-Control", "no-cache, max-age=600"), tag),
-        Row(.plain, ("Cache-Control", "no-cache")),
-        // Section 5.2.2.10: s-maxage is for shared caches.
-        Row(.hit, ("Cache-Control", "s-maxage=0, max-age=600"), tag),
-        Row(.conditional, ("Cache-Control", "s-maxage=600, max-age=0"), tag),
-        // Section 4.2.1: max-age before Expires; what cannot be read is stale.
-        Row(.conditional, ("Cache-Control", "max-age=x"), tag),
-        Row(.hit, ("Cache-Control", "max-age=600"), ("Expires", "now -600")),
-        Row(.conditional, ("Cache-Control", "max-age=0"), ("Expires", "now 600"), tag),
-        // Section 5.3.
-        Row(.hit, ("Expires", "now 600")),
-        Row(.hit, ("Date", "now 0"), ("Expires", "now 600")),
-        Row(.conditional, ("Expires", "now -600"), tag),
-        Row(.conditional, ("Expires", "0"), tag),
-        Row(.plain, ("Expires", "0")),
-        // Section 4.2.3: a response may be old when it comes.
-        Row(.conditional, ("Cache-Control", "max-age=60"), ("Age", "100"), tag),
-        Row(.hit, ("Cache-Control", "max-age=600"), ("Age", "100")),
-        Row(.conditional, ("Cache-Control", "max-age=60"), ("Date", "now -100"), tag),
-        Row(.hit, ("Cache-Control", "max-age=600"), ("Date", "now 600")),
-        Row(.plain, ("Cache-Control", "max-age=60, must-revalidate"), ("Age", "100")),
-        Row(.plain, ("Cache-Control", "max-age=60"), ("Age", "100")),
-        // Section 4.2.2: a tenth of the time since the last change.
-        Row(.hit, ("Date", "now 0"), ("Last-Modified", "now -864000")),
-        Row(.conditional, ("Date", "now -3600"), ("Last-Modified", "now -3660")),
-        Row(.conditional, ("Cache-Control", "no-cache"), ("Last-Modified", "now -864000")),
-        Row(.plain, ("X-Nothing", "said")),
-        // Section 3: cookies do not keep a response from a private cache.
-        Row(.hit, ("Cache-Control", "max-age=600"), ("Set-Cookie", "a=b")),
-    ])
-    func `the fields of a response say how long it answers`(row: Row) async throws {
-        let fields = row.datedFields
-        try await withCachedScenario(reply: { .ok("\($0.order)", fields) }) { (server, session, _) async throws in
-            #expect(try await session.text(server.url()) == "0")
-            #expect(try await session.text(server.url()) == (row.second == .hit ? "0" : "1"))
-            #expect(server.requests.count == (row.second == .hit ? 1 : 2))
-            guard row.second != .hit else { return }
-            let second = try await server.request(1)
-            let isConditional = second.header("If-None-Match") != nil || second.header("If-Modified-Since") != nil
-            #expect(isConditional == (row.second == .conditional))
         }
     }
 
@@ -224,11 +142,11 @@ struct CacheLoadTests {
 
     @Test func `what came by a redirect, without the session's credentials, does not answer those who have them`() async throws {
         try await withScriptedServer(
-            reply: { .ok($0.authorization == nil ? "anonymous" : "ada", Fields.fresh + [("Vary", "Authorization")]) }
+            reply: { .ok($0.header("Cookie") == nil ? "anonymous" : "ada", Fields.fresh + [("Vary", "Cookie")]) }
         ) { (other) async throws in
             let elsewhere = other.url("/b").absoluteString
             try await withCachedScenario(
-                configure: { $0.httpAdditionalHeaders = ["Authorization": "Bearer ada"] },
+                configure: { $0.httpAdditionalHeaders = ["Cookie": "who=ada"] },
                 reply: { _ in .redirect(302, to: elsewhere) }
             ) { (server, session, _) async throws in
                 #expect(try await session.text(server.url("/a")) == "anonymous")
@@ -368,11 +286,11 @@ struct CacheLoadTests {
 
     // MARK: Redirects
 
-    @Test func `a redirect is followed anew, its target is not`() async throws {
+    @Test func `a redirect that says nothing of time is followed anew, its target is not`() async throws {
         let recorder = EventRecorder()
         try await withCachedScenario(
             delegate: recorder,
-            reply: { $0.path == "/a" ? .redirect(301, to: "/b", Fields.fresh) : .ok("end", Fields.fresh) }
+            reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end", Fields.fresh) }
         ) { (server, session, _) async throws in
             for _ in 0..<2 {
                 let task = session.dataTask(with: server.url("/a"))

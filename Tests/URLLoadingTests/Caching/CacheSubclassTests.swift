@@ -102,17 +102,39 @@ struct CacheSubclassTests {
             reply: { request in
                 switch request.path {
                 case "/no-store": .ok("x", [("Cache-Control", "no-store")])
-                case "/404": .status(404, Fields.fresh, body: "x")
+                case "/404": .status(404, body: "x")
+                case "/401": .status(401, Fields.fresh, body: "x")
                 case "/cut": .raw(ScriptedReply.head(200, Fields.fresh + [("Content-Length", "9")]) + "abc").then(.close)
                 default: .ok("x", Fields.fresh)
                 }
             }
         ) { (server, session, _) async throws in
-            for path in ["/no-store", "/404", "/cut"] { _ = try? await session.data(from: server.url(path)) }
+            for path in ["/no-store", "/404", "/401", "/cut"] { _ = try? await session.data(from: server.url(path)) }
             _ = try await session.data(for: URLRequest(server.url("/post"), method: "POST"))
             let (file, _) = try await session.download(from: server.url("/download"))
             try? FileManager.default.removeItem(at: file)
             #expect(cache.kept.withLock { $0.isEmpty })
+        }
+    }
+
+    @Test func `a subclass is given successes alone`() async throws {
+        let cache = RequestCache()
+        try await withCachedScenario(
+            cache: cache,
+            reply: { request in
+                switch request.path {
+                case "/old": .redirect(301, to: "/new")
+                case "/new": .ok("new", Fields.fresh)
+                default: .status(404, Fields.fresh, body: "none")
+                }
+            }
+        ) { (server, session, _) async throws in
+            for _ in 0..<2 {
+                #expect(try await session.text(server.url("/old")) == "new")
+                #expect(try await session.text(URLRequest(server.url("/none"))).response.statusCode == 404)
+            }
+            #expect(server.requests.map(\.path) == ["/old", "/new", "/none", "/old", "/none"])
+            #expect(cache.kept.withLock { $0.keys.map(\.path) } == ["/new"])
         }
     }
 

@@ -209,6 +209,21 @@ struct WillCacheResponseTests {
         }
     }
 
+    @Test func `redirects and errors are kept without asking`() async throws {
+        let delegate = CachingDelegate { _ in nil }
+        try await withCachedScenario(
+            delegate: delegate,
+            reply: { $0.path == "/old" ? .redirect(308, to: "/none") : .status(404, Fields.fresh, body: "none") }
+        ) { (server, session, scene) async throws in
+            _ = try await run(session.dataTask(with: server.url("/old")), delegate)
+            #expect(delegate.asked == 0)
+            for (path, status) in [("/old", 308), ("/none", 404)] {
+                let kept = try #require(scene.cache.cachedResponse(for: URLRequest(server.url(path))))
+                #expect((kept.response as? HTTPURLResponse)?.statusCode == status)
+            }
+        }
+    }
+
     @Test func `tasks with a completion handler do not ask`() async throws {
         let delegate = CachingDelegate { _ in nil }
         try await withCachedScenario(delegate: delegate, reply: { .ok("\($0.order)", Fields.fresh) }) {

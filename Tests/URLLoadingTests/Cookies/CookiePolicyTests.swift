@@ -288,6 +288,21 @@ struct CookiePolicyTests {
         }
     }
 
+    @Test func `what a session that sends no cookies is sent is kept as the accept policy says`() async throws {
+        for policy in [HTTPCookie.AcceptPolicy.onlyFromMainDocumentDomain, .always, .never] {
+            try await withCookies(
+                configure: {
+                    $0.httpShouldSetCookies = false
+                    $0.httpCookieAcceptPolicy = policy
+                }
+            ) { (scene) async throws in
+                try await scene.receive("a=1")
+                #expect(try scene.stored == (policy == .never ? [] : ["a=1"]))
+                #expect(try await scene.sent() == nil)
+            }
+        }
+    }
+
     @Test func `a session's own cookies come before the stored ones as a request's do, which stand in for them`() async throws {
         try await withCookies(configure: { $0.httpAdditionalHeaders = ["Cookie": "all=1"] }) { (scene) async throws in
             try await scene.receive("stored=2")

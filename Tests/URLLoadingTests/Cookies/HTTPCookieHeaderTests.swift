@@ -80,10 +80,22 @@ import URLLoading
         }
     }
 
-    @Test func `cookies without a name are left out`() throws {
-        for field in [";attr1=value1", "=value1;attr2=value2", "   =value1;attr2=value2", "name;attr2=value2", "", "a=b\u{1}"] {
-            #expect(try cookies(field).isEmpty, "\(field)")
+    @Test func `a cookie without a name is kept, as a session keeps it`() throws {
+        let rows = [
+            ("=value1;attr2=value2", "value1"), ("   =value1;attr2=value2", "value1"), ("name; Secure", "name"), ("=", nil),
+        ]
+        for (field, value) in rows {
+            let found = try cookies(field)
+            #expect(found.map(\.value) == (value.map { [$0] } ?? []) && found.allSatisfy { $0.name.isEmpty }, "\(field)")
         }
+        let cookie = try one("token; Secure; Path=/a")
+        #expect(cookie.isSecure && cookie.path == "/a")
+        #expect(HTTPCookie.requestHeaderFields(with: [cookie]) == ["Cookie": "token"])
+        #expect(cookie.properties.flatMap(HTTPCookie.init(properties:)) == cookie)
+    }
+
+    @Test func `what has neither name nor value, or a control character, is no cookie`() throws {
+        for field in [";attr1=value1", "", " = ; Path=/", "a=b\u{1}"] { #expect(try cookies(field).isEmpty, "\(field)") }
     }
 
     @Test func `a comma before what is no name ends no cookie`() throws {

@@ -35,8 +35,9 @@ final class ScriptedService: LoadingService {
 
     func wake() {}
 
-    func command(_ command: TaskCommand, for task: TaskID) {
+    func command(_ command: TaskCommand, for task: TaskID) -> Bool {
         state.withLock { $0.loads[task] }?.note(command)
+        return false
     }
 
     func invalidate() { state.withLock { $0.invalidations += 1 } }

@@ -49,7 +49,7 @@ struct SessionResetTests {
             _ = try await isWaiting.value
             let isOver = Delivered<Bool>()
             session.reset { isOver(true) }
-            #expect(try await session.text(server.url()) == "a=1")
+            _ = try await session.text(server.url())
             #expect(isOver.all.isEmpty)
             lock.signal()
             _ = try await isOver.value

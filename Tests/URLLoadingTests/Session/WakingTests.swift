@@ -25,7 +25,7 @@ struct WakingTests {
         let known = Mutex<[Int]>([])
         Waking.run(
             priorities.enumerated().map { number, priority in
-                Waking(priority: priority) {
+                Waking(priority: priority?.rawValue) {
                     known.withLock { $0.append(number) }
                     continuation.yield(number)
                 }

@@ -167,7 +167,8 @@ struct ClientCertificateMemoryTests {
         let judge = Judge.saying(.performDefaultHandling)
         for delegate in [nil, SessionJudge(judge)] {
             let storage = Safe(URLCredential(identity: identity, certificates: nil, persistence: .forSession))
-            try await withAskingServer(delegate, configure: { $0.urlCredentialStorage = storage }) { (server, session) async throws in
+            try await withAskingServer(delegate, configure: { $0.urlCredentialStorage = storage }) {
+                (server, session) async throws in
                 for _ in 0..<2 { #expect(try await session.text(server.url()).contains("Test Client")) }
                 // What was shown is the session's from then on.
                 #expect(storage.asked.read { $0 } == [Self.space(server)])
@@ -263,7 +264,8 @@ struct ClientCertificateMemoryTests {
     @Test func `an answer that comes after the task's end is not the session's`() async throws {
         let judge = Judge { if $0.kind == NSURLAuthenticationMethodServerTrust { $0.answer(.performDefaultHandling, nil) } }
         try await withAskingServer(SessionJudge(judge)) { (server, session) async throws in
-            let credential = URLCredential(identity: try identity(certificates.client), certificates: nil, persistence: .forSession)
+            let credential = URLCredential(
+                identity: try identity(certificates.client), certificates: nil, persistence: .forSession)
             let outcome = Delivered<URLError.Code?>()
             let task = session.dataTask(with: try server.url()) { outcome(($2 as? URLError)?.code) }
             task.resume()

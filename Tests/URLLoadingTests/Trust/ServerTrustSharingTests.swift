@@ -124,7 +124,9 @@ struct ServerTrustSharingTests {
             }
             // The credential is the session's, the trust is not.
             for delegate in [TaskJudge(cautious), nil] {
-                await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url(), delegate: delegate) }
+                await expectFailure(.serverCertificateUntrusted) {
+                    try await session.data(from: server.url(), delegate: delegate)
+                }
             }
             #expect(cautious.all.count == 1)
             #expect(server.requests.count == 4)

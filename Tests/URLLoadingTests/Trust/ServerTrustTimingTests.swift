@@ -43,10 +43,12 @@ struct ServerTrustTimingTests {
         }
     }
 
-    @Test func `without an answer the request's timeout ends the task`() async throws {
+    /// The request timeout is about the server, and stands still.
+    @Test func `without an answer the resource's timeout ends the task`() async throws {
         try await withGrowingTimes { (scale) async throws in
             let judge = Judge.silent
-            try await withJudge(judge, configure: { $0.timeoutIntervalForRequest = 0.3 * scale }) { (server, session) async throws in
+            try await withJudge(judge, configure: { $0.timeoutIntervalForResource = 0.3 * scale }) {
+                (server, session) async throws in
                 await expectFailure(.timedOut) { try await session.data(from: server.url()) }
                 try await server.waitForAllClosed()
                 // Too late.
@@ -54,14 +56,6 @@ struct ServerTrustTimingTests {
                 #expect(server.requests.isEmpty)
             }
             return judge.all.count == 1
-        }
-    }
-
-    @Test func `without an answer the resource's timeout ends the task as well`() async throws {
-        let judge = Judge.silent
-        try await withJudge(judge, configure: { $0.timeoutIntervalForResource = 0.3 }) { (server, session) async throws in
-            await expectFailure(.timedOut) { try await session.data(from: server.url()) }
-            try await server.waitForAllClosed()
         }
     }
 
@@ -112,7 +106,7 @@ struct ServerTrustTimingTests {
                 completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
             ) {}
         }
-        try await withJudge(.silent, configure: { $0.timeoutIntervalForRequest = 0.3 }, delegate: Forgetful()) {
+        try await withJudge(.silent, configure: { $0.timeoutIntervalForResource = 0.3 }, delegate: Forgetful()) {
             (server, session) async throws in
             await expectFailure(.timedOut) { try await session.data(from: server.url()) }
             try await server.waitForAllClosed()

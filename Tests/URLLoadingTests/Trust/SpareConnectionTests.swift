@@ -31,7 +31,8 @@ struct SpareConnectionTests {
         }
     }
 
-    @Test func `while a delegate thinks its load gets another connection, and the one it thinks about is nobody's`() async throws {
+    @Test func `while a delegate thinks its load gets another connection, and the one it thinks about is nobody's`() async throws
+    {
         for usesTaskMethod in [false, true] {
             let judge = judge(silentAbout: 1)
             try await withScenario(

@@ -14,12 +14,12 @@ import Musl
 #endif
 
 /// A lock that threads can wait on until something changed: what `Mutex` lacks.
-final class Monitor: @unchecked Sendable {
+package final class Monitor: @unchecked Sendable {
     // Sendable because the two pointers never change, and what they point at is made for many threads.
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    init() {
+    package init() {
         pthread_mutex_init(lock, nil)
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
@@ -36,30 +36,37 @@ final class Monitor: @unchecked Sendable {
     }
 
     /// Seconds on a clock that nobody sets.
-    static var clock: Double {
+    package static var clock: Double {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
-    func locked<Value>(_ work: () -> Value) -> Value {
+    package func locked<Value>(_ work: () -> Value) -> Value {
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
         return work()
     }
 
     /// Only inside ``locked(_:)``: lets others in until ``wakeAll()`` or the time `deadline`, or for no reason.
-    func wait(until deadline: Double?) {
+    ///
+    /// - Returns: false when the time was over.
+    @discardableResult
+    package func wait(until deadline: Double?) -> Bool {
         guard let deadline else {
             pthread_cond_wait(condition, lock)
-            return
+            return true
         }
         let whole = deadline.rounded(.down)
         var time = timespec(tv_sec: Int(whole), tv_nsec: Int((deadline - whole) * 1e9))
-        pthread_cond_timedwait(condition, lock, &time)
+        return pthread_cond_timedwait(condition, lock, &time) != ETIMEDOUT
     }
 
-    func wakeAll() {
+    package func wakeOne() {
+        pthread_cond_signal(condition)
+    }
+
+    package func wakeAll() {
         pthread_cond_broadcast(condition)
     }
 }

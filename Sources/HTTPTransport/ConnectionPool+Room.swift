@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import NIOCore
+import TransportMachines
+
+/// The pool's part of what connections the process may have.
+extension ConnectionPool {
+    var room: ConnectionBudget.Share {
+        if let share { return share }
+        let made = budget.join(
+            loop,
+            made: { [weak self] in
+                guard let self else { return false }
+                perform(machine.handle(.roomMade))
+                return true
+            },
+            needed: { [weak self] in self?.makeRoom() }
+        )
+        share = made
+        return made
+    }
+
+    /// Closes for others what idles longest.
+    private func makeRoom() {
+        let actions = machine.handle(.roomNeeded)
+        // The budget has forgotten what it was told.
+        idleSince = nil
+        if actions.isEmpty { room.gaveNothing() }
+        perform(actions)
+    }
+
+    func tellIdle() {
+        guard machine.idleSince != idleSince else { return }
+        idleSince = machine.idleSince
+        share?.idle(since: idleSince)
+    }
+}

@@ -1,0 +1,32 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+import LoadingModel
+
+/// How errors of an exchange say what went wrong, and with whom.
+extension ConnectionFacts {
+    /// The other end, for messages.
+    var peer: String {
+        guard let address = remoteAddress else { return "the server" }
+        return "\(address):\(remotePort ?? 0)"
+    }
+}
+
+extension ResponseParser.Failure {
+    /// What the load fails with.
+    var kind: LoadError.Kind {
+        switch category {
+        case .badServerResponse: .badServerResponse
+        case .cannotParseResponse: .cannotParseResponse
+        case .tooLarge: .dataLengthExceedsMaximum
+        case .connectionLost: .connectionLost
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CLoadingSystem
+package import LoadingModel
+package import NIOCore
+import Synchronization
+
+/// A regular file that a load reads from beginning to end.
+///
+/// It is kept open, so that what takes its name meanwhile is not read, as long as the process has few such files. Those beyond are opened for
+/// each part anew: loads of files begin by the thousand, and the process may open a thousand files in all.
+package final class LoadedFile: Sendable {
+    /// How many may be kept open at a time.
+    package static let maximumOpen = 64
+
+    private static let openCount = Atomic(0)
+
+    private let file: BodyFile
+    /// Nil where it is opened for each part.
+    private let source: FileSource?
+
+    package var length: Int64 { file.length }
+
+    private init(_ file: BodyFile, _ source: FileSource?) {
+        self.file = file
+        self.source = source
+    }
+
+    deinit {
+        if source != nil { Self.openCount.subtract(1, ordering: .relaxed) }
+    }
+
+    /// Opens the file, which may take as long as the file system does.
+    package static func openNow(path: String) throws(LoadError) -> LoadedFile {
+        guard openCount.add(1, ordering: .relaxed).newValue <= maximumOpen else {
+            openCount.subtract(1, ordering: .relaxed)
+            return LoadedFile(try BodyFile.findNow(path: path), nil)
+        }
+        do {
+            let source = try FileSource.openNow(path: path)
+            return LoadedFile(BodyFile(source), source)
+        } catch {
+            openCount.subtract(1, ordering: .relaxed)
+            throw error
+        }
+    }
+
+    /// Reads a part off the event loop and answers on it.
+    package func read(
+        offset: Int64, count: Int, on loop: any EventLoop, reply: @escaping (Result<ByteBuffer, LoadError>) -> Void
+    ) {
+        if let source { return source.read(offset: offset, count: count, on: loop, reply: reply) }
+        let answer = NIOLoopBound(reply, eventLoop: loop)
+        FileWork.submit(at: FilePlace(opening: file.path)) { [file] in
+            let result = file.readNow(offset: offset, count: count)
+            loop.execute { answer.value(result) }
+        }
+    }
+}

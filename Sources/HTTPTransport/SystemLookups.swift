@@ -1,0 +1,148 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import LoadingModel
+import NIOCore
+import Synchronization
+import TransportMachines
+
+/// The look-ups of all sessions of the process: carries out what the ``LookupMachine`` decides, on threads of its own.
+///
+/// Addresses are remembered for 5 seconds, and that a name has none for 1 second: long enough for a burst of connections, too short for
+/// anybody to notice that an address changed. That nobody could tell is not remembered, so that the first request after a failure asks
+/// again.
+final class SystemLookups: Sendable {
+    typealias Answer = Result<[SocketAddress], LoadError>
+    typealias Machine = LookupMachine<Answer>
+
+    static let shared = SystemLookups()
+
+    /// `getaddrinfo` blocks for as long as the name servers do not answer: 10 seconds as a rule.
+    fileprivate static let threadCount = 64
+    fileprivate static let waitingLimit = 65_536
+    fileprivate static let memoryLimit = 1_024
+    private static let addressLifetime: Int64 = 5_000_000_000
+    private static let absenceLifetime: Int64 = 1_000_000_000
+
+    private static let ownerCount = Atomic<Int>(0)
+
+    /// Somebody whose names are not to hold up those of others.
+    static func newOwner() -> Machine.Owner { ownerCount.wrappingAdd(1, ordering: .relaxed).newValue }
+
+    /// Somebody who waits for an answer.
+    final class Call: Sendable {
+        private let port: Int
+        private let loop: any EventLoop
+        private let reply: @Sendable (Answer) -> Void
+        private let isCancelled = Atomic(false)
+
+        init(port: Int, loop: any EventLoop, reply: @escaping @Sendable (Answer) -> Void) {
+            self.port = port
+            self.loop = loop
+            self.reply = reply
+        }
+
+        func cancel() { isCancelled.store(true, ordering: .relaxed) }
+
+        func answer(_ answer: Answer) {
+            loop.execute { [self] in
+                guard !isCancelled.load(ordering: .relaxed) else { return }
+                reply(answer.map { $0.map(atPort) })
+            }
+        }
+
+        private func atPort(_ address: SocketAddress) -> SocketAddress {
+            var address = address
+            address.port = port
+            return address
+        }
+    }
+
+    fileprivate struct State {
+        var machine = Machine(threadCount: threadCount, waitingLimit: waitingLimit, memoryLimit: memoryLimit)
+        var calls: [Machine.Caller: Call] = [:]
+        var callCount = 0
+    }
+
+    private let state = Mutex(State())
+    private let threads = WorkerThreads("url-names", maximumCount: threadCount)
+
+    /// Has the call answered, after this method returned.
+    func want(_ question: Machine.Question, _ call: Call, _ owner: Machine.Owner) -> Machine.Caller {
+        let (caller, steps) = state.withLock { state in
+            state.callCount += 1
+            state.calls[state.callCount] = call
+            return (state.callCount, state.handle(.wanted(question, by: state.callCount, of: owner)))
+        }
+        carryOut(steps)
+        return caller
+    }
+
+    func leave(_ caller: Machine.Caller) {
+        let steps = state.withLock { state in
+            state.calls[caller] = nil
+            return state.handle(.left(caller))
+        }
+        carryOut(steps)
+    }
+
+    func forget() {
+        carryOut(state.withLock { $0.handle(.forgotten) })
+    }
+
+    // MARK: What was decided
+
+    fileprivate enum Step {
+        case lookUp(Machine.Question)
+        case answer([Call], Answer)
+    }
+
+    private func carryOut(_ steps: [Step]) {
+        var steps = steps
+        while let step = steps.popLast() {
+            switch step {
+            case .answer(let calls, let answer): for call in calls { call.answer(answer) }
+            case .lookUp(let question):
+                let hasThread = threads.run { [self] in
+                    let family: NIOBSDSocket.ProtocolFamily = question.family == .v6 ? .inet6 : .inet
+                    carryOut(answered(question, SystemResolver.ask(question.host, port: 0, family: family, flags: 0)))
+                }
+                guard !hasThread else { continue }
+                let error = LoadError(.dnsLookupFailed, "looking up \(question.host): the system has no thread for it")
+                steps += answered(question, .failure(error))
+            }
+        }
+    }
+
+    private func answered(_ question: Machine.Question, _ answer: Answer) -> [Step] {
+        let lifetime: Int64 =
+            switch answer {
+            case .success: Self.addressLifetime
+            case .failure(let error): error.kind == .cannotFindHost ? Self.absenceLifetime : 0
+            }
+        return state.withLock { $0.handle(.answered(question, answer, keptFor: lifetime)) }
+    }
+}
+
+extension SystemLookups.State {
+    /// The machine's actions, with those who are to hear of them.
+    fileprivate mutating func handle(_ event: SystemLookups.Machine.Event) -> [SystemLookups.Step] {
+        let now = Int64(clamping: NIODeadline.now().uptimeNanoseconds)
+        return machine.handle(event, now: now).map { action in
+            switch action {
+            case .lookUp(let question): .lookUp(question)
+            case .answer(let callers, let answer): .answer(callers.compactMap { calls.removeValue(forKey: $0) }, answer)
+            case .refuse(let caller):
+                .answer(
+                    [calls.removeValue(forKey: caller)].compactMap { $0 },
+                    .failure(LoadError(.dnsLookupFailed, "too many names wait to be looked up"))
+                )
+            }
+        }
+    }
+}

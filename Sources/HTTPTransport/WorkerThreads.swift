@@ -1,0 +1,96 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import NIOCore
+import SystemThreads
+
+/// Threads for what may block: one is started for work that finds none free, up to a bound, and ends when nothing came for a while.
+///
+/// Work begins in the order in which it came. To be kept for the life of the process: its threads keep it, and executors are referenced
+/// unowned.
+// Sendable because the lock of `monitor` guards the state.
+package final class WorkerThreads: @unchecked Sendable {
+    package typealias Work = @Sendable () -> Void
+
+    private struct State {
+        var waiting = CircularBuffer<Work>()
+        /// Threads that wait for work; some may have been woken for what is in `waiting`.
+        var idleCount = 0
+        var count = 0
+    }
+
+    /// For what computes for milliseconds and waits for nobody: checks of certificates, TLS contexts.
+    package static let computing = WorkerThreads("url-computing", maximumCount: max(2, System.coreCount))
+
+    /// How long a thread waits for more work: long enough that busy times start none anew.
+    private static let patience = 5.0
+
+    private let name: String
+    private let maximumCount: Int
+    private let monitor = Monitor()
+    /// Guarded by the lock of `monitor`.
+    private var state = State()
+
+    /// - Parameters:
+    ///   - name: What the threads are called in the system's tools; at most 15 bytes.
+    ///   - maximumCount: How many there are at most.
+    package init(_ name: String, maximumCount: Int) {
+        self.name = name
+        self.maximumCount = maximumCount
+    }
+
+    /// Runs work on one of the threads: at once where one is free or may be started, and otherwise after what came before.
+    ///
+    /// - Returns: false where there is no thread and the system has none to give; the work is not run then.
+    package func run(_ work: @escaping Work) -> Bool {
+        monitor.locked {
+            state.waiting.append(work)
+            if state.idleCount >= state.waiting.count {
+                monitor.wakeOne()
+                return true
+            }
+            if state.count < maximumCount, Threads.start(name, { self.work() }) != nil {
+                state.count += 1
+                return true
+            }
+            if state.count > 0 { return true }
+            _ = state.waiting.popLast()
+            return false
+        }
+    }
+
+    /// The life of a thread.
+    private func work() {
+        while let work = next() { work() }
+    }
+
+    private func next() -> Work? {
+        monitor.locked {
+            if let work = state.waiting.popFirst() { return work }
+            state.idleCount += 1
+            defer { state.idleCount -= 1 }
+            while true {
+                let wasWoken = monitor.wait(until: Monitor.clock + Self.patience)
+                if let work = state.waiting.popFirst() { return work }
+                if wasWoken { continue }
+                state.count -= 1
+                return nil
+            }
+        }
+    }
+}
+
+extension WorkerThreads: TaskExecutor {
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let work: Work = { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        // No thread to be had: slow is better than never.
+        if !run(work) { work() }
+    }
+}

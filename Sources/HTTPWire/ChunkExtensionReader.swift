@@ -1,0 +1,99 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Tells byte by byte whether what follows a chunk's size are extensions (RFC 9112, section 7.1.1).
+///
+///     chunk-ext      = *( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )
+///     chunk-ext-name = token
+///     chunk-ext-val  = token / quoted-string
+///
+/// Whoever reads on the way to us as this grammar says, and whoever does not, must find the end of the line in the same place: so nothing
+/// else is let pass but white space between a size and its line end.
+struct ChunkExtensionReader: Sendable {
+    private enum Place: Sendable {
+        /// Nothing but white space so far.
+        case size
+        case beforeName
+        case name
+        /// White space after a name.
+        case afterName
+        case beforeValue
+        case value
+        case quoted
+        case quotedPair
+        /// Right after the closing mark.
+        case quotedEnd
+        /// White space after a value.
+        case afterValue
+    }
+
+    private var place = Place.size
+
+    /// Whether the line may end after what was taken.
+    var mayEndHere: Bool {
+        switch place {
+        case .size, .name, .value, .quotedEnd: true
+        case .beforeName, .afterName, .beforeValue, .quoted, .quotedPair, .afterValue: false
+        }
+    }
+
+    /// Whether a byte other than CR may come next.
+    mutating func take(_ byte: UInt8) -> Bool {
+        guard let next = Self.place(after: place, byte) else { return false }
+        place = next
+        return true
+    }
+
+    private static func place(after place: Place, _ byte: UInt8) -> Place? {
+        switch place {
+        case .quoted:
+            switch byte {
+            case UInt8(ascii: "\""): return .quotedEnd
+            case UInt8(ascii: "\\"): return .quotedPair
+            default: return isText(byte) ? .quoted : nil
+            }
+        case .quotedPair: return isText(byte) ? .quoted : nil
+        case .beforeValue where byte == UInt8(ascii: "\""): return .quoted
+        case .size, .beforeName, .name, .afterName, .beforeValue, .value, .quotedEnd, .afterValue: break
+        }
+        switch byte {
+        case 0x20, 0x09: return afterWhitespace(place)
+        case UInt8(ascii: ";"):
+            switch place {
+            case .size, .name, .afterName, .value, .quotedEnd, .afterValue: return .beforeName
+            case .beforeName, .beforeValue, .quoted, .quotedPair: return nil
+            }
+        case UInt8(ascii: "="):
+            switch place {
+            case .name, .afterName: return .beforeValue
+            case .size, .beforeName, .beforeValue, .value, .quoted, .quotedPair, .quotedEnd, .afterValue: return nil
+            }
+        default: return ASCII.isTokenByte(byte) ? afterTokenByte(place) : nil
+        }
+    }
+
+    private static func afterWhitespace(_ place: Place) -> Place {
+        switch place {
+        case .name: .afterName
+        case .value, .quotedEnd: .afterValue
+        case .size, .beforeName, .afterName, .beforeValue, .quoted, .quotedPair, .afterValue: place
+        }
+    }
+
+    private static func afterTokenByte(_ place: Place) -> Place? {
+        switch place {
+        case .beforeName, .name: .name
+        case .beforeValue, .value: .value
+        case .size, .afterName, .quoted, .quotedPair, .quotedEnd, .afterValue: nil
+        }
+    }
+
+    /// `HTAB / SP / VCHAR / obs-text`: what a quoted string may hold (RFC 9110, section 5.6.4).
+    private static func isText(_ byte: UInt8) -> Bool { byte == 0x09 || byte >= 0x20 && byte != 0x7F }
+}

@@ -1,0 +1,73 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// What `Transfer-Encoding` says was done to a response's content on its way (RFC 9112, section 7).
+package struct TransferCodings: Sendable, Hashable {
+    /// A compression that is part of the message, not of the representation (RFC 9112, section 7.2).
+    package enum Compression: Sendable, Hashable {
+        case gzip
+        case deflate
+    }
+
+    /// In the order in which they were applied.
+    package private(set) var compressions: [Compression] = []
+    /// Whether `chunked` was applied last: the chunks then say where the content ends, and otherwise the connection does
+    /// (section 6.3, item 4).
+    package private(set) var isChunked = false
+
+    private var isEmpty = true
+
+    /// Reads all `Transfer-Encoding` lines as one list.
+    ///
+    /// A coding that is unknown, or has parameters, which none of these defines (sections 7.1 and 7.2), leaves nothing that could
+    /// be delivered: unlike a content coding, it is not the app's to undo.
+    package init(_ headers: HeaderBlock) throws(ResponseParser.Failure) {
+        let wasRead = try headers.bytes.span.bytes.withUnsafeBytes { bytes throws(ResponseParser.Failure) in
+            for line in headers.lines where line.nameLength == 17 {
+                guard ASCII.matches(bytes, Int(line.nameStart), "transfer-encoding") else { continue }
+                try read(bytes, line.value)
+            }
+            return !isEmpty
+        }
+        guard wasRead else { throw .unknownTransferEncoding }
+    }
+
+    /// Empty members of the list are let pass (RFC 9110, section 5.6.1.2).
+    private mutating func read(_ bytes: UnsafeRawBufferPointer, _ value: Range<Int>) throws(ResponseParser.Failure) {
+        var start = value.lowerBound
+        while start < value.upperBound {
+            var next = start
+            while next < value.upperBound, bytes[next] != UInt8(ascii: ",") { next += 1 }
+            var end = next
+            while start < end, ASCII.isWhitespace(bytes[start]) { start += 1 }
+            while end > start, ASCII.isWhitespace(bytes[end - 1]) { end -= 1 }
+            if end > start { try take(bytes, start..<end) }
+            start = next + 1
+        }
+    }
+
+    private mutating func take(_ bytes: UnsafeRawBufferPointer, _ name: Range<Int>) throws(ResponseParser.Failure) {
+        // "A sender MUST NOT apply the chunked transfer coding more than once", nor anything over it (sections 6.1 and 7.1).
+        guard !isChunked else { throw .chunkedIsNotLast }
+        isEmpty = false
+        func isSpelled(_ word: StaticString) -> Bool {
+            name.count == word.utf8CodeUnitCount && ASCII.matches(bytes, name.lowerBound, word)
+        }
+        if isSpelled("chunked") {
+            isChunked = true
+        } else if isSpelled("gzip") || isSpelled("x-gzip") {
+            compressions.append(.gzip)
+        } else if isSpelled("deflate") {
+            compressions.append(.deflate)
+        } else if !isSpelled("identity") {
+            // RFC 2616 had `identity`, which does nothing; old servers still say so.
+            throw .unknownTransferEncoding
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingModel
+import LoadingStores
+import NIOCore
+
+/// A part of a body, delivered once the disk has said what it is to be stored together with.
+final class JoinedBody: ResponseBody {
+    private let part: any ResponseBody
+    private let lookUp: DiskLookUp
+    private let load: Load
+    private let join: (ResponseCache.Hit?) -> any ResponseBody
+    private var joined: (any ResponseBody)?
+
+    init(
+        _ part: any ResponseBody, _ lookUp: DiskLookUp, in load: Load, _ join: @escaping (ResponseCache.Hit?) -> any ResponseBody
+    ) {
+        self.part = part
+        self.lookUp = lookUp
+        self.load = load
+        self.join = join
+    }
+
+    func next() async throws(LoadError) -> ByteBuffer? {
+        if let joined { return try await joined.next() }
+        do {
+            let body = join(try await CacheStage.answer(lookUp, in: load))
+            joined = body
+            return try await body.next()
+        } catch {
+            cancel()
+            throw error
+        }
+    }
+
+    func cancel() { (joined ?? part).cancel() }
+}

@@ -1,0 +1,52 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import NIOCore
+import NIOPosix
+
+/// Holds the event loops that sessions live on, as a turn of theirs that takes long does: what comes from the network meanwhile waits in
+/// the sockets, and what the app orders is done first when the turn is over.
+///
+/// The scripted server has loops of its own.
+package final class HeldLoops: Sendable {
+    private let held = Watched(0)
+    private let gate = NSCondition()
+    private let isOpen = Watched(false)
+
+    /// Runs a test while all loops are held.
+    package static func during(_ test: () async throws -> Void) async throws {
+        let loops = HeldLoops()
+        let count = loops.hold()
+        defer { loops.release() }
+        try await loops.held.value { $0 == count ? () : nil }
+        try await test()
+    }
+
+    private func hold() -> Int {
+        var count = 0
+        for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() {
+            count += 1
+            loop.execute { [self] in
+                held.change { $0 += 1 }
+                gate.lock()
+                while !isOpen.read({ $0 }) { gate.wait() }
+                gate.unlock()
+            }
+        }
+        return count
+    }
+
+    private func release() {
+        gate.lock()
+        isOpen.change { $0 = true }
+        gate.broadcast()
+        gate.unlock()
+    }
+}

@@ -1,0 +1,73 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CLoadingSystem
+
+#if canImport(Glibc)
+package import Glibc
+#else
+package import Musl
+#endif
+
+/// Threads of the library's own, for what would hold up an event loop or the threads of Swift tasks.
+package enum Threads {
+    private final class Start {
+        let name: String
+        let life: @Sendable () -> Void
+
+        init(_ name: String, _ life: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.life = life
+        }
+    }
+
+    /// Starts a thread that ends with `life`.
+    ///
+    /// It takes no signals: the app's handlers run on the app's threads.
+    ///
+    /// - Parameters:
+    ///   - name: What the system's tools show; at most 15 bytes.
+    ///   - life: What the thread does.
+    /// - Returns: The thread, or nil where the system has none to give.
+    package static func start(_ name: String, _ life: @escaping @Sendable () -> Void) -> pthread_t? {
+        var everySignal = sigset_t()
+        var before = sigset_t()
+        sigfillset(&everySignal)
+        // The thread inherits the mask.
+        pthread_sigmask(SIG_SETMASK, &everySignal, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        pthread_attr_setdetachstate(&attributes, CInt(PTHREAD_CREATE_DETACHED))
+        #if canImport(Glibc)
+        var thread = pthread_t()
+        #else
+        var thread: pthread_t?
+        #endif
+        let start = Unmanaged.passRetained(Start(name, life))
+        let code = pthread_create(
+            &thread,
+            &attributes,
+            { argument in
+                guard let argument else { return nil }
+                let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+                cls_name_thread(start.name)
+                start.life()
+                return nil
+            },
+            start.toOpaque()
+        )
+        guard code == 0 else {
+            start.release()
+            return nil
+        }
+        return thread
+    }
+}

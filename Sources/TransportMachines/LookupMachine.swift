@@ -1,0 +1,183 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+/// Decides which names are looked up when, for all sessions of the process: one look-up of a name and family for all who want it, a
+/// bounded number at a time, and a short memory of the answers.
+///
+/// A look-up holds a thread for as long as the name servers do not answer, and cannot be ended. So look-ups are dealt out by
+/// ``ThreadShares``, by session and domain: a thousand names of a slow domain, or of a session, leave threads to the others. One that has not
+/// begun is dropped with the last who wants it.
+///
+/// It has no end; every caller is answered or refused once, or leaves.
+package struct LookupMachine<Answer: Sendable>: Sendable {
+    package enum Family: Hashable, Sendable {
+        case v4
+        case v6
+    }
+
+    package struct Question: Hashable, Sendable {
+        /// In lower case.
+        package var host: String
+        package var family: Family
+
+        package init(_ host: String, _ family: Family) {
+            self.host = host
+            self.family = family
+        }
+    }
+
+    package typealias Owner = Int
+    package typealias Caller = Int
+
+    package enum Event: Sendable {
+        /// A session wants an answer.
+        case wanted(Question, by: Caller, of: Owner)
+        /// A caller needs no answer any more.
+        case left(Caller)
+        /// What a look-up found out, and for how many nanoseconds that is worth remembering.
+        case answered(Question, Answer, keptFor: Int64)
+        /// Nothing that was found out before is to be used any more.
+        case forgotten
+    }
+
+    package enum Action: Sendable {
+        case lookUp(Question)
+        case answer([Caller], Answer)
+        /// Too many wait already.
+        case refuse(Caller)
+    }
+
+    private struct Entry {
+        var question: Question
+        var ticket: Int
+    }
+
+    private struct Lookup {
+        var callers: Set<Caller> = []
+        /// Who has an entry in line for it.
+        var owners: Set<Owner> = []
+        /// Tells its entries from those of an earlier one that was dropped.
+        var ticket: Int
+        var place: ThreadShares<Owner, Substring, Entry>.Place?
+    }
+
+    private let waitingLimit: Int
+    private let memoryLimit: Int
+    private var shares: ThreadShares<Owner, Substring, Entry>
+    private var lookups: [Question: Lookup] = [:]
+    private var questions: [Caller: Question] = [:]
+    private var known: [Question: (answer: Answer, until: Int64)] = [:]
+    private var ticketCount = 0
+    /// Entries in line for look-ups that were dropped, or begun in another's turn.
+    private var strayCount = 0
+
+    /// - Parameters:
+    ///   - threadCount: How many look-ups may run at a time.
+    ///   - waitingLimit: How many may wait; a session may have as many of these as are left.
+    ///   - memoryLimit: How many answers are remembered.
+    package init(threadCount: Int, waitingLimit: Int, memoryLimit: Int) {
+        shares = ThreadShares(threadCount: threadCount)
+        self.waitingLimit = waitingLimit
+        self.memoryLimit = memoryLimit
+    }
+
+    package mutating func handle(_ event: Event, now: Int64) -> [Action] {
+        switch event {
+        case .wanted(let question, let caller, let owner): want(question, caller, owner, now: now)
+        case .left(let caller): leave(caller)
+        case .answered(let question, let answer, let lifetime): conclude(question, answer, lifetime, now: now)
+        case .forgotten: forget()
+        }
+    }
+
+    private mutating func want(_ question: Question, _ caller: Caller, _ owner: Owner, now: Int64) -> [Action] {
+        if let known = known[question] {
+            if known.until > now { return [.answer([caller], known.answer)] }
+            self.known[question] = nil
+        }
+        // No copies of a look-up are held while it changes: there may be thousands of callers in it.
+        let isNew = lookups[question] == nil
+        let needsEntry = isNew || lookups[question]?.place == nil && lookups[question]?.owners.contains(owner) == false
+        guard !needsEntry || shares.waitingCount(of: owner) < waitingLimit - shares.waitingCount else { return [.refuse(caller)] }
+        if isNew {
+            ticketCount += 1
+            lookups[question] = Lookup(ticket: ticketCount)
+        }
+        questions[caller] = question
+        lookups[question]?.callers.insert(caller)
+        guard needsEntry, let ticket = lookups[question]?.ticket else { return [] }
+        lookups[question]?.owners.insert(owner)
+        shares.append(Entry(question: question, ticket: ticket), at: .init(owner, Self.domain(of: question.host)))
+        return begin()
+    }
+
+    private mutating func leave(_ caller: Caller) -> [Action] {
+        guard let question = questions.removeValue(forKey: caller) else { return [] }
+        lookups[question]?.callers.remove(caller)
+        guard let lookup = lookups[question], lookup.callers.isEmpty, lookup.place == nil else { return [] }
+        lookups[question] = nil
+        strayCount += lookup.owners.count
+        // They are passed over when their turn comes, and dropped before they are most of the line.
+        if strayCount > 64, 2 * strayCount > shares.waitingCount {
+            shares.removeWaiting { [lookups] in !Self.isWanted($0, lookups) }
+            strayCount = 0
+        }
+        return []
+    }
+
+    private mutating func conclude(_ question: Question, _ answer: Answer, _ lifetime: Int64, now: Int64) -> [Action] {
+        guard let lookup = lookups[question], let place = lookup.place else { return [] }
+        lookups[question] = nil
+        shares.ended(at: place)
+        if lifetime > 0 { remember(question, answer, until: now + lifetime, now: now) }
+        let callers = lookup.callers.sorted()
+        for caller in callers { questions[caller] = nil }
+        return (callers.isEmpty ? [] : [.answer(callers, answer)]) + begin()
+    }
+
+    private mutating func forget() -> [Action] {
+        known = [:]
+        return []
+    }
+
+    private mutating func begin() -> [Action] {
+        var actions: [Action] = []
+        while let (entry, place) = shares.next() {
+            guard Self.isWanted(entry, lookups) else {
+                shares.ended(at: place)
+                strayCount = max(0, strayCount - 1)
+                continue
+            }
+            lookups[entry.question]?.place = place
+            strayCount += (lookups[entry.question]?.owners.count ?? 1) - 1
+            actions.append(.lookUp(entry.question))
+        }
+        return actions
+    }
+
+    private static func isWanted(_ entry: Entry, _ lookups: [Question: Lookup]) -> Bool {
+        lookups[entry.question].map { $0.ticket == entry.ticket && $0.place == nil } ?? false
+    }
+
+    private mutating func remember(_ question: Question, _ answer: Answer, until: Int64, now: Int64) {
+        if known.count >= memoryLimit { known = known.filter { $0.value.until > now } }
+        if known.count >= memoryLimit, let oldest = known.min(by: { $0.value.until < $1.value.until }) {
+            known[oldest.key] = nil
+        }
+        known[question] = (answer, until)
+    }
+
+    /// What names of one owner have in common as a rule: the last two labels.
+    private static func domain(of host: String) -> Substring {
+        let labels = host.split(separator: ".")
+        guard labels.count > 2 else { return Substring(host) }
+        return host[labels[labels.count - 2].startIndex...]
+    }
+}
+
+extension LookupMachine.Action: Equatable where Answer: Equatable {}

@@ -1,0 +1,84 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// The end of connections that idle, and of the pool.
+extension PoolMachine {
+    /// Every idle connection is looked at by one timer, which is only moved when one must close sooner than it is due.
+    mutating func startSweep(at instant: Int64, now: Int64) -> [Action] {
+        let delay = max(instant - now, Self.shortestSweep)
+        if let sweepDue, sweepDue <= now + delay { return [] }
+        sweepDue = now + delay
+        return [.startTimer(after: delay)]
+    }
+
+    mutating func sweep(_ now: Int64) -> [Action] {
+        guard sweepDue != nil else { return [] }
+        sweepDue = nil
+        var actions: [Action] = []
+        var next: Int64?
+        for connection in connections.keys.sorted(by: { $0.number < $1.number }) {
+            guard case .idle(let since, let until) = connections[connection]?.stage else { continue }
+            let due = until ?? now + Self.idleLimit
+            if due <= now {
+                remove(connection)
+                actions.append(.close(connection))
+            } else {
+                connections[connection]?.stage = .idle(since: since, until: due)
+                next = min(next ?? due, due)
+            }
+        }
+        if let next { actions += startSweep(at: next, now: now) }
+        return actions
+    }
+
+    mutating func closeIdle(of origin: OriginID) -> [Action] {
+        let idle = origins[origin]?.idle ?? []
+        for connection in idle { remove(connection) }
+        return idle.map { .close($0) }
+    }
+
+    mutating func closeIdle() -> [Action] {
+        var actions: [Action] = []
+        for connection in connections.keys.sorted(by: { $0.number < $1.number }) {
+            switch connections[connection]?.stage {
+            case .idle:
+                remove(connection)
+                actions.append(.close(connection))
+            case .leased: connections[connection]?.isRetired = true
+            case .dialling, nil: continue
+            }
+        }
+        return actions + stopSweep()
+    }
+
+    mutating func shutDown() -> [Action] {
+        guard !isShutDown else { return [] }
+        isShutDown = true
+        var actions: [Action] = []
+        for lease in waiters.keys.sorted(by: { $0.number < $1.number }) {
+            actions.append(.refuse(lease, failedDial: nil))
+        }
+        waiters = [:]
+        for origin in origins.keys { origins[origin]?.clearLine() }
+        starved = OriginQueue()
+        for connection in connections.keys.sorted(by: { $0.number < $1.number }) {
+            guard case .dialling = connections[connection]?.stage else { continue }
+            remove(connection)
+            actions.append(.cancelDial(connection))
+        }
+        unsettled = []
+        return actions + closeIdle()
+    }
+
+    private mutating func stopSweep() -> [Action] {
+        guard sweepDue != nil else { return [] }
+        sweepDue = nil
+        return [.stopTimer]
+    }
+}

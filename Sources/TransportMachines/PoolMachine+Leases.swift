@@ -1,0 +1,63 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// The line of those that wait for a connection.
+extension PoolMachine {
+    mutating func want(_ lease: LeaseID, _ origin: OriginID, _ priority: Float, onlyNew: Bool) -> [Action] {
+        guard !isShutDown else { return [.refuse(lease, failedDial: nil)] }
+        if !onlyNew, let connection = takeIdle(origin) { return [.grant(lease, connection, reused: true)] }
+        guard waiters[lease] == nil else { return [] }
+        let actions = closeIdle(of: origin)
+        join(lease, origin, Self.sortable(priority), onlyNew: onlyNew)
+        return actions + dialIfNeeded(origin)
+    }
+
+    mutating func withdraw(_ lease: LeaseID) -> [Action] {
+        guard let waiter = waiters.removeValue(forKey: lease) else { return [] }
+        let origin = waiter.origin
+        origins[origin]?.line.didStrikeOut(waiters: waiters)
+        _ = left(lease, origin)
+        guard let entry = origins[origin], entry.dials.count > entry.line.count, let dial = entry.dials.last else {
+            forgetIfEmpty(origin)
+            return []
+        }
+        remove(dial)
+        return [.cancelDial(dial)]
+    }
+
+    mutating func reprioritise(_ lease: LeaseID, _ priority: Float) -> [Action] {
+        let priority = Self.sortable(priority)
+        guard let waiter = waiters[lease], waiter.priority != priority else { return [] }
+        waiters.removeValue(forKey: lease)
+        origins[waiter.origin]?.line.didStrikeOut(waiters: waiters)
+        let wasConnecting = left(lease, waiter.origin)
+        join(lease, waiter.origin, priority, onlyNew: waiter.onlyNew)
+        return wasConnecting ? [.heldUp(lease)] : []
+    }
+
+    private mutating func join(_ lease: LeaseID, _ origin: OriginID, _ priority: Float, onlyNew: Bool) {
+        nextTicket += 1
+        let waiter = WaitingLine.Waiter(origin: origin, priority: priority, onlyNew: onlyNew, ticket: nextTicket)
+        waiters[lease] = waiter
+        origins[origin, default: Origin()].line.append(lease, waiter)
+        joined(lease, origin)
+    }
+
+    /// Takes the first in line out of it.
+    mutating func popFirst(_ origin: OriginID) -> LeaseID? {
+        guard let place = origins.index(forKey: origin), !origins.values[place].line.isEmpty,
+            let lease = origins.values[place].line.popFirst(from: &waiters)
+        else { return nil }
+        _ = left(lease, origin)
+        return lease
+    }
+
+    /// A number that can be put in order; what is not one counts as Apple's default priority.
+    private static func sortable(_ priority: Float) -> Float { priority.isNaN ? 0.5 : priority }
+}

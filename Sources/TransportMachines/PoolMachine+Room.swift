@@ -1,0 +1,101 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Room for connections, of which the process has so much: dials ask for it, and origins that want one take turns.
+extension PoolMachine {
+    mutating func waitForRoom(_ origin: OriginID) -> [Action] {
+        if origins[origin]?.isStarved == false {
+            origins[origin]?.isStarved = true
+            starved.append(origin)
+        }
+        return askForRoom()
+    }
+
+    private mutating func askForRoom() -> [Action] {
+        guard !isAskingForRoom, !starved.isEmpty else { return [] }
+        isAskingForRoom = true
+        return [.askForRoom]
+    }
+
+    /// Begins the dial whose turn it is. An origin that wants another one goes to the end of the line.
+    mutating func useRoom() -> [Action] {
+        isAskingForRoom = false
+        while let origin = starved.popFirst() {
+            origins[origin]?.isStarved = false
+            guard needsDial(origin) else { continue }
+            let dial = dial(origin)
+            if needsDial(origin) {
+                origins[origin]?.isStarved = true
+                starved.append(origin)
+            }
+            return [dial] + askForRoom()
+        }
+        return [.giveRoomBack]
+    }
+
+    /// Whoever waits for the origin goes on waiting; its turn is the next.
+    mutating func starve(_ connection: ConnectionID) -> [Action] {
+        guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
+        remove(connection)
+        return dialIfNeeded(entry.origin)
+    }
+
+    /// Closes a part of what idles, the longest first.
+    mutating func makeRoom() -> [Action] {
+        var idle: [(since: Int64, id: ConnectionID)] = []
+        for (id, connection) in connections {
+            if case .idle(let since, _) = connection.stage { idle.append((since, id)) }
+        }
+        idle.sort { ($0.since, $0.id.number) < ($1.since, $1.id.number) }
+        // To find them takes the longer the more there are.
+        let count = idle.isEmpty ? 0 : 1 + idle.count / 64
+        for entry in idle.prefix(count) { remove(entry.id) }
+        if idle.count > count { idleSince = idle[count].since }
+        return idle.prefix(count).map { .close($0.id) }
+    }
+}
+
+/// Origins in the order in which they came; each is in it once at most.
+struct OriginQueue: Sendable {
+    private var entries: [OriginID?] = []
+    private var head = 0
+    private var places: [OriginID: Int] = [:]
+    /// How many entries were given back in front of the first.
+    private var dropped = 0
+
+    var isEmpty: Bool { places.isEmpty }
+
+    mutating func append(_ origin: OriginID) {
+        guard places[origin] == nil else { return }
+        places[origin] = dropped + entries.count
+        entries.append(origin)
+    }
+
+    mutating func popFirst() -> OriginID? {
+        while head < entries.count {
+            let origin = entries[head]
+            head += 1
+            if head > 32, 2 * head > entries.count {
+                entries.removeFirst(head)
+                dropped += head
+                head = 0
+            }
+            if let origin {
+                places[origin] = nil
+                return origin
+            }
+        }
+        return nil
+    }
+
+    mutating func remove(_ origin: OriginID) {
+        guard let place = places.removeValue(forKey: origin) else { return }
+        entries[place - dropped] = nil
+    }
+}

@@ -1,0 +1,73 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Who of those that wait is connecting: as many from the front of the line as dials run, and nobody while the app is asked.
+extension PoolMachine {
+    /// A lease left the line; answers whether it was connecting.
+    mutating func left(_ lease: LeaseID, _ origin: OriginID) -> Bool {
+        guard let place = origins.index(forKey: origin),
+            !origins.values[place].dials.isEmpty || !origins.values[place].connecting.isEmpty
+        else { return false }
+        unsettled.append(origin)
+        return origins.values[place].connecting.remove(lease) != nil
+    }
+
+    /// A lease joined the line: at its end, unless others are of another priority.
+    mutating func joined(_ lease: LeaseID, _ origin: OriginID) {
+        guard let place = origins.index(forKey: origin) else { return }
+        origins.values[place].lastJoined = lease
+        guard !origins.values[place].dials.isEmpty else { return }
+        if !origins.values[place].line.isInOrderOfJoining { origins.values[place].isReordered = true }
+        unsettled.append(origin)
+    }
+
+    mutating func ask(_ origin: OriginID, _ isAsked: Bool) -> [Action] {
+        guard let place = origins.index(forKey: origin) else { return [] }
+        origins.values[place].questionCount += isAsked ? 1 : -1
+        unsettled.append(origin)
+        return []
+    }
+
+    /// Tells what changed in this event.
+    mutating func settle() -> [Action] {
+        var actions: [Action] = []
+        for origin in unsettled { actions += settle(origin) }
+        unsettled = []
+        return actions
+    }
+
+    private mutating func settle(_ origin: OriginID) -> [Action] {
+        guard let place = origins.index(forKey: origin) else { return [] }
+        let lineCount = origins.values[place].line.count
+        let before = origins.values[place].connecting.count
+        let count = origins.values[place].questionCount > 0 ? 0 : min(origins.values[place].dials.count, lineCount)
+        guard origins.values[place].isReordered || before != count else { return [] }
+        origins.values[place].isReordered = false
+        // Most often, one joined and has a dial of its own.
+        if count == lineCount, before == count - 1, let last = origins.values[place].lastJoined, waiters[last]?.origin == origin,
+            origins.values[place].connecting.insert(last).inserted
+        {
+            return [.connecting(last)]
+        }
+        let front = origins.values[place].line.first(count, of: waiters)
+        let connecting = origins.values[place].connecting
+        origins.values[place].connecting = Set(front)
+        let heldUp = connecting.subtracting(front).sorted { $0.number < $1.number }
+        return heldUp.map { .heldUp($0) } + front.filter { !connecting.contains($0) }.map { .connecting($0) }
+    }
+}
+
+extension PoolMachine.Origin {
+    /// Nobody waits any more.
+    mutating func clearLine() {
+        line = WaitingLine()
+        connecting = []
+        isStarved = false
+    }
+}

@@ -1,0 +1,76 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Glibc
+import HTTPTransport
+import LoadingModel
+import LoadingTestKit
+import Testing
+
+@Suite struct BodyFileTests {
+    enum Outcome: Equatable, Sendable {
+        case sent([UInt8])
+        case failed(LoadError.Kind)
+    }
+
+    /// What happens to a file of 1,000 bytes between the request's composing and its sending, and what is sent then.
+    struct Change: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var outcome: Outcome
+        var make: @Sendable (URL) throws -> Void
+
+        init(_ description: String, _ outcome: Outcome, _ make: @escaping @Sendable (URL) throws -> Void) {
+            testDescription = description
+            self.outcome = outcome
+            self.make = make
+        }
+    }
+
+    private static let content = [UInt8](repeating: 1, count: 1_000)
+    private static let other = [UInt8](repeating: 2, count: 1_000)
+
+    static let changes = [
+        Change("none", .sent(content)) { _ in },
+        Change("it grows", .sent(content)) { file in
+            let handle = try FileHandle(forWritingTo: file)
+            try handle.seekToEnd()
+            try handle.write(contentsOf: other)
+            try handle.close()
+        },
+        Change("it shrinks", .failed(.requestBodyStreamExhausted)) { file in #expect(truncate(file.path, 999) == 0) },
+        Change("it is removed", .failed(.fileDoesNotExist)) { file in try FileManager.default.removeItem(at: file) },
+        // Written whole before it takes the name, as Data.write(options: .atomic) does it.
+        Change("one of the same length takes its place", .sent(other)) { file in
+            try Data(other).write(to: file, options: .atomic)
+        },
+        Change("a longer one takes its place", .failed(.requestBodyStreamExhausted)) { file in
+            try Data(other + [3]).write(to: file, options: .atomic)
+        },
+        Change("a directory takes its place", .failed(.fileIsDirectory)) { file in
+            try FileManager.default.removeItem(at: file)
+            try FileManager.default.createDirectory(at: file, withIntermediateDirectories: false)
+        },
+    ]
+
+    @Test(arguments: changes) func `what is sent is as long as announced, and all of one file`(_ change: Change) throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Self.content, to: "body")
+        let body = try BodyFile.findNow(path: file.path)
+        #expect(body.length == 1_000)
+        try change.make(file)
+        let outcome: Outcome
+        do throws(LoadError) {
+            outcome = .sent(Array(try body.openNow().readNow(offset: 0, count: 1_000).get().readableBytesView))
+        } catch {
+            outcome = .failed(error.kind)
+        }
+        #expect(outcome == change.outcome)
+    }
+}

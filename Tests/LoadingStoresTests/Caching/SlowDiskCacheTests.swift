@@ -1,0 +1,259 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HTTPRules
+import HTTPWire
+import LoadingStores
+import Synchronization
+import Testing
+
+/// What waits for a disk, and what does not: each gate is a disk, or another process, that does not answer.
+@Suite(.timeLimit(.minutes(2)))
+struct SlowDiskCacheTests {
+    /// A lane that does nothing until it is opened.
+    private final class Gate: Sendable {
+        private let isOpen = DispatchSemaphore(value: 0)
+        private let isReached = DispatchSemaphore(value: 0)
+
+        init(_ queue: DiskQueue, _ lane: DiskQueue.Lane) {
+            queue.run(on: lane) { [isOpen, isReached] in
+                isReached.signal()
+                isOpen.wait()
+            }
+            isReached.wait()
+        }
+
+        func open() { isOpen.signal() }
+    }
+
+    /// As an event loop asks.
+    private func ask(_ cache: ResponseCache, _ key: String, now: Double = Sample.start) -> ResponseCache.Lookup {
+        cache.lookUp(key: key, requestHeaders: HeaderBlock(), now: now, touchingDisk: false)
+    }
+
+    private func isMiss(_ lookUp: ResponseCache.Lookup) -> Bool { if case .miss = lookUp { true } else { false } }
+
+    /// Waits for the disk if need be.
+    private func find(_ cache: ResponseCache, _ key: String, now: Double) -> Bool {
+        switch ask(cache, key, now: now) {
+        case .hit: return true
+        case .miss: return false
+        case .wait(let lookUp):
+            let found = Mutex(false)
+            let done = DispatchSemaphore(value: 0)
+            lookUp { hit in
+                found.withLock { $0 = hit != nil }
+                done.signal()
+            }
+            done.wait()
+            return found.withLock { $0 }
+        }
+    }
+
+    // MARK: Lanes
+
+    @Test func `a look-up waits neither for changes of other keys nor for upkeep nor for small files`() throws {
+        let place = try CachePlace()
+        let cache = place.cache()
+        cache.put([1])
+        place.settle()
+        let gates = [DiskQueue.Lane.changes, .upkeep, .values].map { Gate(place.queue, $0) }
+        defer { for gate in gates { gate.open() } }
+        cache.remove(key: "http://e/other")
+        #expect(find(cache, Sample.key, now: Sample.start))
+    }
+
+    @Test func `another process that has the lock of the cookies holds up no change of the cache`() throws {
+        let place = try CachePlace()
+        let folder = try Folder()
+        let (isLocking, isFree) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let file = SharedFile(
+            path: folder.path("cookies"),
+            fault: { step in
+                guard step == .lock else { return nil }
+                isLocking.signal()
+                isFree.wait()
+                return nil
+            })
+        let cookies = CookieStore(file: file, queue: place.queue, pause: 0)
+        cookies.set(cookie("a"), now: start)
+        isLocking.wait()
+        defer { isFree.signal() }
+        let cache = place.cache()
+        cache.put([1])
+        #expect(try cache.body() == [1])
+        let flushed = DispatchSemaphore(value: 0)
+        cache.flush { flushed.signal() }
+        flushed.wait()
+        // Nor who looks at the cookies.
+        #expect(cookies.names() == ["a"])
+    }
+
+    @Test func `a flush of the cache ends when those before it have ended`() throws {
+        let place = try CachePlace()
+        let cache = place.cache()
+        cache.put([1])
+        let gate = Gate(place.queue, .upkeep)
+        let ended = Mutex<[Int]>([])
+        let done = DispatchSemaphore(value: 0)
+        for number in 0..<3 {
+            cache.flush {
+                ended.withLock { $0.append(number) }
+                done.signal()
+            }
+        }
+        place.queue.runAndWait {}
+        #expect(ended.withLock { $0 } == [])
+        gate.open()
+        for _ in 0..<3 { done.wait() }
+        #expect(ended.withLock { $0 } == [0, 1, 2])
+    }
+
+    // MARK: What is known without a look
+
+    @Test func `what is not there is known without the disk, and what others store is seen a quarter of a second later`() throws {
+        let place = try CachePlace()
+        let (ours, theirs) = (place.cache(), place.cache(queue: DiskQueue()))
+        ours.put(Sample.response("http://e/ours"), [1])
+        place.settle()
+        let key = "http://e/theirs"
+        #expect(!find(ours, key, now: Sample.start))
+        // Somebody may have stored it before the first look at its folder.
+        let gate = Gate(place.queue, .answers)
+        #expect(isMiss(ask(ours, key, now: Sample.start + 0.1)))
+        gate.open()
+        theirs.put(Sample.response(key), [2])
+        theirs.waitForChanges()
+        #expect(isMiss(ask(ours, key, now: Sample.start + 0.2)))
+        #expect(find(ours, key, now: Sample.start + 0.3))
+    }
+
+    @Test func `what this process stores is found at once, whatever is known of its folder`() throws {
+        let place = try CachePlace()
+        let cache = place.cache()
+        cache.put(Sample.response("http://e/other"), [1])
+        place.settle()
+        #expect(!find(cache, Sample.key, now: Sample.start))
+        cache.put([2])
+        #expect(find(cache, Sample.key, now: Sample.start))
+        place.settle()
+        #expect(find(cache, Sample.key, now: Sample.start))
+        cache.remove(key: Sample.key)
+        #expect(!find(cache, Sample.key, now: Sample.start))
+        place.settle()
+        // The folder has changed, by nobody else.
+        #expect(!find(cache, Sample.key, now: Sample.start + 1))
+        let gate = Gate(place.queue, .answers)
+        defer { gate.open() }
+        #expect(isMiss(ask(cache, Sample.key, now: Sample.start + 1.1)))
+    }
+
+    // MARK: A disk that does not answer
+
+    @Test func `a look-up that was given up is not made`() throws {
+        let place = try CachePlace()
+        place.cache().put([1])
+        place.settle()
+        let cache = place.cache(memory: 1 << 20)
+        place.settle()
+        let gate = Gate(place.queue, .answers)
+        guard case .wait(let lookUp) = ask(cache, Sample.key) else { throw CacheBodyFile.Damaged() }
+        let isTold = Mutex(false)
+        lookUp { _ in isTold.withLock { $0 = true } }.cancel()
+        gate.open()
+        place.settle()
+        #expect(!isTold.withLock { $0 })
+        #expect(cache.currentMemoryUsage == 0)
+    }
+
+    @Test func `a large body that is being checked is not given up`() throws {
+        let place = try CachePlace()
+        place.cache(disk: 1 << 30).put(Sample.body(3 << 20))
+        place.settle()
+        let cache = place.cache(disk: 1 << 30)
+        place.settle()
+        let first = Gate(place.queue, .answers)
+        guard case .wait(let lookUp) = ask(cache, Sample.key) else { throw CacheBodyFile.Damaged() }
+        let done = DispatchSemaphore(value: 0)
+        let answer = lookUp { _ in done.signal() }
+        #expect(!answer.isMoving)
+        first.open()
+        // It comes after the first step.
+        let second = Gate(place.queue, .answers)
+        #expect(answer.isMoving)
+        second.open()
+        done.wait()
+    }
+
+    @Test func `small bodies that wait for the disk have a limit in memory, and what is beyond is not stored`() throws {
+        let place = try CachePlace()
+        let cache = place.cache(disk: 1 << 30)
+        let body = Sample.body(200_000)
+        let count = 400
+        place.settle()
+        cache.put(Sample.response("http://e/\(count - 1)"), [1])
+        place.settle()
+        let gate = Gate(place.queue, .changes)
+        for index in 0..<count { cache.put(Sample.response("http://e/\(index)"), body) }
+        gate.open()
+        place.settle()
+        let kept = (0..<count).filter { FileManager.default.fileExists(atPath: place.path + "/" + place.file("http://e/\($0)")) }
+        #expect(kept == Array(0..<kept.count))
+        #expect(kept.count > 100 && kept.count * body.count <= 32 << 20)
+        // What was stored before does not come back in place of what was not.
+        #expect(cache.get("http://e/\(count - 1)") == nil)
+        // There is room again.
+        cache.put(body)
+        #expect(try cache.body() == body)
+        // What the app stores by its own hand it waits for.
+        let large = Sample.body(40 << 20)
+        let writer = try #require(cache.writer(for: Sample.response("http://e/large"), isLimited: false))
+        writer.append(large)
+        writer.finish()
+        #expect(cache.get("http://e/large")?.response.bodyLength == Int64(large.count))
+    }
+
+    @Test func `bodies that are written piece by piece are within the limit too`() throws {
+        let place = try CachePlace()
+        let cache = place.cache(disk: 2 << 30)
+        place.settle()
+        let gate = Gate(place.queue, .changes)
+        var writers: [EntryWriter] = []
+        for index in 0..<100 {
+            let writer = try #require(cache.writer(for: Sample.response("http://e/\(index)"), expectedLength: 1 << 20))
+            writer.append([UInt8](repeating: 1, count: 1 << 20))
+            writers.append(writer)
+        }
+        let open = writers.map(\.isOpen)
+        #expect(open == (0..<100).map { $0 < 32 })
+        gate.open()
+        place.settle()
+        for writer in writers { writer.finish() }
+        place.settle()
+        #expect(place.files.count == 32)
+    }
+
+    @Test func `more changes than may wait remove everything instead`() throws {
+        let place = try CachePlace()
+        let cache = place.cache(disk: 1 << 30)
+        for index in 0..<3 { cache.put(Sample.response("http://e/\(index)"), [1]) }
+        place.settle()
+        let gate = Gate(place.queue, .changes)
+        for index in 0..<12_000 { cache.remove(key: "http://e/gone\(index)") }
+        cache.remove(key: "http://e/1")
+        #expect(isMiss(ask(cache, "http://e/0")))
+        cache.put(Sample.response("http://e/2"), [2])
+        gate.open()
+        place.settle()
+        #expect(place.files == [])
+        cache.put([3])
+        #expect(try cache.body() == [3])
+    }
+}

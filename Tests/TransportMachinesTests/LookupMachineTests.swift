@@ -1,0 +1,166 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import SeededNumbers
+import Testing
+import TransportMachines
+
+private let second: Int64 = 1_000_000_000
+
+@Suite struct LookupMachineTests {
+    private typealias Machine = LookupMachine<String>
+    private let name = Machine.Question("www.example.com", .v4)
+
+    private func machine(threads: Int = 4, line: Int = 100, memory: Int = 8) -> Machine {
+        Machine(threadCount: threads, waitingLimit: line, memoryLimit: memory)
+    }
+
+    @Test func `one look-up serves all who want it`() {
+        var machine = machine()
+        #expect(machine.handle(.wanted(name, by: 1, of: 1), now: 0) == [.lookUp(name)])
+        #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 0) == [])
+        #expect(machine.handle(.wanted(name, by: 3, of: 2), now: 0) == [])
+        #expect(machine.handle(.answered(name, "here", keptFor: 0), now: 1) == [.answer([1, 2, 3], "here")])
+        #expect(machine.handle(.wanted(name, by: 4, of: 1), now: 1) == [.lookUp(name)])
+    }
+
+    @Test func `the families are looked up apart`() {
+        var machine = machine()
+        let other = Machine.Question("www.example.com", .v6)
+        #expect(machine.handle(.wanted(name, by: 1, of: 1), now: 0) == [.lookUp(name)])
+        #expect(machine.handle(.wanted(other, by: 2, of: 2), now: 0) == [.lookUp(other)])
+    }
+
+    @Test func `an answer is remembered for as long as it is said to be good`() {
+        var machine = machine()
+        _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
+        _ = machine.handle(.answered(name, "here", keptFor: 5 * second), now: second)
+        #expect(machine.handle(.wanted(name, by: 2, of: 2), now: 6 * second - 1) == [.answer([2], "here")])
+        #expect(machine.handle(.wanted(name, by: 3, of: 2), now: 6 * second) == [.lookUp(name)])
+    }
+
+    @Test func `what was forgotten is looked up again`() {
+        var machine = machine()
+        _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
+        _ = machine.handle(.answered(name, "here", keptFor: 5 * second), now: 0)
+        #expect(machine.handle(.forgotten, now: 0) == [])
+        #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 0) == [.lookUp(name)])
+    }
+
+    @Test func `of too many answers the oldest goes`() {
+        var machine = machine(memory: 2)
+        for index in 0..<3 {
+            let question = Machine.Question("n\(index)", .v4)
+            _ = machine.handle(.wanted(question, by: index, of: 1), now: Int64(index))
+            _ = machine.handle(.answered(question, "\(index)", keptFor: second), now: Int64(index))
+        }
+        #expect(machine.handle(.wanted(.init("n1", .v4), by: 11, of: 1), now: 3) == [.answer([11], "1")])
+        #expect(machine.handle(.wanted(.init("n2", .v4), by: 12, of: 1), now: 3) == [.answer([12], "2")])
+        #expect(machine.handle(.wanted(.init("n0", .v4), by: 10, of: 1), now: 3) == [.lookUp(.init("n0", .v4))])
+    }
+
+    @Test func `a look-up that nobody wants any more does not begin`() {
+        var machine = machine(threads: 1)
+        let other = Machine.Question("other", .v4)
+        _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
+        #expect(machine.handle(.wanted(other, by: 2, of: 1), now: 0) == [])
+        #expect(machine.handle(.left(2), now: 0) == [])
+        #expect(machine.handle(.answered(name, "here", keptFor: 0), now: 1) == [.answer([1], "here")])
+        // Who comes later is served.
+        #expect(machine.handle(.wanted(other, by: 3, of: 1), now: 1) == [.lookUp(other)])
+    }
+
+    @Test func `one that runs ends for nobody, and is remembered`() {
+        var machine = machine()
+        _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
+        #expect(machine.handle(.left(1), now: 0) == [])
+        #expect(machine.handle(.answered(name, "here", keptFor: second), now: 1) == [])
+        #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 1) == [.answer([2], "here")])
+    }
+
+    @Test func `a thousand slow names of a session or domain leave threads to the others`() {
+        var machine = machine(threads: 64, line: 10_000)
+        var running = 0
+        for caller in 0..<1_000 {
+            running += machine.handle(.wanted(.init("n\(caller).slow.example", .v4), by: caller, of: 1), now: 0).count
+        }
+        #expect(running == 21)
+        for caller in 1_000..<2_000 {
+            running += machine.handle(.wanted(.init("n\(caller).example", .v4), by: caller, of: 1), now: 0).count
+        }
+        #expect(running == 32)
+        #expect(machine.handle(.wanted(name, by: 2_000, of: 2), now: 0) == [.lookUp(name)])
+    }
+
+    @Test func `who asks for what another waits for has it in the own turn`() {
+        var machine = machine(threads: 2)
+        let slow = Machine.Question("slow", .v4)
+        _ = machine.handle(.wanted(slow, by: 1, of: 1), now: 0)
+        for caller in 2..<20 { _ = machine.handle(.wanted(.init("n\(caller)", .v4), by: caller, of: 1), now: 0) }
+        #expect(machine.handle(.wanted(.init("n19", .v4), by: 20, of: 2), now: 0) == [.lookUp(.init("n19", .v4))])
+        #expect(machine.handle(.answered(.init("n19", .v4), "here", keptFor: 0), now: 0).first == .answer([19, 20], "here"))
+    }
+
+    @Test func `the line has a bound, and a session may not fill it alone`() {
+        var machine = machine(threads: 1, line: 8)
+        var refused: [Int] = []
+        for caller in 0..<20 {
+            let actions = machine.handle(.wanted(.init("n\(caller)", .v4), by: caller, of: 1), now: 0)
+            if actions == [.refuse(caller)] { refused.append(caller) }
+        }
+        #expect(refused == Array(5..<20))
+        #expect(machine.handle(.wanted(name, by: 20, of: 2), now: 0) == [])
+        // Who joins what is on its way takes no place.
+        #expect(machine.handle(.wanted(.init("n0", .v4), by: 21, of: 1), now: 0) == [])
+        #expect(machine.handle(.left(5), now: 0) == [])
+    }
+
+    @Test func `everybody is answered once or leaves, whatever comes`() {
+        for seed in 0..<200 {
+            var random = SeededNumbers(seed: UInt64(seed))
+            var machine = machine(threads: Int.random(in: 1...6, using: &random), line: 12, memory: 3)
+            var waiting: Set<Int> = []
+            var running: [Machine.Question] = []
+            func perform(_ actions: [Machine.Action], _ step: Int) {
+                for action in actions {
+                    switch action {
+                    case .lookUp(let question):
+                        #expect(!running.contains(question), "seed \(seed), step \(step)")
+                        running.append(question)
+                    case .answer(let callers, _):
+                        for caller in callers { #expect(waiting.remove(caller) != nil, "seed \(seed), step \(step)") }
+                    case .refuse(let caller): #expect(waiting.remove(caller) != nil, "seed \(seed), step \(step)")
+                    }
+                }
+            }
+            for step in 0..<300 {
+                let now = Int64(step)
+                switch Int.random(in: 0..<6, using: &random) {
+                case 0...2:
+                    waiting.insert(step)
+                    let host = ["a.x", "b.x", "c.d.x", "e.d.x", "f"][Int.random(in: 0..<5, using: &random)]
+                    let owner = Int.random(in: 0..<3, using: &random)
+                    perform(
+                        machine.handle(
+                            .wanted(.init(host, Bool.random(using: &random) ? .v4 : .v6), by: step, of: owner), now: now), step)
+                case 3:
+                    guard let caller = waiting.sorted().randomElement(using: &random) else { break }
+                    waiting.remove(caller)
+                    perform(machine.handle(.left(caller), now: now), step)
+                default:
+                    guard !running.isEmpty else { break }
+                    let question = running.remove(at: Int.random(in: running.indices, using: &random))
+                    perform(
+                        machine.handle(.answered(question, "", keptFor: Int64.random(in: 0..<9, using: &random)), now: now), step)
+                }
+            }
+            while let question = running.popLast() { perform(machine.handle(.answered(question, "", keptFor: 0), now: 300), 300) }
+            #expect(waiting.isEmpty, "seed \(seed)")
+        }
+    }
+}

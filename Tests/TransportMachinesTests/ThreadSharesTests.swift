@@ -1,0 +1,119 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import SeededNumbers
+import Testing
+import TransportMachines
+
+@Suite struct ThreadSharesTests {
+    private typealias Shares = ThreadShares<String, String, Int>
+
+    private func begun(_ shares: inout Shares) -> [(work: Int, place: Shares.Place)] {
+        var begun: [(Int, Shares.Place)] = []
+        while let next = shares.next() { begun.append(next) }
+        return begun
+    }
+
+    @Test func `work of one member begins in its order, and a thread is free again when it ended`() {
+        var shares = Shares(threadCount: 2)
+        for work in 1...3 { shares.append(work, at: .init("a", "x")) }
+        #expect(shares.next()?.work == 1)
+        #expect(shares.next() == nil)
+        shares.ended(at: .init("a", "x"))
+        #expect(shares.next()?.work == 2)
+        #expect(shares.waitingCount == 1 && shares.runningCount == 1)
+    }
+
+    @Test func `a member alone gets a third of the threads, a group alone half, and others the half of what is left`() {
+        var shares = Shares(threadCount: 64)
+        for work in 0..<1_000 { shares.append(work, at: .init("a", "x")) }
+        #expect(begun(&shares).count == 21)
+        for work in 0..<1_000 { shares.append(work, at: .init("a", "y\(work)")) }
+        #expect(begun(&shares).count == 11)
+        for work in 0..<1_000 { shares.append(work, at: .init("b", "y\(work)")) }
+        #expect(begun(&shares).count == 16)
+        for work in 0..<1_000 { shares.append(work, at: .init("c", "y\(work)")) }
+        #expect(begun(&shares).count == 8)
+    }
+
+    @Test func `however much one has to do, the next to come finds a free thread`() {
+        for threads in 1...64 {
+            var shares = Shares(threadCount: threads)
+            for work in 0..<200 { shares.append(work, at: .init("a", "x\(work)")) }
+            let first = begun(&shares).count
+            #expect(first >= 1, "\(threads)")
+            guard threads > 1 else { continue }
+            shares.append(-1, at: .init("b", "x"))
+            #expect(begun(&shares).map(\.work) == [-1], "\(threads)")
+        }
+    }
+
+    @Test func `groups take turns, and members do within them`() {
+        var shares = Shares(threadCount: 2)
+        shares.append(0, at: .init("z", "z"))
+        #expect(shares.next()?.work == 0)
+        for work in 1...3 { shares.append(work, at: .init("a", "x")) }
+        for work in 11...12 { shares.append(work, at: .init("a", "y")) }
+        for work in 21...22 { shares.append(work, at: .init("b", "x")) }
+        var order: [Int] = []
+        while let (work, place) = shares.next() {
+            order.append(work)
+            shares.ended(at: place)
+        }
+        #expect(order == [1, 21, 11, 22, 2, 12, 3])
+    }
+
+    @Test func `what is struck out does not begin, and leaves no trace`() {
+        var shares = Shares(threadCount: 4)
+        for work in 0..<10 { shares.append(work, at: .init("a", "x\(work % 2)")) }
+        shares.append(7, at: .init("b", "x"))
+        shares.removeWaiting { $0 % 2 == 1 || $0 == 0 }
+        #expect(shares.waitingCount == 4)
+        #expect(shares.waitingCount(of: "a") == 4 && shares.waitingCount(of: "b") == 0)
+        var order: [Int] = []
+        while let (work, place) = shares.next() {
+            order.append(work)
+            shares.ended(at: place)
+        }
+        #expect(order == [2, 4, 6, 8])
+        shares.append(9, at: .init("b", "x"))
+        #expect(shares.next()?.work == 9)
+    }
+
+    @Test func `nothing is lost or begun twice, whatever comes`() {
+        for seed in 0..<200 {
+            var random = SeededNumbers(seed: UInt64(seed))
+            let threads = Int.random(in: 1...9, using: &random)
+            var shares = Shares(threadCount: threads)
+            var waiting: Set<Int> = []
+            var running: [(work: Int, place: Shares.Place)] = []
+            var made = 0
+            for step in 0..<400 {
+                switch Int.random(in: 0..<8, using: &random) {
+                case 0...3:
+                    made += 1
+                    waiting.insert(made)
+                    let group = "\(Int.random(in: 0..<3, using: &random))"
+                    shares.append(made, at: .init(group, "\(Int.random(in: 0..<4, using: &random))"))
+                case 4 where made % 5 == 0:
+                    shares.removeWaiting { $0 % 3 == 0 }
+                    waiting = waiting.filter { $0 % 3 != 0 }
+                default:
+                    guard !running.isEmpty else { break }
+                    shares.ended(at: running.remove(at: Int.random(in: running.indices, using: &random)).place)
+                }
+                for next in begun(&shares) {
+                    #expect(waiting.remove(next.work) != nil, "seed \(seed), step \(step)")
+                    running.append(next)
+                }
+                #expect(shares.waitingCount == waiting.count, "seed \(seed), step \(step)")
+                #expect(running.count <= threads && (waiting.isEmpty || !running.isEmpty), "seed \(seed), step \(step)")
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Servers that close a kept connection without having said so, as the next request is about to go out on it.
+@Suite(.timeLimit(.minutes(1)))
+struct ClosedConnectionTests {
+    private let certificates: TestCertificates
+
+    init() throws { certificates = try TestCertificates() }
+
+    struct Row: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var isSecure = false
+        var end: SocketEffect
+    }
+
+    static let rows = [
+        Row(testDescription: "closed", end: .close), Row(testDescription: "reset", end: .reset),
+        Row(testDescription: "closed under TLS", isSecure: true, end: .closeAbruptly),
+    ]
+
+    private func withServer(
+        _ row: Row, configure: @escaping (URLSessionConfiguration) -> Void = { _ in },
+        reply: @escaping @Sendable (RecordedRequest) -> ScriptedReply, test: (ScriptedServer, URLSession) async throws -> Void
+    ) async throws {
+        try await withScenario(
+            identity: row.isSecure ? certificates.valid : nil,
+            configure: {
+                $0.tlsTrustRoots = [certificates.root]
+                configure($0)
+            },
+            reply: reply, test: test
+        )
+    }
+
+    /// The requests that nobody sends again: not idempotent, or with a body that cannot be had twice.
+    private func requests(_ url: URL) -> [URLRequest] {
+        var stream = URLRequest(url, method: "PUT")
+        stream.httpBodyStream = InputStream(data: Data("body".utf8))
+        return [URLRequest(url, method: "POST", body: Data("body".utf8)), URLRequest(url, method: "PATCH"), stream]
+    }
+
+    @Test(arguments: rows)
+    func `a request that could not be sent again goes by a new connection where the kept one is gone`(row: Row) async throws {
+        for index in 0..<3 {
+            try await withServer(
+                row, reply: { $0.connection == 0 ? ScriptedReply.ok("first").then(.gate("end"), row.end) : .ok($0.body) }
+            ) { (server, session) async throws in
+                #expect(try await session.text(server.url()) == "first")
+                let results = Delivered<Result<Data, URLError>>()
+                try await HeldLoops.during {
+                    server.open("end")
+                    try await server.waitForClose(0)
+                    session.dataTask(with: requests(server.url("/2"))[index]) { data, _, error in
+                        results((error as? URLError).map { .failure($0) } ?? .success(data ?? Data()))
+                    }.resume()
+                }
+                #expect(String(decoding: try await results.value.get(), as: UTF8.self) == (index == 1 ? "" : "body"))
+                #expect(server.requests.map(\.connection) == [0, 1])
+            }
+        }
+    }
+
+    @Test func `bytes that nobody asked for end a kept connection before the next POST`() async throws {
+        let timeout = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        let first = ScriptedReply.ok("first")
+        try await withScenario(reply: { $0.connection == 0 ? first.then(.gate("end"), .write(timeout)) : .ok($0.body) }) {
+            (server, session) async throws in
+            #expect(try await session.text(server.url()) == "first")
+            let written = server.bytesWritten(on: 0)
+            let texts = Delivered<String>()
+            try await HeldLoops.during {
+                server.open("end")
+                try await server.waitForBytesWritten(written + timeout.utf8.count, on: 0)
+                session.dataTask(with: requests(server.url("/2"))[0]) { data, _, error in
+                    texts(error.map { "\($0)" } ?? String(decoding: data ?? Data(), as: UTF8.self))
+                }.resume()
+            }
+            #expect(try await texts.value == "body")
+            #expect(server.requests.map(\.connection) == [0, 1])
+        }
+    }
+
+    @Test(arguments: rows) func `a POST that waits in line is not given a connection that is gone`(row: Row) async throws {
+        let first = ScriptedReply([.gate("answer")] + ScriptedReply.ok("first").effects + [row.end])
+        try await withServer(
+            row, configure: { $0.httpMaximumConnectionsPerHost = 1 }, reply: { $0.connection == 0 ? first : .ok($0.body) }
+        ) { (server, session) async throws in
+            let texts = Delivered<String>()
+            func start(_ request: URLRequest) {
+                session.dataTask(with: request) { data, _, error in
+                    texts(error.map { "\($0)" } ?? String(decoding: data ?? Data(), as: UTF8.self))
+                }.resume()
+            }
+            start(URLRequest(server.url("/1")))
+            try await server.reached("answer")
+            start(requests(server.url("/2"))[0])
+            // Orders are taken in turn: when this one is done, the POST stands in line.
+            _ = try await session.data(from: try #require(URL(string: "data:,x")))
+            try await HeldLoops.during {
+                server.open("answer")
+                try await server.waitForClose(0)
+            }
+            try await texts.count(reaches: 2)
+            // A reset may take the first answer along.
+            if case .reset = row.end { #expect(texts.all.last == "body") } else { #expect(texts.all == ["first", "body"]) }
+            #expect(server.requests.map(\.connection) == [0, 1])
+        }
+    }
+
+    /// A connection that is gone is replaced once, not for as long as a server closes whatever it accepts.
+    @Test(arguments: [SocketEffect.close, .reset].indices)
+    func `a POST to a server that closes every connection fails`(row: Int) async throws {
+        let effect = [SocketEffect.close, .reset][row]
+        try await withScenario(greeting: { _ in [effect] }, reply: { _ in [] }) { (server, session) async throws in
+            let request = URLRequest(server.url(), method: "POST", body: Data("x".utf8))
+            await expectFailure(.networkConnectionLost) { try await session.data(for: request) }
+            #expect(server.connectionCount <= 2)
+        }
+    }
+}

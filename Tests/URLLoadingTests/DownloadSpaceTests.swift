@@ -1,0 +1,70 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+@Suite(.timeLimit(.minutes(1))) struct DownloadSpaceTests {
+    private final class Progress: NSObject, URLSessionDownloadDelegate, Sendable {
+        let written = Watched<Int64>(0)
+
+        func urlSession(
+            _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
+            totalBytesWritten: Int64,
+            totalBytesExpectedToWrite: Int64
+        ) {
+            written.change { $0 = totalBytesWritten }
+        }
+
+        func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {}
+    }
+
+    /// Past the process (splice), and through it.
+    @Test(arguments: [false, true])
+    func `a server's word for the length takes no space`(isSecure: Bool) async throws {
+        let certificates = try TestCertificates.shared.get()
+        let count = (8 << 20) + (isSecure ? 70_001 : 70_002)
+        let progress = Progress()
+        try await withScenario(
+            identity: isSecure ? certificates.valid : nil, delegate: progress,
+            configure: { $0.tlsTrustRoots = [certificates.root] },
+            reply: { _ in
+                [
+                    .write(ScriptedReply.head(200, [("Content-Length", "\(1 << 30)")])),
+                    .write([UInt8](repeating: 1, count: count)),
+                    .stall,
+                ]
+            }
+        ) { (server, session) async throws in
+            let task = session.downloadTask(with: server.url())
+            task.resume()
+            // The last bytes are gathered and not yet written where they come through the process.
+            let least = Int64(isSecure ? 8 << 20 : count)
+            try await progress.written.value { $0 >= least ? () : nil }
+            // What was told may be on its way to the file.
+            let space = try #require(try Self.spaceOfDownload(ofLength: (1 << 20)...count))
+            #expect(space <= 20 << 20, "\(space)")
+            task.cancel()
+        }
+    }
+
+    /// The bytes on disk of an open temporary file of this process.
+    private static func spaceOfDownload(ofLength lengths: ClosedRange<Int>) throws -> Int? {
+        for name in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
+            let link = "/proc/self/fd/\(name)"
+            guard let path = try? FileManager.default.destinationOfSymbolicLink(atPath: link), path.contains("CFNetworkDownload_")
+            else { continue }
+            var status = stat()
+            if stat(link, &status) == 0, lengths ~= Int(status.st_size) { return Int(status.st_blocks) * 512 }
+        }
+        return nil
+    }
+}

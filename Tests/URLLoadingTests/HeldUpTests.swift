@@ -1,0 +1,220 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Time that a load is held up by others, or by the app, is not its server's: the request timeout does not count it.
+///
+/// Real timers: only the outcome is checked.
+@Suite(.timeLimit(.minutes(2)))
+struct HeldUpTests {
+    // MARK: In line
+
+    @Test func `tasks that wait in line are not late, however often connections are made`() async throws {
+        let slow = ScriptedReply(
+            [.pause(milliseconds: 20)] + ScriptedReply.ok("in", [("Connection", "close")]).effects + [.close])
+        try await withGrowingTimes { scale in
+            let errors = Watched<[any Error]>([])
+            try await withScenario(
+                configure: { $0.timeoutIntervalForRequest = 0.4 * scale }, reply: { _ in slow }
+            ) { (server, session) async throws in
+                let url = server.url()
+                await withTaskGroup(of: Void.self) { group in
+                    for _ in 0..<300 {
+                        group.addTask {
+                            do { _ = try await session.data(from: url) } catch { errors.change { $0.append(error) } }
+                        }
+                    }
+                }
+            }
+            return errors.read(\.isEmpty)
+        }
+    }
+
+    /// A server that accepts and says nothing in the handshake: connecting costs those alone their time that are being connected.
+    @Test func `connecting counts for the loads that a connection is being made for`() async throws {
+        try await withGrowingTimes { scale in
+            let ends = Delivered<URLError.Code?>()
+            var countThen = 0
+            try await withScenario(
+                configure: {
+                    $0.timeoutIntervalForRequest = 0.4 * scale
+                    $0.httpMaximumConnectionsPerHost = 2
+                },
+                greeting: { _ in [.stall] }, reply: { _ in [] }
+            ) { (server, session) async throws in
+                let url = try #require(URL(string: "https://127.0.0.1:\(server.port)/"))
+                for _ in 0..<6 { session.dataTask(with: url) { _, _, error in ends((error as? URLError)?.code) }.resume() }
+                try await afterTimeout(0.6 * scale)
+                countThen = ends.all.count
+                try await ends.count(reaches: 6)
+            }
+            return countThen == 2 && ends.all.allSatisfy { $0 == .timedOut }
+        }
+    }
+
+    @Test func `low priority is served although higher ones keep coming`() async throws {
+        try await withScenario(configure: { $0.httpMaximumConnectionsPerHost = 1 }, reply: { _ in .ok("in") }) {
+            (server, session) async throws in
+            let isLowDone = Watched(false)
+            let first = server.url("/first")
+            let low = session.dataTask(with: server.url("/low")) { _, _, _ in isLowDone.change { $0 = true } }
+            low.priority = URLSessionTask.lowPriority
+            // Two at a time: another one waits whenever one is done.
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for lane in 0..<3 {
+                    group.addTask {
+                        for number in 0..<400 where isLowDone.read({ !$0 }) {
+                            let done = Delivered<Void>()
+                            let task = session.dataTask(with: first) { _, _, _ in done(()) }
+                            task.priority = URLSessionTask.highPriority
+                            task.resume()
+                            if lane == 0, number == 5 { low.resume() }
+                            try await done.value
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(isLowDone.read { $0 })
+        }
+    }
+
+    // MARK: The app thinks
+
+    enum Question: CaseIterable, Sendable { case redirect, response, challenge, caching, trust }
+
+    /// Answers one kind of question when it is let, and not before; others at once.
+    private final class Thinker: NSObject, URLSessionDataDelegate, URLSessionTaskDelegate, Sendable {
+        let asked = Delivered<Void>()
+        let ended = Delivered<(any Error)?>()
+        private let subject: Question
+        private let isDone = Watched(false)
+
+        init(about subject: Question) { self.subject = subject }
+
+        func answer() { isDone.change { $0 = true } }
+
+        private func think(about question: Question) async {
+            guard question == subject else { return }
+            asked(())
+            _ = try? await isDone.value { $0 ? true : nil }
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+            newRequest request: URLRequest
+        ) async -> URLRequest? {
+            await think(about: .redirect)
+            return request
+        }
+
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
+        ) async -> URLSession.ResponseDisposition {
+            await think(about: .response)
+            return .allow
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
+        ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
+            await think(about: .challenge)
+            return (.useCredential, .ada())
+        }
+
+        func urlSession(
+            _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
+        ) async -> (
+            URLSession.AuthChallengeDisposition, URLCredential?
+        ) {
+            await think(about: .trust)
+            return (.performDefaultHandling, nil)
+        }
+
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse response: CachedURLResponse
+        ) async -> CachedURLResponse? {
+            await think(about: .caching)
+            return response
+        }
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ended(error) }
+    }
+
+    @Test(arguments: [Question.redirect, .response, .challenge, .caching])
+    func `while the app thinks no request timeout runs`(question: Question) async throws {
+        let challenge = BasicScript()
+        let thinker = Thinker(about: question)
+        try await withScenario(
+            delegate: thinker, configure: { $0.timeoutIntervalForRequest = 0.2 },
+            reply: { request in
+                switch question {
+                case .redirect where request.path == "/a": .redirect(302, to: "/b")
+                case .challenge: challenge()(request)
+                default: .ok("in", [("Cache-Control", "max-age=60")])
+                }
+            }
+        ) { (server, session) async throws in
+            session.dataTask(with: server.url("/a")).resume()
+            try await thinker.asked.value
+            try await afterTimeout(0.6)
+            thinker.answer()
+            let error = try await thinker.ended.value
+            #expect(error == nil, "\(String(describing: error))")
+        }
+    }
+
+    /// What is asked about a connection holds up all that wait for it.
+    @Test func `while the app thinks about a server's certificate no request timeout runs`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let thinker = Thinker(about: .trust)
+        try await withScenario(
+            identity: certificates.valid, delegate: thinker,
+            configure: {
+                $0.timeoutIntervalForRequest = 0.2
+                $0.tlsTrustRoots = [certificates.root]
+                $0.httpMaximumConnectionsPerHost = 2
+            },
+            reply: { _ in .ok("in") }
+        ) { (server, session) async throws in
+            let url = server.url(host: "localhost")
+            try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 0..<4 { group.addTask { try await session.text(url) } }
+                try await thinker.asked.value
+                try await afterTimeout(0.6)
+                thinker.answer()
+                for try await text in group { #expect(text == "in") }
+            }
+        }
+    }
+
+    @Test func `the resource timeout runs while the app thinks`() async throws {
+        let thinker = Thinker(about: .redirect)
+        try await withScenario(
+            delegate: thinker, configure: { $0.timeoutIntervalForResource = 0.3 }, reply: { _ in .redirect(302, to: "/b") }
+        ) { (server, session) async throws in
+            await expectFailure(.timedOut) { try await session.data(from: server.url("/a")) }
+            thinker.answer()
+        }
+    }
+
+    /// Returns when a load has timed out that may be silent for so many seconds.
+    private func afterTimeout(_ seconds: Double) async throws {
+        try await withScenario(
+            configure: { $0.timeoutIntervalForRequest = seconds }, reply: { _ in [.stall] }
+        ) { (server, session) async throws in
+            await expectFailure(.timedOut) { try await session.data(from: server.url()) }
+        }
+    }
+
+}

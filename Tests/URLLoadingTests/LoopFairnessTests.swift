@@ -1,0 +1,108 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// A response that gives the loop much to do holds up no other load of the session.
+@Suite(.serialized, .timeLimit(.minutes(1))) struct LoopFairnessTests {
+    /// 128 MiB of zeros in gzip, three times over: `gzip.compress` of Python.
+    private static let bomb = Data(
+        base64Encoded: """
+            H4sIAAAAAAACA5Pv5mAAASbmt3d0/ZgTRdouvuyfobCgQ4sllnEXZ6YTr5TQBZZGl0UzWxYY5DD1JjFalDHs0GtQ4HAUbDun87j6fGB4fGXx5z
+            f3roamW/yqkOO55lz8//uPyPwQoKkOD2d9nx1YzrMi7e3rhxc1gSIBuz6vPVtYL/LD9nZkFDtQQOR9meH8L/JM8denJ78G8hse+daHsf/VfbC0
+            9pbdRn6giMa92QkgJ7oI8oDkdZoYgdQEVwOQ2CEONpA1YgdBnBNKEiAqkoUZSCr0gDWl0F0Tf/fPNdU8M2q2h/8+nMnKwLAk6q2svv6srwH/mf
+            1ehPmt+8vIAAA2jLOfdQEAAA==
+            """,
+        options: .ignoreUnknownCharacters
+    )
+
+    @Test func `while a bomb is decoded another load is answered`() async throws {
+        let bomb = try #require(Self.bomb)
+        let ended = Watched<[String]>([])
+        try await withScenario(
+            configure: { $0.maximumDecompressionRatio = 10_000_000 },
+            reply: { request in
+                request.path == "/small"
+                    ? [.gate("small"), .write(ScriptedReply.head(200, [("Content-Length", "0")]))]
+                    : ScriptedReply.ok(Array(bomb), [("Content-Encoding", "gzip, gzip, gzip")]).then(.reach("bomb"))
+            }
+        ) { (server, session) async throws in
+            func load(_ path: String) {
+                // The handlers are called one after another, in the order in which the loads ended.
+                session.dataTask(with: server.url(path)) { data, _, error in
+                    ended.change { $0.append("\(path): \(data?.count ?? -1) \(error.map { "\($0)" } ?? "")") }
+                }.resume()
+            }
+            load("/small")
+            try await server.reached("small")
+            load("/bomb")
+            try await server.reached("bomb")
+            server.open("small")
+            let order = try await ended.value { $0.count == 2 ? $0 : nil }
+            #expect(order == ["/small: 0 ", "/bomb: \(128 << 20) "])
+        }
+    }
+
+    private static func tinyChunks(_ count: Int) -> [UInt8] { Array(String(repeating: "1\r\nx\r\n", count: count).utf8) }
+
+    @Test func `while a flood of tiny chunks is parsed another load is answered`() async throws {
+        let head = ScriptedReply.head(200, [("Transfer-Encoding", "chunked")])
+        let large = Array("400000\r\n".utf8) + [UInt8](repeating: 1, count: 0x400000) + Array("\r\n".utf8)
+        let ended = Watched<[String]>([])
+        try await withScenario(
+            reply: { request in
+                request.path == "/small"
+                    ? [.gate("small"), .write(ScriptedReply.head(200, [("Content-Length", "0")]))]
+                    : [
+                        // After the large chunk the socket is read in large pieces.
+                        .write(head), .write(large), .gate("flood"), .write(Self.tinyChunks(20_000) + Array("0\r\n\r\n".utf8)),
+                        .reach("sent"),
+                    ]
+            }
+        ) { (server, session) async throws in
+            func load(_ path: String) -> URLSessionDataTask {
+                // The handlers are called one after another, in the order in which the loads ended.
+                let task = session.dataTask(with: server.url(path)) { data, _, error in
+                    ended.change { $0.append("\(path): \(data?.count ?? -1) \(error.map { "\($0)" } ?? "")") }
+                }
+                task.resume()
+                return task
+            }
+            _ = load("/small")
+            try await server.reached("small")
+            let flood = load("/flood")
+            try await server.reached("flood")
+            // All of it is to be in the socket when the client begins to read.
+            flood.suspend()
+            server.open("flood")
+            try await server.reached("sent")
+            flood.resume()
+            server.open("small")
+            let order = try await ended.value { $0.count == 2 ? $0 : nil }
+            #expect(order == ["/small: 0 ", "/flood: \(0x400000 + 20_000) "])
+        }
+    }
+
+    @Test func `a flood whose connection is closed behind it is read to its end`() async throws {
+        let head = ScriptedReply.head(200, [("Transfer-Encoding", "chunked")])
+        try await withScenario(
+            reply: { request in
+                let end = request.path == "/whole" ? "0\r\n\r\n" : ""
+                return [.write(Array(head.utf8) + Self.tinyChunks(30_000) + Array(end.utf8)), .close]
+            }
+        ) { (server, session) async throws in
+            #expect(try await session.data(from: server.url("/whole")).0.count == 30_000)
+            await expectFailure(.networkConnectionLost) { try await session.data(from: server.url("/cut")) }
+            #expect(try await session.data(from: server.url("/whole")).0.count == 30_000)
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// What a slow name server holds up, and what it does not.
+///
+/// Each in a process of its own, with names that answer when the test says so.
+@Suite(.timeLimit(.minutes(3))) struct NameLookupTests {
+    @Test(arguments: ["SlowNameTests", "SlowDomainTests", "ManySlowNamesTests", "RememberedNameTests"])
+    func `slow names hold up nobody else`(suite: String) async throws {
+        let library = try PreloadedLibrary(source: SlowNames.source)
+        try await OwnProcess.run(suite, environment: SlowNames.environment(library))
+    }
+}
+
+/// A server that answers every path with it, and sessions.
+private func withSessions(_ test: (ScriptedServer, URLSession, URLSession) async throws -> Void) async throws {
+    try await withScenario(reply: { request in .ok(request.path, [("Connection", "close")]) }) { (server, first) async throws in
+        try await withSession { (second) async throws in try await test(server, first, second) }
+    }
+}
+
+private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Error>] {
+    urls.map { url in Task { try await session.text(url) } }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("SlowNameTests")), .timeLimit(.minutes(1))) struct SlowNameTests {
+    @Test func `one slow name is looked up once, and other names and sessions go on`() async throws {
+        try await withSessions { (server, first, second) async throws in
+            let slow = loads(first, (0..<40).map { server.url("/\($0)", host: "slow.test") })
+            #expect(SlowNames.wait(for: 1, "slow.test"))
+            #expect(try await second.text(server.url("/other", host: "good.test")) == "/other")
+            #expect(try await first.text(server.url("/same", host: "fine.test")) == "/same")
+            let third = loads(second, [server.url("/third", host: "slow.test")])
+            SlowNames.openGate()
+            for (index, load) in slow.enumerated() { #expect(try await load.value == "/\(index)") }
+            #expect(try await third[0].value == "/third")
+            #expect(SlowNames.count("slow.test") == 1)
+        }
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("SlowDomainTests")), .timeLimit(.minutes(1))) struct SlowDomainTests {
+    @Test func `a thousand names of a slow domain leave threads to the session's others, and those cancelled cost nothing`()
+        async throws
+    {
+        try await withSessions { (server, first, second) async throws in
+            let slow = loads(first, (0..<1_000).map { server.url("/\($0)", host: "n\($0).slow.test") })
+            #expect(SlowNames.wait(for: 8, ".slow.test"))
+            #expect(try await second.text(server.url("/other", host: "good.test")) == "/other")
+            #expect(try await first.text(server.url("/same", host: "fine.test")) == "/same")
+            let begun = SlowNames.count(".slow.test")
+            #expect(begun < 64)
+            for load in slow { load.cancel() }
+            for load in slow { _ = try? await load.value }
+            SlowNames.openGate()
+            #expect(try await first.text(server.url("/after", host: "after.slow.test")) == "/after")
+            #expect(SlowNames.count(".slow.test") == begun + 1)
+        }
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("ManySlowNamesTests")), .timeLimit(.minutes(1))) struct ManySlowNamesTests {
+    @Test func `hundreds of slow names of a session leave threads to the other sessions, and are answered in the end`()
+        async throws
+    {
+        try await withSessions { (server, first, second) async throws in
+            let slow = loads(first, (0..<300).map { server.url("/\($0)", host: "n\($0).slow\($0).test") })
+            #expect(SlowNames.wait(for: 8, ".test"))
+            #expect(try await second.text(server.url("/other", host: "good.test")) == "/other")
+            #expect(SlowNames.count(".test") < 64)
+            SlowNames.openGate()
+            for (index, load) in slow.enumerated() { #expect(try await load.value == "/\(index)") }
+            #expect(SlowNames.count(".test") == 301)
+        }
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("RememberedNameTests")), .timeLimit(.minutes(1))) struct RememberedNameTests {
+    private final class Metrics: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
+        // Sendable because it is set on the delegate queue before the load ends, and read after.
+        var all: [URLSessionTaskTransactionMetrics] = []
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+            all = metrics.transactionMetrics
+        }
+    }
+
+    @Test func `a name is known for seconds, until a session is reset or flushed`() async throws {
+        try await withSessions { (server, first, second) async throws in
+            let url = server.url("/known", host: "known.test")
+            #expect(try await first.text(url) == "/known")
+            let metrics = Metrics()
+            #expect(try await second.data(from: url, delegate: metrics).0 == Data("/known".utf8))
+            #expect(SlowNames.count("known.test") == 1)
+            let transaction = try #require(metrics.all.first)
+            let start = try #require(transaction.domainLookupStartDate)
+            let end = try #require(transaction.domainLookupEndDate)
+            let connectStart = try #require(transaction.connectStartDate)
+            #expect(start <= end && end <= connectStart)
+            await second.flush()
+            #expect(try await first.text(url) == "/known")
+            #expect(SlowNames.count("known.test") == 2)
+            await first.reset()
+            #expect(try await first.text(url) == "/known")
+            #expect(SlowNames.count("known.test") == 3)
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// What of a request's and a configuration's header fields is sent, and what is not theirs to say.
+@Suite(.timeLimit(.minutes(1)))
+struct RequestFieldTests {
+    @Test func `a request's own Host is sent in place of the URL's`() async throws {
+        try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
+            let task = session.dataTask(with: URLRequest(server.url("/x"), headers: ["host": "virtual.example"]))
+            task.resume()
+            let sent = try await server.request(0)
+            #expect(sent.values(of: "Host") == ["virtual.example"])
+            #expect(sent.headers.first?.name == "Host")
+            #expect(task.currentRequest?.value(forHTTPHeaderField: "Host") == "virtual.example")
+        }
+    }
+
+    @Test func `a request's own Host stays with its origin on redirects`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("end") }) { (other) async throws in
+            let target = other.url("/c").absoluteString
+            try await withScenario(reply: { .redirect(302, to: $0.order == 0 ? "/b" : target) }) {
+                (server, session) async throws in
+                let request = URLRequest(server.url("/a"), headers: ["Host": "virtual.example"])
+                #expect(try await session.text(request).text == "end")
+                #expect(server.requests.map { $0.values(of: "Host") } == [["virtual.example"], ["virtual.example"]])
+                #expect(other.requests.map { $0.values(of: "Host") } == [["127.0.0.1:\(other.port)"]])
+            }
+        }
+    }
+
+    @Test func `what the cache has of a URL is not for a request that names another server by its Host`() async throws {
+        try await withScenario(
+            reply: { .ok("of \($0.header("Host") ?? "nobody")", [("Cache-Control", "max-age=1000")]) }
+        ) { (server, session) async throws in
+            let own = "of 127.0.0.1:\(server.port)"
+            let other = URLRequest(server.url(), headers: ["Host": "virtual.example"])
+            for _ in 0..<2 {
+                #expect(try await session.text(server.url()) == own)
+                #expect(try await session.text(other).text == "of virtual.example")
+            }
+            // The URL's own Host says nothing new.
+            #expect(try await session.text(URLRequest(server.url(), headers: ["Host": "127.0.0.1:\(server.port)"])).text == own)
+            #expect(server.requests.map { $0.header("Host") == "virtual.example" } == [false, true, true])
+        }
+    }
+
+    @Test func `what a request says to a proxy reaches no origin`() async throws {
+        try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
+            _ = try await session.data(
+                for: URLRequest(server.url(), headers: ["Proxy-Authorization": "Basic secret", "X-Own": "1"]))
+            #expect(server.requests[0].values(of: "Proxy-Authorization").isEmpty)
+            #expect(server.requests[0].values(of: "X-Own") == ["1"])
+        }
+    }
+
+    @Test func `reserved fields of the configuration are neither sent nor shown`() async throws {
+        let reserved = ["Authorization", "Connection", "Host", "Proxy-Authenticate", "Proxy-Authorization", "WWW-Authenticate"]
+        let fields = Dictionary(uniqueKeysWithValues: reserved.map { ($0, "reserved") } + [("X-Session", "1")])
+        try await withScenario(configure: { $0.httpAdditionalHeaders = fields }, reply: { _ in .ok() }) {
+            (server, session) async throws in
+            let done = Delivered<Bool>()
+            let task = session.dataTask(with: server.url()) { _, _, error in done(error == nil) }
+            task.resume()
+            #expect(try await done.value)
+            #expect(!server.requests[0].headText.contains("reserved"))
+            #expect(server.requests[0].values(of: "X-Session") == ["1"])
+            #expect(server.requests[0].values(of: "Host") == ["127.0.0.1:\(server.port)"])
+            #expect(task.currentRequest?.allHTTPHeaderFields == ["X-Session": "1"])
+        }
+    }
+
+    @Test func `an empty body is of no type`() async throws {
+        try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
+            _ = try await session.data(for: URLRequest(server.url(), method: "POST", body: Data()))
+            _ = try await session.upload(for: URLRequest(server.url(), method: "POST"), from: Data())
+            _ = try await session.data(for: URLRequest(server.url(), method: "POST"))
+            let directory = try TemporaryDirectory()
+            let file = try directory.write(Data(), to: "empty")
+            _ = try await session.upload(for: URLRequest(server.url(), method: "POST"), fromFile: file)
+            let requests = try await server.waitForRequests(4)
+            #expect(requests.allSatisfy { $0.values(of: "Content-Type").isEmpty })
+            #expect(requests.allSatisfy { $0.values(of: "Content-Length") == ["0"] })
+        }
+    }
+
+    // MARK: Requests that cannot be sent
+
+    @Test func `a request without a URL is unsupported, however it is made`() async throws {
+        var request = URLRequest(url: URL(filePath: "/"))
+        request.url = nil
+        let nowhere = request
+        try await withSession { (session) async throws in
+            await expectFailure(.unsupportedURL) { try await session.data(for: nowhere) }
+            await expectFailure(.unsupportedURL) { try await session.download(for: nowhere) }
+            await expectFailure(.unsupportedURL) { try await session.upload(for: nowhere, from: Data("x".utf8)) }
+            await expectFailure(.unsupportedURL) { try await session.bytes(for: nowhere) }
+            let done = Delivered<URLError?>()
+            session.dataTask(with: nowhere) { done($2 as? URLError) }.resume()
+            #expect(try await done.value?.code == .unsupportedURL)
+            #expect(try await done.value?.failingURL == nil)
+        }
+    }
+
+    @Test func `a GET with a body is offered to the app's classes before it fails`() async throws {
+        try await withScenario(
+            configure: { $0.protocolClasses = [EchoProtocol.self] }, reply: { _ in .ok("sent") }
+        ) { (server, session) async throws in
+            let body = Data("query".utf8)
+            #expect(try await session.text(URLRequest(server.url("/echo"), body: body)).text == "query")
+            let refused = await expectFailure(.dataLengthExceedsMaximum) {
+                try await session.data(for: URLRequest(server.url(), body: body))
+            }
+            #expect(refused?.failingURL == server.url())
+            await expectFailure(.dataLengthExceedsMaximum) { try await session.upload(for: URLRequest(server.url()), from: body) }
+            var streamed = URLRequest(server.url())
+            streamed.httpBodyStream = InputStream(data: body)
+            await expectFailure(.dataLengthExceedsMaximum) { try await session.data(for: streamed) }
+            #expect(try await session.text(URLRequest(server.url(), body: Data())).text == "sent")
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `a redirect that the delegate answers with a GET with a body fails as any`() async throws {
+        var answers = EventRecorder.Answers()
+        answers.redirect = { _, request in
+            var request = request
+            request.httpBody = Data("x".utf8)
+            return request
+        }
+        let recorder = EventRecorder(answers)
+        try await withScenario(delegate: recorder, reply: { _ in .redirect(302, to: "/b") }) { (server, session) async throws in
+            let task = session.dataTask(with: server.url("/a"))
+            task.resume()
+            #expect((try await recorder.completion(of: task).error as? URLError)?.code == .dataLengthExceedsMaximum)
+            #expect(server.requests.count == 1)
+        }
+    }
+}
+
+/// Answers a request for `/echo` with its body.
+private final class EchoProtocol: URLProtocol, @unchecked Sendable {
+    override class func canInit(with request: URLRequest) -> Bool { request.url?.path == "/echo" }
+    override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
+
+    override func startLoading() {
+        guard let url = request.url, let client,
+            let response = HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: nil)
+        else { return }
+        client.urlProtocol(self, didReceive: response, cacheStoragePolicy: .notAllowed)
+        client.urlProtocol(self, didLoad: request.httpBody ?? Data())
+        client.urlProtocolDidFinishLoading(self)
+    }
+
+    override func stopLoading() {}
+}

@@ -1,0 +1,202 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// That a disk which does not answer holds up only what needs it. The process of the loads has one event loop, which all its sessions
+/// share, and a folder whose files wait as long as the test wants.
+@Suite(.timeLimit(.minutes(3)))
+struct SlowDiskTests {
+    @Test func `a disk that does not answer holds up no event loop`() async throws {
+        let home = try TemporaryDirectory()
+        let folder = home.path + "/kept"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let disk = try StalledDisk()
+        try await OwnProcess.run(
+            "SlowDiskLoads",
+            environment: [
+                "HOME": home.path, "XDG_DATA_HOME": folder + "/data", "XDG_CACHE_HOME": folder + "/cache",
+                "NIO_SINGLETON_GROUP_LOOP_COUNT": "1",
+                // No keyring of whoever runs the tests.
+                "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent",
+                SlowDiskLoads.variable: folder,
+            ]
+            .merging(disk.environment(for: folder)) { $1 })
+    }
+}
+
+/// Loads beside a disk that does not answer, for ``SlowDiskTests``.
+@Suite(.enabled(if: OwnProcess.isHere("SlowDiskLoads"), "it runs in a process of its own"), .serialized)
+struct SlowDiskLoads {
+    static let variable = "URL_LOADING_SLOW_FOLDER"
+    private static let lots = 200 << 20
+
+    private let disk: StalledDisk.Here
+    private let folder: URL
+
+    init() throws {
+        disk = try #require(StalledDisk.Here())
+        let path = try #require(ProcessInfo.processInfo.environment[Self.variable])
+        folder = URL(fileURLWithPath: path).appendingPathComponent(UUID().uuidString)
+    }
+
+    /// Everything it remembers is on the disk, and what it has from there is not kept in memory.
+    private func remembering() -> URLSessionConfiguration {
+        let configuration = URLSessionConfiguration.default
+        configuration.httpCookieStorage = .sharedCookieStorage(forGroupContainerIdentifier: folder.lastPathComponent)
+        configuration.urlCache = URLCache(memoryCapacity: 0, diskCapacity: Self.lots, directory: folder)
+        return configuration
+    }
+
+    /// It remembers nothing.
+    private func forgetful() -> URLSession {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.urlCache = nil
+        configuration.httpCookieStorage = nil
+        return URLSession(configuration: configuration)
+    }
+
+    /// Loads by way of the event loop, also what could be answered at once.
+    @discardableResult
+    private func load(_ request: URLRequest, _ session: URLSession) async throws -> String {
+        let done = Delivered<Result<Data, any Error>>()
+        session.dataTask(with: request) { data, _, error in done(error.map { .failure($0) } ?? .success(data ?? Data())) }
+            .resume()
+        return String(decoding: try await done.value.get(), as: UTF8.self)
+    }
+
+    @discardableResult
+    private func load(_ url: URL, _ session: URLSession) async throws -> String { try await load(URLRequest(url), session) }
+
+    @Test(.timeLimit(.minutes(1))) func `cookies that are read for the first time hold up their own session alone`() async throws
+    {
+        try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
+            let (session, other) = (URLSession(configuration: remembering()), forgetful())
+            disk.stall(.access)
+            defer { disk.stall([]) }
+            async let text = load(server.url("/a"), session)
+            await disk.stalled()
+            #expect(try await load(server.url("/b"), other) == "/b")
+            #expect(server.requests.map(\.path) == ["/b"])
+            disk.stall([])
+            #expect(try await text == "/a")
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `a look-up in the cache holds up no other session, and is given up in the end`()
+        async throws
+    {
+        try await withScriptedServer(reply: { .ok("\($0.path) \($0.order)", Fields.fresh) }) { (server) async throws in
+            let (session, other) = (URLSession(configuration: remembering()), forgetful())
+            #expect(try await load(server.url("/a"), session) == "/a 0")
+            await session.flush()
+            #expect(try await load(server.url("/a"), session) == "/a 0")
+            disk.stall(.access)
+            defer { disk.stall([]) }
+            async let text = load(server.url("/a"), session)
+            await disk.stalled()
+            #expect(try await load(server.url("/b"), other) == "/b 1")
+            // The disk still does not answer.
+            #expect(try await text == "/a 2")
+            #expect(try await load(server.url("/a"), session) == "/a 3")
+            disk.stall([])
+            await session.flush()
+            #expect(try await load(server.url("/a"), session) == "/a 3")
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `a flush that does not come to its end holds up no cacheable load`() async throws {
+        try await withScriptedServer(reply: { .ok("\($0.path) \($0.order)", Fields.fresh) }) { (server) async throws in
+            let configuration = remembering()
+            let session = URLSession(configuration: configuration)
+            #expect(try await load(server.url("/a"), session) == "/a 0")
+            let cache = try #require(configuration.urlCache)
+            #expect(cache.currentDiskUsage > 0)
+            disk.stall(.sync)
+            defer { disk.stall([]) }
+            let isFlushed = Delivered<Bool>()
+            session.flush { isFlushed(true) }
+            await disk.stalled()
+            #expect(try await load(server.url("/b"), session) == "/b 1")
+            // What was just stored is found as well.
+            #expect(try await load(server.url("/b"), session) == "/b 1")
+            #expect(try await load(server.url("/a"), session) == "/a 0")
+            #expect(isFlushed.all.isEmpty)
+            disk.stall([])
+            _ = try await isFlushed.value
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `a large body comes although the disk takes nothing of it`() async throws {
+        let large = [UInt8](repeating: 7, count: 3 << 20)
+        try await withScriptedServer(reply: { $0.path == "/large" ? .ok(large, Fields.fresh) : .ok("\($0.order)", Fields.fresh) })
+        {
+            (server) async throws in
+            let session = URLSession(configuration: remembering())
+            try await load(server.url("/a"), session)
+            await session.flush()
+            disk.stall(.access)
+            defer { disk.stall([]) }
+            var request = URLRequest(server.url("/large"))
+            // Nothing is looked up.
+            request.cachePolicy = .reloadIgnoringLocalCacheData
+            #expect(try await load(request, session).utf8.count == large.count)
+            disk.stall([])
+            await session.flush()
+            #expect(try await load(server.url("/large"), session).utf8.count == large.count)
+            #expect(server.requests.map(\.path) == ["/a", "/large", "/large"])
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `no event loop touches a file of the stores`() async throws {
+        let large = [UInt8](repeating: 7, count: 3 << 20)
+        let path = folder.path
+        try await withScriptedServer(
+            reply: { request in
+                switch request.path {
+                case "/touch": .ok("\((try? FileManager.default.attributesOfItem(atPath: path)) != nil)")
+                case "/large": .ok(large, Fields.fresh)
+                case "/stale": request.header("If-None-Match") == nil ? .ok("stale", Fields.stale) : .status(304, Fields.stale)
+                case "/parts":
+                    request.header("Range") == "bytes=0-4"
+                        ? .status(206, Fields.fresh + [("Content-Range", "bytes 0-4/10"), ("ETag", "\"p\"")], body: "first")
+                        : .status(206, Fields.fresh + [("Content-Range", "bytes 5-9/10"), ("ETag", "\"p\"")], body: "other")
+                default:
+                    .ok(
+                        request.method == "HEAD" ? "" : request.path,
+                        Fields.fresh + [("Set-Cookie", "a=\(request.order); Max-Age=86400")])
+                }
+            }
+        ) { (server) async throws in
+            let session = URLSession(configuration: remembering())
+            for _ in 0..<2 {
+                for path in ["/small", "/large", "/stale"] { try await load(server.url(path), session) }
+                for range in ["bytes=0-4", "bytes=5-9"] {
+                    try await load(URLRequest(server.url("/parts"), headers: ["Range": range]), session)
+                }
+                try await load(URLRequest(server.url("/small"), method: "HEAD"), session)
+                try await load(URLRequest(server.url("/large"), headers: ["Range": "bytes=5-9"]), session)
+                try await load(URLRequest(server.url("/small"), method: "POST"), session)
+                await session.flush()
+            }
+            // What was stored in parts is whole.
+            #expect(try await load(server.url("/parts"), session) == "firstother")
+            await session.reset()
+            try await load(server.url("/small"), session)
+            await session.flush()
+            #expect(disk.callsOnLoops == "")
+            // The server's own event loop is seen.
+            try await load(server.url("/touch"), session)
+            #expect(disk.callsOnLoops != "")
+        }
+    }
+}

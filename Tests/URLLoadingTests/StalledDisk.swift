@@ -1,0 +1,221 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+
+/// A library to preload into a process, whose calls that concern files below one folder wait while the test has them wait.
+///
+/// It also tells which of these calls were made by event loops.
+struct StalledDisk: Sendable {
+    private let library: PreloadedLibrary
+
+    init() throws { library = try PreloadedLibrary(source: Self.source) }
+
+    /// What the process's environment needs.
+    func environment(for folder: String) -> [String: String] {
+        library.environment.merging(["STALLED_FOLDER": folder]) { $1 }
+    }
+
+    /// The library as the process has it that it was loaded into.
+    struct Here: Sendable {
+        struct Calls: OptionSet, Sendable {
+            let rawValue: Int32
+            /// All that takes a name, or reads or writes.
+            static let access = Calls(rawValue: 1)
+            static let sync = Calls(rawValue: 2)
+        }
+
+        private let setStalled: @convention(c) @Sendable (Int32) -> Void
+        private let awaitCalls: @convention(c) @Sendable (Int32) -> Void
+        private let loopCalls: @convention(c) @Sendable () -> UnsafePointer<CChar>?
+
+        init?() {
+            func function<Function>(_ name: String, _: Function.Type) -> Function? {
+                dlsym(nil, name).map { unsafeBitCast($0, to: Function.self) }
+            }
+            guard let setStalled = function("stalled_disk_set", (@convention(c) @Sendable (Int32) -> Void).self),
+                let awaitCalls = function("stalled_disk_await", (@convention(c) @Sendable (Int32) -> Void).self),
+                let loopCalls = function("stalled_disk_loop_calls", (@convention(c) @Sendable () -> UnsafePointer<CChar>?).self)
+            else { return nil }
+            self.setStalled = setStalled
+            self.awaitCalls = awaitCalls
+            self.loopCalls = loopCalls
+        }
+
+        /// From now on these calls wait, and no others; those that waited go on.
+        func stall(_ calls: Calls) { setStalled(calls.rawValue) }
+
+        /// Waits until so many calls wait.
+        func stalled(_ count: Int32 = 1) async {
+            await withCheckedContinuation { continuation in
+                Thread.detachNewThread {
+                    awaitCalls(count)
+                    continuation.resume()
+                }
+            }
+        }
+
+        /// The calls that event loops have made.
+        var callsOnLoops: String { loopCalls().map { String(cString: $0) } ?? "" }
+    }
+
+    private static let source = #"""
+        #define _GNU_SOURCE
+        #include <dirent.h>
+        #include <dlfcn.h>
+        #include <errno.h>
+        #include <fcntl.h>
+        #include <limits.h>
+        #include <pthread.h>
+        #include <stdarg.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <sys/stat.h>
+        #include <sys/syscall.h>
+        #include <sys/uio.h>
+        #include <unistd.h>
+
+        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+        static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+        static int stalled, waiting;
+        static char loop_calls[4096];
+
+        void stalled_disk_set(int calls) {
+            pthread_mutex_lock(&lock);
+            stalled = calls;
+            pthread_cond_broadcast(&changed);
+            pthread_mutex_unlock(&lock);
+        }
+        void stalled_disk_await(int count) {
+            pthread_mutex_lock(&lock);
+            while (waiting < count) pthread_cond_wait(&changed, &lock);
+            pthread_mutex_unlock(&lock);
+        }
+        const char *stalled_disk_loop_calls(void) { return loop_calls; }
+
+        static int is_inside(int folder, const char *path) {
+            const char *watched = getenv("STALLED_FOLDER");
+            char base[PATH_MAX + 1], name[64];
+            if (watched == NULL || path == NULL) return 0;
+            if (path[0] == '/') return strncmp(path, watched, strlen(watched)) == 0;
+            snprintf(name, sizeof name, folder == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/%d", folder);
+            long length = syscall(SYS_readlinkat, AT_FDCWD, name, base, PATH_MAX);
+            if (length < 0) return 0;
+            base[length] = 0;
+            return strncmp(base, watched, strlen(watched)) == 0;
+        }
+
+        // To be called before the call itself is made.
+        static void pass(const char *call, int kind, int folder, const char *path) {
+            int saved = errno;
+            if (is_inside(folder, path)) {
+                char thread[32] = "";
+                pthread_getname_np(pthread_self(), thread, sizeof thread);
+                pthread_mutex_lock(&lock);
+                if (strncmp(thread, "NIO-", 4) == 0 && strlen(loop_calls) + strlen(call) + 2 < sizeof loop_calls) {
+                    strcat(loop_calls, call);
+                    strcat(loop_calls, " ");
+                }
+                if (stalled & kind) {
+                    waiting++;
+                    pthread_cond_broadcast(&changed);
+                    while (stalled & kind) pthread_cond_wait(&changed, &lock);
+                    waiting--;
+                }
+                pthread_mutex_unlock(&lock);
+            }
+            errno = saved;
+        }
+        #define ACCESS(folder, path) pass(__func__, 1, folder, path)
+        #define FILE_ACCESS(fd) pass(__func__, 1, fd, "")
+        #define REAL(result, name, ...) \
+            static result (*real)(__VA_ARGS__); \
+            if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, #name)
+        #define MODE(flags) \
+            mode_t mode = 0; \
+            if ((flags) & (O_CREAT | __O_TMPFILE)) { va_list rest; va_start(rest, flags); mode = va_arg(rest, mode_t); va_end(rest); }
+        #define OPEN(name) \
+            int name(const char *path, int flags, ...) { \
+                MODE(flags) \
+                ACCESS(AT_FDCWD, path); \
+                return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_LARGEFILE, mode); \
+            }
+        #define OPENAT(name) \
+            int name(int folder, const char *path, int flags, ...) { \
+                MODE(flags) \
+                ACCESS(folder, path); \
+                return (int)syscall(SYS_openat, folder, path, flags | O_LARGEFILE, mode); \
+            }
+        OPEN(open)
+        OPEN(open64)
+        OPENAT(openat)
+        OPENAT(openat64)
+        DIR *opendir(const char *path) { REAL(DIR *, opendir, const char *); ACCESS(AT_FDCWD, path); return real(path); }
+        #define STATUS(name, type) \
+            int name(const char *path, type *status) { \
+                REAL(int, name, const char *, type *); \
+                ACCESS(AT_FDCWD, path); \
+                return real(path, status); \
+            }
+        STATUS(stat, struct stat)
+        STATUS(lstat, struct stat)
+        STATUS(stat64, struct stat64)
+        STATUS(lstat64, struct stat64)
+        #define STATUSAT(name, type) \
+            int name(int folder, const char *path, type *status, int flags) { \
+                REAL(int, name, int, const char *, type *, int); \
+                ACCESS(folder, path); \
+                return real(folder, path, status, flags); \
+            }
+        STATUSAT(fstatat, struct stat)
+        STATUSAT(fstatat64, struct stat64)
+        int mkdir(const char *path, mode_t mode) {
+            ACCESS(AT_FDCWD, path);
+            return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+        }
+        int rename(const char *from, const char *to) {
+            ACCESS(AT_FDCWD, to);
+            return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+        }
+        int renameat(int fromFolder, const char *from, int toFolder, const char *to) {
+            ACCESS(toFolder, to);
+            return (int)syscall(SYS_renameat2, fromFolder, from, toFolder, to, 0);
+        }
+        int unlink(const char *path) { ACCESS(AT_FDCWD, path); return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0); }
+        int unlinkat(int folder, const char *path, int flags) {
+            ACCESS(folder, path);
+            return (int)syscall(SYS_unlinkat, folder, path, flags);
+        }
+        int utimensat(int folder, const char *path, const struct timespec times[2], int flags) {
+            ACCESS(folder, path);
+            return (int)syscall(SYS_utimensat, folder, path, times, flags);
+        }
+        int fsync(int fd) { pass(__func__, 2, fd, ""); return (int)syscall(SYS_fsync, fd); }
+        int close(int fd) { FILE_ACCESS(fd); return (int)syscall(SYS_close, fd); }
+        ssize_t read(int fd, void *bytes, size_t size) { FILE_ACCESS(fd); return syscall(SYS_read, fd, bytes, size); }
+        ssize_t write(int fd, const void *bytes, size_t size) { FILE_ACCESS(fd); return syscall(SYS_write, fd, bytes, size); }
+        #define PREAD(name, type) \
+            ssize_t name(int fd, void *bytes, size_t size, type offset) { \
+                FILE_ACCESS(fd); \
+                return syscall(SYS_pread64, fd, bytes, size, offset); \
+            }
+        PREAD(pread, off_t)
+        PREAD(pread64, off64_t)
+        #define PREADV2(name, type) \
+            ssize_t name(int fd, const struct iovec *pieces, int count, type offset, int flags) { \
+                REAL(ssize_t, name, int, const struct iovec *, int, type, int); \
+                FILE_ACCESS(fd); \
+                return real(fd, pieces, count, offset, flags); \
+            }
+        PREADV2(preadv2, off_t)
+        PREADV2(preadv64v2, off64_t)
+        """#
+}

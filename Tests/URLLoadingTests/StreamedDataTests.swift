@@ -1,0 +1,59 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Keeps each piece of data, and a changed copy of it.
+private final class Hoarder: NSObject, URLSessionDataDelegate, Sendable {
+    struct State {
+        var pieces: [Data] = []
+        var changed: [Data] = []
+        var isOver = false
+    }
+
+    let state = Watched(State())
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        var copy = data
+        for index in copy.indices { copy[index] ^= 0xFF }
+        let changed = copy
+        state.change {
+            $0.pieces.append(data)
+            $0.changed.append(changed)
+        }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        state.change { $0.isOver = true }
+    }
+}
+
+/// Data that is told piece by piece belongs to whoever was told.
+@Suite(.timeLimit(.minutes(1)))
+struct StreamedDataTests {
+    private static let body = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+
+    @Test(arguments: [false, true])
+    func `pieces that are kept or changed stay as they are while more comes`(isSecure: Bool) async throws {
+        let certificates = try TestCertificates.shared.get()
+        let delegate = Hoarder()
+        try await withScenario(
+            identity: isSecure ? certificates.valid : nil, delegate: delegate,
+            configure: { $0.tlsTrustRoots = [certificates.root] }, reply: { _ in .ok(Self.body) }
+        ) { (server, session) async throws in
+            session.dataTask(with: server.url()).resume()
+            let (pieces, changed) = try await delegate.state.value { $0.isOver ? ($0.pieces, $0.changed) : nil }
+            #expect(pieces.reduce(into: Data()) { $0.append($1) } == Data(Self.body))
+            #expect(changed.reduce(into: Data()) { $0.append($1) } == Data(Self.body.map { $0 ^ 0xFF }))
+        }
+    }
+}

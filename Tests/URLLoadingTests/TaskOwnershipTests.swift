@@ -1,0 +1,115 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Who holds a task: its session, from its making to its end.
+@Suite(.timeLimit(.minutes(1)))
+struct TaskOwnershipTests {
+    enum Kind: CaseIterable, Sendable {
+        case data, upload, download
+    }
+
+    @Test(arguments: Kind.allCases)
+    func `a task that nobody else holds is its session's, resumed or not, and let go of at its end`(kind: Kind) async throws {
+        try await withScenario(reply: { _ in .ok("body") }) { (server, session) async throws in
+            let done = Delivered<URLError?>()
+            weak var task: URLSessionTask?
+            task = Self.task(kind, server.url(), in: session) { done($0 as? URLError) }
+            #expect(await session.allTasks.map(\.taskIdentifier) == [1])
+            task?.resume()
+            #expect(try await done.value == nil)
+            #expect(server.requests.count == 1)
+            while task != nil { await session.flush() }
+            #expect(await session.allTasks.isEmpty)
+        }
+    }
+
+    @Test func `a task cancelled without ever being resumed is let go of`() async throws {
+        try await withSession { (session) async throws in
+            let done = Delivered<URLError.Code?>()
+            weak var task: URLSessionTask?
+            task = Self.task(.data, URL(filePath: "/"), in: session) { done(($0 as? URLError)?.code) }
+            task?.cancel()
+            #expect(try await done.value == .cancelled)
+            while task != nil { await session.flush() }
+        }
+    }
+
+    @Test func `a task holds its session, which the app let go of`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
+            let done = Delivered<Data?>()
+            let task = URLSession(configuration: .ephemeral).dataTask(with: server.url()) { data, _, _ in done(data) }
+            task.resume()
+            #expect(try await done.value == Data("body".utf8))
+        }
+    }
+
+    @Test func `a session that is to finish waits for the tasks that were not resumed yet`() async throws {
+        let recorder = EventRecorder()
+        try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
+            let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
+            weak var weakTask: URLSessionTask?
+            weakTask = session.dataTask(with: server.url())
+            session.finishTasksAndInvalidate()
+            let task = try #require(weakTask)
+            #expect(await session.allTasks.count == 1)
+            task.resume()
+            #expect(try await recorder.completion(of: task).body == Data("body".utf8))
+            #expect(try await recorder.invalidation() == 1)
+            #expect(recorder.faults.isEmpty)
+        }
+    }
+
+    @Test func `a session that was given up lists no task, and ends those that were not resumed too`() async throws {
+        let recorder = EventRecorder()
+        try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
+            // Nobody is told of an end before the queue runs.
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = 1
+            queue.isSuspended = true
+            let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: queue)
+            let running = session.dataTask(with: server.url())
+            running.resume()
+            let unresumed = [
+                session.downloadTask(with: server.url()),
+                session.uploadTask(with: URLRequest(server.url(), method: "POST"), from: Data()),
+            ]
+            #expect(await session.allTasks.count == 3)
+            session.invalidateAndCancel()
+            #expect(await session.allTasks.isEmpty)
+            let (data, upload, download) = await session.tasks
+            #expect(data.isEmpty && upload.isEmpty && download.isEmpty)
+            let listed = Delivered<Int>()
+            session.getAllTasks { listed($0.count) }
+            session.getTasksWithCompletionHandler { listed($0.count + $1.count + $2.count) }
+            queue.isSuspended = false
+            try await listed.count(reaches: 2)
+            #expect(listed.all == [0, 0])
+            for task in [running] + unresumed {
+                #expect((try await recorder.completion(of: task).error as? URLError)?.code == .cancelled)
+            }
+            #expect(try await recorder.invalidation() == 1)
+            #expect(recorder.faults.isEmpty)
+        }
+    }
+
+    private static func task(
+        _ kind: Kind, _ url: URL, in session: URLSession, done: @escaping @Sendable ((any Error)?) -> Void
+    ) -> URLSessionTask {
+        switch kind {
+        case .data: session.dataTask(with: url) { done($2) }
+        case .upload: session.uploadTask(with: URLRequest(url, method: "POST"), from: Data(count: 9)) { done($2) }
+        case .download: session.downloadTask(with: url) { done($2) }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Dispatch
+import Foundation
+import LoadingTestKit
+import Synchronization
+import Testing
+import URLLoading
+
+/// An app that blocks every thread of Swift's cooperative pool.
+///
+/// In a process of its own, where nobody else needs the pool.
+@Suite(.timeLimit(.minutes(2))) struct BlockedPoolTests {
+    @Test func `loads do not need the threads of the cooperative pool`() async throws {
+        try await OwnProcess.run("WithBlockedPoolTests", environment: [:])
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("WithBlockedPoolTests")), .serialized, .timeLimit(.minutes(1)))
+struct WithBlockedPoolTests {
+    private final class Answer: Sendable {
+        let text = Mutex<String?>(nil)
+        let isThere = DispatchSemaphore(value: 0)
+    }
+
+    /// Loads while tasks occupy every thread of the pool, this one among them: what came, and whether the pool was blocked to the end.
+    private func load(_ url: URL, by session: URLSession) -> (text: String?, wasBlocked: Bool) {
+        let gate = DispatchSemaphore(value: 0)
+        let count = 4 * ProcessInfo.processInfo.activeProcessorCount + 64
+        for _ in 0..<count { Task { Self.block(gate) } }
+        let probe = Probe()
+        Task { probe.run() }
+        let answer = Answer()
+        let task = session.dataTask(with: url) { data, _, error in
+            answer.text.withLock { $0 = data.map { String(decoding: $0, as: UTF8.self) } ?? "\(String(describing: error))" }
+            answer.isThere.signal()
+        }
+        task.resume()
+        // The wait has an end, so that a load that does need the pool is a failure and no hang.
+        _ = answer.isThere.wait(timeout: .now() + 20)
+        let outcome = (answer.text.withLock { $0 }, !probe.hasRun)
+        task.cancel()
+        for _ in 0..<count { gate.signal() }
+        return outcome
+    }
+
+    private final class Probe: Sendable {
+        private let state = Mutex(false)
+        var hasRun: Bool { state.withLock { $0 } }
+        func run() { state.withLock { $0 = true } }
+    }
+
+    private static func block(_ gate: DispatchSemaphore) { gate.wait() }
+
+    @Test(arguments: [false, true])
+    func `a load ends while every thread of the pool is blocked`(isSecure: Bool) async throws {
+        let certificates = try TestCertificates.shared.get()
+        try await withScenario(
+            identity: isSecure ? certificates.valid : nil, configure: { $0.tlsTrustRoots = [certificates.root] },
+            reply: { _ in .ok("there") }
+        ) { (server, session) async throws in
+            let (text, wasBlocked) = load(server.url(), by: session)
+            #expect(text == "there")
+            #expect(wasBlocked)
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// The bytes and lines of what is at a URL, without a session of the app's.
+@Suite(.timeLimit(.minutes(1)))
+struct URLBytesTests {
+    @Test func `the lines of a server's answer come as they are read`() async throws {
+        try await withScriptedServer(reply: { _ in .chunked(["one\ntw", "o\r\n\nth", "ree"]) }) { (server) async throws in
+            var lines: [String] = []
+            for try await line in server.url().lines { lines.append(line) }
+            #expect(lines == ["one", "two", "three"])
+        }
+    }
+
+    @Test func `each iterator loads the URL when it is asked for the first byte`() async throws {
+        try await withScriptedServer(reply: { .ok("\($0.order)") }) { (server) async throws in
+            let bytes = server.url().resourceBytes
+            var (first, second) = (bytes.makeAsyncIterator(), bytes.makeAsyncIterator())
+            #expect(server.requests.isEmpty)
+            #expect(try await second.next() == UInt8(ascii: "0"))
+            #expect(try await first.next() == UInt8(ascii: "1"))
+            #expect(try await first.next() == nil)
+            #expect(try await first.next() == nil)
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `files are read too`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write("a\nb".utf8, to: "lines")
+        var lines: [String] = []
+        for try await line in file.lines { lines.append(line) }
+        #expect(lines == ["a", "b"])
+    }
+
+    @Test func `a load that fails throws once, and there are no bytes then`() async throws {
+        try await withScriptedServer(reply: { _ in .raw("nonsense\r\n\r\n").then(.close) }) { (server) async throws in
+            var iterator = server.url().resourceBytes.makeAsyncIterator()
+            await #expect(throws: URLError.self) { try await iterator.next() }
+            #expect(try await iterator.next() == nil)
+        }
+    }
+}
