@@ -31,7 +31,13 @@ package final class Exchange {
     /// Bytes of body that may wait here before the socket is left alone (four reads of a fast download).
     static let highWaterMark = 1_048_576
     static let lowWaterMark = 262_144
-    /// 1xx responses before the final one; no server has reason to send more (A13 of the hostile inputs).
+    /// Body bytes for which the load is woken at once, however shortly after the last time.
+    private static let gatheredBytes = 524_288
+    /// Below this it is woken at once too: that is no bulk, and whoever sent it may wait for an answer.
+    private static let smallestBulk = 16_384
+    /// How long anything else may lie before the load is woken for it.
+    private static let gatheringTime = TimeAmount.microseconds(500)
+    /// 1xx responses before the final one; no server has reason to send more.
     static let maximumInformationalResponses = 100
 
     package let control: LoadControl
@@ -64,6 +70,9 @@ package final class Exchange {
     @exclusivity(unchecked) private var isComplete = false
     @exclusivity(unchecked) private var failure: LoadError?
     @exclusivity(unchecked) private(set) var wantsReading = true
+    /// When the load was last woken for a piece of the body.
+    @exclusivity(unchecked) private var lastBodyWake = NIODeadline.distantPast
+    @exclusivity(unchecked) private var willWake = false
     /// The body goes past this process, which must not read it meanwhile.
     @exclusivity(unchecked) var isBypassed = false
 
@@ -165,6 +174,27 @@ package final class Exchange {
     func received(_ piece: ByteBuffer) {
         queue.append(piece)
         updateReading()
+    }
+
+    /// Wakes the load for what was read.
+    ///
+    /// Pieces of a large body that follow each other closely are taken together: waking a load and its client costs more than a read.
+    func wakeAfterRead(on loop: any EventLoop) {
+        let now = control.lastProgress
+        guard queue.byteCount >= Self.smallestBulk, queue.byteCount < Self.gatheredBytes, !isOver,
+            now < lastBodyWake + Self.gatheringTime
+        else {
+            if !queue.isEmpty { lastBodyWake = now }
+            return control.wake()
+        }
+        guard !willWake else { return }
+        willWake = true
+        loop.assumeIsolated().scheduleTask(deadline: lastBodyWake + Self.gatheringTime) { [self] in
+            willWake = false
+            guard !queue.isEmpty else { return }
+            lastBodyWake = .now()
+            control.wake()
+        }
     }
 
     func sent(_ bytes: Int64) {

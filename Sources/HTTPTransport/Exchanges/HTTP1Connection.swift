@@ -218,7 +218,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
     }
 
     package func channelReadComplete(context: ChannelHandlerContext) {
-        exchange?.control.wake()
+        exchange?.wakeAfterRead(on: context.eventLoop)
         context.fireChannelReadComplete()
     }
 
