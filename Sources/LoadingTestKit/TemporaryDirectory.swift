@@ -13,8 +13,8 @@ package import Foundation
 package final class TemporaryDirectory: Sendable {
     package let url: URL
 
-    package init() throws {
-        url = FileManager.default.temporaryDirectory.appendingPathComponent("url-loading-test-\(UUID().uuidString)")
+    package init(in place: URL = FileManager.default.temporaryDirectory) throws {
+        url = place.appendingPathComponent("url-loading-test-\(UUID().uuidString)")
         try FileManager.default.createDirectory(
             at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700]
         )

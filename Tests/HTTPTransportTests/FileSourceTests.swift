@@ -92,8 +92,31 @@ import Testing
         }
     }
 
+    /// In a place whose files can leave memory, which those of a tmpfs cannot: the usual one, one that lasts, or beside this program.
+    private static func directoryOnDisk() throws -> TemporaryDirectory {
+        let program = try OwnProcess.executable().deletingLastPathComponent()
+        for place in [FileManager.default.temporaryDirectory, URL(fileURLWithPath: "/var/tmp"), program] {
+            if let directory = try? TemporaryDirectory(in: place), try canLeaveMemory(directory.write([1], to: "sample")) {
+                return directory
+            }
+        }
+        throw LoadError(.cannotOpenFile, "no folder whose files can leave memory")
+    }
+
+    private static func canLeaveMemory(_ file: URL) throws -> Bool {
+        let descriptor = open(file.path, O_RDWR)
+        defer { close(descriptor) }
+        try #require(fsync(descriptor) == 0 && posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) == 0)
+        let page = try #require(mmap(nil, 1, PROT_READ, MAP_SHARED, descriptor, 0))
+        defer { munmap(page, 1) }
+        var residence: UInt8 = 0
+        try #require(page != MAP_FAILED && mincore(page, 1, &residence) == 0)
+        return residence & 1 == 0
+    }
+
     /// Sending it would have the event loop wait for the disk.
     @Test func `a part that is not in memory is no part for the kernel to send`() async throws {
+        let directory = try Self.directoryOnDisk()
         let file = try directory.write([UInt8](repeating: 1, count: 4 << 20), to: "body")
         let source = try await FileSource.open(path: file.path)
         #expect(source.region(offset: 0, count: 4 << 20) != nil)

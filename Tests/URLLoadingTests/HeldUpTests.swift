@@ -95,7 +95,8 @@ struct HeldUpTests {
 
     /// Answers one kind of question when it is let, and not before; others at once.
     private final class Thinker: NSObject, URLSessionDataDelegate, URLSessionTaskDelegate, Sendable {
-        let asked = Delivered<Void>()
+        /// False when the load ended first.
+        let asked = Delivered<Bool>()
         let ended = Delivered<(any Error)?>()
         private let subject: Question
         private let isDone = Watched(false)
@@ -106,7 +107,7 @@ struct HeldUpTests {
 
         private func think(about question: Question) async {
             guard question == subject else { return }
-            asked(())
+            asked(true)
             _ = try? await isDone.value { $0 ? true : nil }
         }
 
@@ -148,53 +149,68 @@ struct HeldUpTests {
             return response
         }
 
-        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ended(error) }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            ended(error)
+            asked(false)
+        }
     }
 
     @Test(arguments: [Question.redirect, .response, .challenge, .caching])
     func `while the app thinks no request timeout runs`(question: Question) async throws {
-        let challenge = BasicScript()
-        let thinker = Thinker(about: question)
-        try await withScenario(
-            delegate: thinker, configure: { $0.timeoutIntervalForRequest = 0.2 },
-            reply: { request in
-                switch question {
-                case .redirect where request.path == "/a": .redirect(302, to: "/b")
-                case .challenge: challenge()(request)
-                default: .ok("in", [("Cache-Control", "max-age=60")])
+        try await withGrowingTimes { scale in
+            let challenge = BasicScript()
+            let thinker = Thinker(about: question)
+            var isHeldUp = false
+            try await withScenario(
+                delegate: thinker, configure: { $0.timeoutIntervalForRequest = 0.2 * scale },
+                reply: { request in
+                    switch question {
+                    case .redirect where request.path == "/a": .redirect(302, to: "/b")
+                    case .challenge: challenge()(request)
+                    default: .ok("in", [("Cache-Control", "max-age=60")])
+                    }
                 }
+            ) { (server, session) async throws in
+                session.dataTask(with: server.url("/a")).resume()
+                guard try await thinker.asked.value else { return }
+                try await afterTimeout(0.6 * scale)
+                thinker.answer()
+                isHeldUp = try await thinker.ended.value == nil
             }
-        ) { (server, session) async throws in
-            session.dataTask(with: server.url("/a")).resume()
-            try await thinker.asked.value
-            try await afterTimeout(0.6)
-            thinker.answer()
-            let error = try await thinker.ended.value
-            #expect(error == nil, "\(String(describing: error))")
+            return isHeldUp
         }
     }
 
     /// What is asked about a connection holds up all that wait for it.
     @Test func `while the app thinks about a server's certificate no request timeout runs`() async throws {
         let certificates = try TestCertificates.shared.get()
-        let thinker = Thinker(about: .trust)
-        try await withScenario(
-            identity: certificates.valid, delegate: thinker,
-            configure: {
-                $0.timeoutIntervalForRequest = 0.2
-                $0.tlsTrustRoots = [certificates.root]
-                $0.httpMaximumConnectionsPerHost = 2
-            },
-            reply: { _ in .ok("in") }
-        ) { (server, session) async throws in
-            let url = server.url(host: "localhost")
-            try await withThrowingTaskGroup(of: String.self) { group in
-                for _ in 0..<4 { group.addTask { try await session.text(url) } }
-                try await thinker.asked.value
-                try await afterTimeout(0.6)
-                thinker.answer()
-                for try await text in group { #expect(text == "in") }
+        try await withGrowingTimes { scale in
+            let thinker = Thinker(about: .trust)
+            let texts = Watched<[String?]>([])
+            try await withScenario(
+                identity: certificates.valid, delegate: thinker,
+                configure: {
+                    $0.timeoutIntervalForRequest = 0.2 * scale
+                    $0.tlsTrustRoots = [certificates.root]
+                    $0.httpMaximumConnectionsPerHost = 2
+                },
+                reply: { _ in .ok("in") }
+            ) { (server, session) async throws in
+                let url = server.url(host: "localhost")
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<4 {
+                        group.addTask {
+                            let text = try? await session.text(url)
+                            texts.change { $0.append(text) }
+                            thinker.asked(false)
+                        }
+                    }
+                    if try await thinker.asked.value { try await afterTimeout(0.6 * scale) }
+                    thinker.answer()
+                    try await group.waitForAll()
+                }
             }
+            return texts.read { $0 } == ["in", "in", "in", "in"]
         }
     }
 

@@ -29,6 +29,9 @@ struct WaitingUploadTests {
         let file = try directory.write(content, to: "body").resolvingSymlinksInPath()
         let count = 300
         let most = Mutex(0)
+        // Of the test itself: what is counted is found.
+        let own = try FileHandle(forReadingFrom: file)
+        defer { try? own.close() }
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = 1 },
             reply: { request in
@@ -45,7 +48,8 @@ struct WaitingUploadTests {
             }
             #expect(server.requests.count == count && server.requests.allSatisfy { $0.body == content })
         }
-        // One is sent at a time; some more may just be looked at by the threads for files.
-        #expect(most.withLock { $0 } < 50)
+        // The test's own, and one is sent at a time; some more may just be looked at by the threads for files.
+        let found = most.withLock { $0 }
+        #expect(1..<50 ~= found, "\(found)")
     }
 }
