@@ -120,6 +120,30 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.left(5), now: 0) == [])
     }
 
+    @Test func `what nobody wanted any more and somebody wants again is behind what came between`() {
+        var machine = machine(threads: 1)
+        let (first, second) = (Machine.Question("first", .v4), Machine.Question("second", .v4))
+        _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
+        _ = machine.handle(.wanted(first, by: 2, of: 1), now: 0)
+        _ = machine.handle(.wanted(second, by: 3, of: 1), now: 0)
+        _ = machine.handle(.left(2), now: 0)
+        _ = machine.handle(.wanted(first, by: 4, of: 1), now: 0)
+        #expect(machine.handle(.answered(name, "", keptFor: 0), now: 1) == [.answer([1], ""), .lookUp(second)])
+        #expect(machine.handle(.answered(second, "", keptFor: 0), now: 2) == [.answer([3], ""), .lookUp(first)])
+    }
+
+    @Test func `those that left take no places in the line`() {
+        var machine = machine(threads: 1, line: 400)
+        let last = Machine.Question("last", .v4)
+        _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
+        _ = machine.handle(.wanted(last, by: 2, of: 1), now: 0)
+        for caller in 3..<1_000 {
+            #expect(machine.handle(.wanted(.init("n\(caller)", .v4), by: caller, of: 1), now: 0) == [])
+            #expect(machine.handle(.left(caller), now: 0) == [])
+        }
+        #expect(machine.handle(.answered(name, "", keptFor: 0), now: 1) == [.answer([1], ""), .lookUp(last)])
+    }
+
     @Test func `everybody is answered once or leaves, whatever comes`() {
         for seed in 0..<200 {
             var random = SeededNumbers(seed: UInt64(seed))

@@ -85,6 +85,23 @@ import TransportMachines
         #expect(shares.next()?.work == 9)
     }
 
+    @Test func `who comes again after being struck out has one turn, behind the others`() {
+        for (one, other) in [("a", "a"), ("a", "b")] {
+            var shares = Shares(threadCount: 1)
+            shares.append(1, at: .init(one, "x"))
+            shares.append(2, at: .init(other, "y"))
+            shares.removeWaiting { $0 == 1 }
+            for work in 11...12 { shares.append(work, at: .init(one, "x")) }
+            shares.append(3, at: .init(other, "y"))
+            var order: [Int] = []
+            while let (work, place) = shares.next() {
+                order.append(work)
+                shares.ended(at: place)
+            }
+            #expect(order == [2, 11, 3, 12])
+        }
+    }
+
     @Test func `nothing is lost or begun twice, whatever comes`() {
         for seed in 0..<200 {
             var random = SeededNumbers(seed: UInt64(seed))
