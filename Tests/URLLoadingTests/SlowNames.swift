@@ -21,22 +21,18 @@ enum SlowNames {
     /// How many look-ups of IPv4 addresses have begun, of names that end so.
     static func count(_ suffix: String) -> Int {
         typealias Function = @convention(c) (UnsafePointer<CChar>) -> CInt
-        return function("names_count", as: Function.self).map { Int($0(suffix)) } ?? -1
+        return PreloadedLibrary.function("names_count", as: Function.self).map { Int($0(suffix)) } ?? -1
     }
 
-    /// Waits until so many have begun; false when half a minute went by without.
+    /// Waits until so many look-ups of either family have begun; false when half a minute went by without.
     static func wait(for count: Int, _ suffix: String) -> Bool {
         typealias Function = @convention(c) (UnsafePointer<CChar>, CInt) -> CInt
-        return function("names_wait", as: Function.self).map { $0(suffix, CInt(count)) == 1 } ?? false
+        return PreloadedLibrary.function("names_wait", as: Function.self).map { $0(suffix, CInt(count)) == 1 } ?? false
     }
 
     static func openGate() {
         typealias Function = @convention(c) () -> Void
-        function("names_open", as: Function.self)?()
-    }
-
-    private static func function<Function>(_ name: String, as: Function.Type) -> Function? {
-        dlsym(nil, name).map { unsafeBitCast($0, to: Function.self) }
+        PreloadedLibrary.function("names_open", as: Function.self)?()
     }
 
     static let source = #"""
@@ -50,16 +46,16 @@ enum SlowNames {
 
         static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
         static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-        static char asked[8192][64];
+        static struct { char name[64]; int is_v6; } asked[8192];
         static int asked_count, is_open;
 
         static int ends(const char *name, const char *suffix) {
             size_t length = strlen(name), tail = strlen(suffix);
             return length >= tail && strcmp(name + length - tail, suffix) == 0;
         }
-        static int counted(const char *suffix) {
+        static int counted(const char *suffix, int with_v6) {
             int count = 0;
-            for (int i = 0; i < asked_count; i++) count += ends(asked[i], suffix);
+            for (int i = 0; i < asked_count; i++) count += (with_v6 || !asked[i].is_v6) && ends(asked[i].name, suffix);
             return count;
         }
         static void deadline(struct timespec *time, int seconds) {
@@ -69,7 +65,7 @@ enum SlowNames {
 
         int names_count(const char *suffix) {
             pthread_mutex_lock(&lock);
-            int count = counted(suffix);
+            int count = counted(suffix, 0);
             pthread_mutex_unlock(&lock);
             return count;
         }
@@ -77,8 +73,8 @@ enum SlowNames {
             struct timespec time;
             deadline(&time, 30);
             pthread_mutex_lock(&lock);
-            while (counted(suffix) < count && pthread_cond_timedwait(&changed, &lock, &time) == 0) {}
-            int came = counted(suffix) >= count;
+            while (counted(suffix, 1) < count && pthread_cond_timedwait(&changed, &lock, &time) == 0) {}
+            int came = counted(suffix, 1) >= count;
             pthread_mutex_unlock(&lock);
             return came;
         }
@@ -97,7 +93,10 @@ enum SlowNames {
             struct timespec time;
             deadline(&time, 60);
             pthread_mutex_lock(&lock);
-            if (!is_v6 && asked_count < 8192) strncpy(asked[asked_count++], node, 63);
+            if (asked_count < 8192) {
+                strncpy(asked[asked_count].name, node, 63);
+                asked[asked_count++].is_v6 = is_v6;
+            }
             pthread_cond_broadcast(&changed);
             while (waits && !is_open && pthread_cond_timedwait(&changed, &lock, &time) == 0) {}
             pthread_mutex_unlock(&lock);

@@ -9,10 +9,12 @@
 
 import Foundation
 import LoadingTestKit
+import Testing
 
 /// A library to preload into a process, whose calls that concern files below one folder wait while the test has them wait.
 ///
-/// It also tells which of these calls were made by event loops.
+/// It also tells which of these calls were made by event loops. A call that waited for half a minute has everything go on, and the test that
+/// had it wait fails: a test that hangs in such a call could not be ended.
 struct StalledDisk: Sendable {
     private let library: PreloadedLibrary
 
@@ -30,19 +32,21 @@ struct StalledDisk: Sendable {
             /// All that takes a name, or reads or writes.
             static let access = Calls(rawValue: 1)
             static let sync = Calls(rawValue: 2)
+            /// All that reads what is in a file; meanwhile nothing of it is in memory.
+            static let reading = Calls(rawValue: 4)
         }
 
-        private let setStalled: @convention(c) @Sendable (Int32) -> Void
-        private let awaitCalls: @convention(c) @Sendable (Int32) -> Void
-        private let loopCalls: @convention(c) @Sendable () -> UnsafePointer<CChar>?
+        private typealias Order = @convention(c) @Sendable (Int32) -> Int32
+        private typealias Look = @convention(c) @Sendable () -> UnsafePointer<CChar>?
+
+        private let setStalled: Order
+        private let awaitCalls: Order
+        private let loopCalls: Look
 
         init?() {
-            func function<Function>(_ name: String, _: Function.Type) -> Function? {
-                dlsym(nil, name).map { unsafeBitCast($0, to: Function.self) }
-            }
-            guard let setStalled = function("stalled_disk_set", (@convention(c) @Sendable (Int32) -> Void).self),
-                let awaitCalls = function("stalled_disk_await", (@convention(c) @Sendable (Int32) -> Void).self),
-                let loopCalls = function("stalled_disk_loop_calls", (@convention(c) @Sendable () -> UnsafePointer<CChar>?).self)
+            guard let setStalled = PreloadedLibrary.function("stalled_disk_set", as: Order.self),
+                let awaitCalls = PreloadedLibrary.function("stalled_disk_await", as: Order.self),
+                let loopCalls = PreloadedLibrary.function("stalled_disk_take_loop_calls", as: Look.self)
             else { return nil }
             self.setStalled = setStalled
             self.awaitCalls = awaitCalls
@@ -50,20 +54,20 @@ struct StalledDisk: Sendable {
         }
 
         /// From now on these calls wait, and no others; those that waited go on.
-        func stall(_ calls: Calls) { setStalled(calls.rawValue) }
-
-        /// Waits until so many calls wait.
-        func stalled(_ count: Int32 = 1) async {
-            await withCheckedContinuation { continuation in
-                Thread.detachNewThread {
-                    awaitCalls(count)
-                    continuation.resume()
-                }
-            }
+        func stall(_ calls: Calls, sourceLocation: SourceLocation = #_sourceLocation) {
+            if setStalled(calls.rawValue) == 0 { Issue.record("the disk was waited for", sourceLocation: sourceLocation) }
         }
 
-        /// The calls that event loops have made.
-        var callsOnLoops: String { loopCalls().map { String(cString: $0) } ?? "" }
+        /// Waits until so many calls wait.
+        func stalled(_ count: Int32 = 1, sourceLocation: SourceLocation = #_sourceLocation) async {
+            let came = await withCheckedContinuation { continuation in
+                Thread.detachNewThread { continuation.resume(returning: awaitCalls(count)) }
+            }
+            if came == 0 { Issue.record("nothing waited for the disk", sourceLocation: sourceLocation) }
+        }
+
+        /// The calls that event loops have made since the last look.
+        func takeCallsOnLoops() -> String { loopCalls().map { String(cString: $0) } ?? "" }
     }
 
     private static let source = #"""
@@ -80,26 +84,46 @@ struct StalledDisk: Sendable {
         #include <string.h>
         #include <sys/stat.h>
         #include <sys/syscall.h>
+        #include <sys/sendfile.h>
         #include <sys/uio.h>
+        #include <time.h>
         #include <unistd.h>
 
         static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
         static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-        static int stalled, waiting;
+        static int stalled, waiting, gave_up;
         static char loop_calls[4096];
 
-        void stalled_disk_set(int calls) {
+        static void deadline(struct timespec *time) {
+            clock_gettime(CLOCK_REALTIME, time);
+            time->tv_sec += 30;
+        }
+        int stalled_disk_set(int calls) {
             pthread_mutex_lock(&lock);
+            int held = !gave_up;
+            gave_up = 0;
             stalled = calls;
             pthread_cond_broadcast(&changed);
             pthread_mutex_unlock(&lock);
+            return held;
         }
-        void stalled_disk_await(int count) {
+        int stalled_disk_await(int count) {
+            struct timespec time;
+            deadline(&time);
             pthread_mutex_lock(&lock);
-            while (waiting < count) pthread_cond_wait(&changed, &lock);
+            while (waiting < count && pthread_cond_timedwait(&changed, &lock, &time) == 0) {}
+            int came = waiting >= count;
             pthread_mutex_unlock(&lock);
+            return came;
         }
-        const char *stalled_disk_loop_calls(void) { return loop_calls; }
+        const char *stalled_disk_take_loop_calls(void) {
+            static char taken[sizeof loop_calls];
+            pthread_mutex_lock(&lock);
+            strcpy(taken, loop_calls);
+            loop_calls[0] = 0;
+            pthread_mutex_unlock(&lock);
+            return taken;
+        }
 
         static int is_inside(int folder, const char *path) {
             const char *watched = getenv("STALLED_FOLDER");
@@ -113,9 +137,9 @@ struct StalledDisk: Sendable {
             return strncmp(base, watched, strlen(watched)) == 0;
         }
 
-        // To be called before the call itself is made.
-        static void pass(const char *call, int kind, int folder, const char *path) {
-            int saved = errno;
+        // To be called before the call itself is made; says whether such calls wait, as this one does if it may.
+        static int look(const char *call, int kind, int may_wait, int folder, const char *path) {
+            int saved = errno, is_stalled = 0;
             if (is_inside(folder, path)) {
                 char thread[32] = "";
                 pthread_getname_np(pthread_self(), thread, sizeof thread);
@@ -124,18 +148,28 @@ struct StalledDisk: Sendable {
                     strcat(loop_calls, call);
                     strcat(loop_calls, " ");
                 }
-                if (stalled & kind) {
+                is_stalled = (stalled & kind) != 0;
+                if (is_stalled && may_wait) {
+                    struct timespec time;
+                    deadline(&time);
                     waiting++;
                     pthread_cond_broadcast(&changed);
-                    while (stalled & kind) pthread_cond_wait(&changed, &lock);
+                    while ((stalled & kind) && pthread_cond_timedwait(&changed, &lock, &time) == 0) {}
                     waiting--;
+                    if (stalled & kind) {
+                        gave_up = 1;
+                        stalled = 0;
+                        pthread_cond_broadcast(&changed);
+                    }
                 }
                 pthread_mutex_unlock(&lock);
             }
             errno = saved;
+            return is_stalled;
         }
-        #define ACCESS(folder, path) pass(__func__, 1, folder, path)
-        #define FILE_ACCESS(fd) pass(__func__, 1, fd, "")
+        #define ACCESS(folder, path) look(__func__, 1, 1, folder, path)
+        #define FILE_ACCESS(fd) look(__func__, 1, 1, fd, "")
+        #define FILE_READING(fd) look(__func__, 1 | 4, 1, fd, "")
         #define REAL(result, name, ...) \
             static result (*real)(__VA_ARGS__); \
             if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, #name)
@@ -198,13 +232,13 @@ struct StalledDisk: Sendable {
             ACCESS(folder, path);
             return (int)syscall(SYS_utimensat, folder, path, times, flags);
         }
-        int fsync(int fd) { pass(__func__, 2, fd, ""); return (int)syscall(SYS_fsync, fd); }
+        int fsync(int fd) { look(__func__, 2, 1, fd, ""); return (int)syscall(SYS_fsync, fd); }
         int close(int fd) { FILE_ACCESS(fd); return (int)syscall(SYS_close, fd); }
-        ssize_t read(int fd, void *bytes, size_t size) { FILE_ACCESS(fd); return syscall(SYS_read, fd, bytes, size); }
+        ssize_t read(int fd, void *bytes, size_t size) { FILE_READING(fd); return syscall(SYS_read, fd, bytes, size); }
         ssize_t write(int fd, const void *bytes, size_t size) { FILE_ACCESS(fd); return syscall(SYS_write, fd, bytes, size); }
         #define PREAD(name, type) \
             ssize_t name(int fd, void *bytes, size_t size, type offset) { \
-                FILE_ACCESS(fd); \
+                FILE_READING(fd); \
                 return syscall(SYS_pread64, fd, bytes, size, offset); \
             }
         PREAD(pread, off_t)
@@ -212,10 +246,17 @@ struct StalledDisk: Sendable {
         #define PREADV2(name, type) \
             ssize_t name(int fd, const struct iovec *pieces, int count, type offset, int flags) { \
                 REAL(ssize_t, name, int, const struct iovec *, int, type, int); \
-                FILE_ACCESS(fd); \
+                if (look(__func__, 1 | 4, !(flags & RWF_NOWAIT), fd, "") && (flags & RWF_NOWAIT)) { errno = EAGAIN; return -1; } \
                 return real(fd, pieces, count, offset, flags); \
             }
         PREADV2(preadv2, off_t)
         PREADV2(preadv64v2, off64_t)
+        #define SENDFILE(name, type) \
+            ssize_t name(int out, int in, type *offset, size_t size) { \
+                FILE_READING(in); \
+                return syscall(SYS_sendfile, out, in, offset, size); \
+            }
+        SENDFILE(sendfile, off_t)
+        SENDFILE(sendfile64, off64_t)
         """#
 }
