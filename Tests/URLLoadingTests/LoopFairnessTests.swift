@@ -54,40 +54,53 @@ import URLLoading
 
     private static func tinyChunks(_ count: Int) -> [UInt8] { Array(String(repeating: "1\r\nx\r\n", count: count).utf8) }
 
+    /// How much came of each load, and which ended in which order.
+    private final class Tally: NSObject, URLSessionDataDelegate, Sendable {
+        let counts = Watched<[String: Int]>([:])
+        let ended = Watched<[String]>([])
+
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+            counts.change { $0[dataTask.originalRequest?.url?.path ?? "", default: 0] += data.count }
+        }
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            let path = task.originalRequest?.url?.path ?? ""
+            let count = counts.read { $0[path] ?? 0 }
+            ended.change { $0.append("\(path): \(count) \(error.map { "\($0)" } ?? "")") }
+        }
+    }
+
     @Test func `while a flood of tiny chunks is parsed another load is answered`() async throws {
         let head = ScriptedReply.head(200, [("Transfer-Encoding", "chunked")])
         let large = Array("400000\r\n".utf8) + [UInt8](repeating: 1, count: 0x400000) + Array("\r\n".utf8)
-        let ended = Watched<[String]>([])
+        let tally = Tally()
         try await withScenario(
+            // The flood has room in it.
+            sendBuffer: 256 << 10, delegate: tally,
             reply: { request in
                 request.path == "/small"
-                    ? [.gate("small"), .write(ScriptedReply.head(200, [("Content-Length", "0")]))]
+                    ? [
+                        .gate("small"), .write(ScriptedReply.head(200, [("Content-Length", "0")])), .reach("small sent"),
+                    ]
                     : [
                         // After the large chunk the socket is read in large pieces.
                         .write(head), .write(large), .gate("flood"), .write(Self.tinyChunks(20_000) + Array("0\r\n\r\n".utf8)),
-                        .reach("sent"),
+                        .reach("flood sent"),
                     ]
             }
         ) { (server, session) async throws in
-            func load(_ path: String) -> URLSessionDataTask {
-                // The handlers are called one after another, in the order in which the loads ended.
-                let task = session.dataTask(with: server.url(path)) { data, _, error in
-                    ended.change { $0.append("\(path): \(data?.count ?? -1) \(error.map { "\($0)" } ?? "")") }
-                }
-                task.resume()
-                return task
-            }
-            _ = load("/small")
+            session.dataTask(with: server.url("/small")).resume()
             try await server.reached("small")
-            let flood = load("/flood")
-            try await server.reached("flood")
-            // All of it is to be in the socket when the client begins to read.
-            flood.suspend()
-            server.open("flood")
-            try await server.reached("sent")
-            flood.resume()
-            server.open("small")
-            let order = try await ended.value { $0.count == 2 ? $0 : nil }
+            session.dataTask(with: server.url("/flood")).resume()
+            try await tally.counts.value { $0["/flood"] == 0x400000 ? () : nil }
+            // All of the flood is in the socket when the client begins to read it, and behind it the other answer.
+            try await HeldLoops.during {
+                server.open("flood")
+                try await server.reached("flood sent")
+                server.open("small")
+                try await server.reached("small sent")
+            }
+            let order = try await tally.ended.value { $0.count == 2 ? $0 : nil }
             #expect(order == ["/small: 0 ", "/flood: \(0x400000 + 20_000) "])
         }
     }
