@@ -20,7 +20,7 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    @Test func `a file has an unguessable name, belongs to its owner alone, and holds what was written in order (F6)`()
+    @Test func `a file has an unguessable name, belongs to its owner alone, and holds what was written in order`()
         async throws
     {
         let sink = try await FileSink.create(in: directory.path)
@@ -124,7 +124,7 @@ import Testing
         #expect(try String(contentsOfFile: first.path, encoding: .utf8) == "begun, ended")
     }
 
-    @Test func `a file that is no longer what was left is not gone on with (F4)`() async throws {
+    @Test func `a file that is no longer what was left is not gone on with`() async throws {
         let file = try directory.write(Array("12345".utf8), to: "file")
         let link = directory.file("link")
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
@@ -144,13 +144,13 @@ import Testing
     }
 
     @Test(arguments: ["missing", "file"])
-    func `a directory that is none makes the file impossible (F5)`(_ name: String) async throws {
+    func `a directory that is none makes the file impossible`(_ name: String) async throws {
         try directory.write([1], to: "file")
         let error = await #expect(throws: LoadError.self) { _ = try await FileSink.create(in: directory.file(name).path) }
         #expect(error?.kind == .cannotCreateFile)
     }
 
-    @Test func `a full disk fails the write and deletes the file (F5)`() async throws {
+    @Test func `a full disk fails the write and deletes the file`() async throws {
         // A device that is always full stands in for the disk; the name is what must go.
         let named = try directory.write([1], to: "name")
         let descriptor = open("/dev/full", O_WRONLY | O_CLOEXEC)

@@ -47,20 +47,20 @@ import Testing
         ("a line end that is quoted", "1;a=\"\\\r\n\"\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
         ("a control character in a quoted string", "1;a=\"\u{7F}\"\r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
         ("padding after an extension", "1;a \r\nx\r\n0\r\n\r\n", "failed malformedChunkExtension"),
-        ("A6: no last chunk", "1\r\nx\r\n", "body x / failed closedInChunkedBody"),
-        ("A6: in a size", "1", "failed closedInChunkedBody"),
-        ("A6: in a chunk", "5\r\nhel", "body hel / failed closedInChunkedBody"),
-        ("A6: no empty line", "0\r\n", "failed closedInChunkedBody"),
-        ("A6: in the trailers", "0\r\na: b", "failed closedInChunkedBody"),
-        ("A7: not a number", "xyz\r\n", "failed malformedChunkSize"),
-        ("A7: negative", "-1\r\nx\r\n", "failed malformedChunkSize"),
-        ("A7: plus", "+1\r\nx\r\n", "failed malformedChunkSize"),
-        ("A7: empty", "\r\n", "failed malformedChunkSize"),
-        ("A7: prefixed", "0x1\r\nx\r\n", "failed malformedChunkSize"),
-        ("A7: white space before", " 1\r\nx\r\n", "failed malformedChunkSize"),
-        ("A7: only an extension", ";a\r\nx\r\n", "failed malformedChunkSize"),
-        ("A7: 72 bits", "fffffffffffffffff2\r\nx", "failed chunkSizeTooLarge"),
-        ("A7: 64 bits", "ffffffffffffffff\r\nx", "failed chunkSizeTooLarge"),
+        ("no last chunk", "1\r\nx\r\n", "body x / failed closedInChunkedBody"),
+        ("in a size", "1", "failed closedInChunkedBody"),
+        ("in a chunk", "5\r\nhel", "body hel / failed closedInChunkedBody"),
+        ("no empty line", "0\r\n", "failed closedInChunkedBody"),
+        ("in the trailers", "0\r\na: b", "failed closedInChunkedBody"),
+        ("not a number", "xyz\r\n", "failed malformedChunkSize"),
+        ("negative", "-1\r\nx\r\n", "failed malformedChunkSize"),
+        ("plus", "+1\r\nx\r\n", "failed malformedChunkSize"),
+        ("empty", "\r\n", "failed malformedChunkSize"),
+        ("prefixed", "0x1\r\nx\r\n", "failed malformedChunkSize"),
+        ("white space before", " 1\r\nx\r\n", "failed malformedChunkSize"),
+        ("only an extension", ";a\r\nx\r\n", "failed malformedChunkSize"),
+        ("72 bits", "fffffffffffffffff2\r\nx", "failed chunkSizeTooLarge"),
+        ("64 bits", "ffffffffffffffff\r\nx", "failed chunkSizeTooLarge"),
         (
             "sizes of a fixed width", "0000000000000001\r\nx\r\n00000000000000000000\r\n\r\n",
             "body x / end / reusable"
@@ -98,18 +98,18 @@ import Testing
         limits.chunkExtensionBytes = 10
         limits.trailerBytes = 12
         let rows: [(String, String, String)] = [
-            ("A15: as much as allowed, in two chunks", "1;2345\r\nx\r\n0;2345\r\n\r\n", "body x / end / reusable"),
-            ("A15: one more", "1;2345\r\nx\r\n0;23456\r\n\r\n", "body x / failed chunkExtensionsTooLarge"),
+            ("as much as allowed, in two chunks", "1;2345\r\nx\r\n0;2345\r\n\r\n", "body x / end / reusable"),
+            ("one more", "1;2345\r\nx\r\n0;23456\r\n\r\n", "body x / failed chunkExtensionsTooLarge"),
             ("zeros without end", String(repeating: "0", count: 27), "failed chunkExtensionsTooLarge"),
             (
                 "sizes of a fixed width, in any number of chunks",
                 String(repeating: "0000000000000001\r\nx\r\n", count: 20) + "0000000000000000\r\n\r\n",
                 "body " + String(repeating: "x", count: 20) + " / end / reusable"
             ),
-            ("A15: one line without end", "1;2345678901234", "failed chunkExtensionsTooLarge"),
-            ("A14: as much as allowed", "0\r\na: 45678\r\n\r\n", "end [a=45678] / reusable"),
-            ("A14: one more", "0\r\na: 456789\r\n\r\n", "failed headTooLarge"),
-            ("A14: one line without end", "0\r\na: 45678901234567890", "failed headTooLarge"),
+            ("one line without end", "1;2345678901234", "failed chunkExtensionsTooLarge"),
+            ("as much as allowed", "0\r\na: 45678\r\n\r\n", "end [a=45678] / reusable"),
+            ("one more", "0\r\na: 456789\r\n\r\n", "failed headTooLarge"),
+            ("one line without end", "0\r\na: 45678901234567890", "failed headTooLarge"),
         ]
         for (why, body, outcome) in rows {
             ResponseRow(why, Self.head + body, Self.prefix + outcome).check(limits: limits, #_sourceLocation)

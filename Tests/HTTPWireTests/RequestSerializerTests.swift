@@ -49,16 +49,16 @@ import Testing
     }
 
     @Test(arguments: [
-        ("S1: CR LF", "x", "a\r\nEvil: b", InvalidRequest.fieldValue(name: "x")),
-        ("S1: CR", "x", "a\rb", .fieldValue(name: "x")),
-        ("S1: LF", "x", "a\nb", .fieldValue(name: "x")),
-        ("S1: LF at the end", "x", "0123456789\n", .fieldValue(name: "x")),
-        ("S1: NUL", "x", "01234567\0", .fieldValue(name: "x")),
-        ("S2: CR LF", "x\r\nEvil", "a", .fieldName("x\r\nEvil")),
-        ("S2: colon", "x:", "a", .fieldName("x:")),
-        ("S2: space", "x y", "a", .fieldName("x y")),
-        ("S2: empty", "", "a", .fieldName("")),
-        ("S2: not ASCII", "é", "a", .fieldName("é")),
+        ("CR LF", "x", "a\r\nEvil: b", InvalidRequest.fieldValue(name: "x")),
+        ("CR", "x", "a\rb", .fieldValue(name: "x")),
+        ("LF", "x", "a\nb", .fieldValue(name: "x")),
+        ("LF at the end", "x", "0123456789\n", .fieldValue(name: "x")),
+        ("NUL", "x", "01234567\0", .fieldValue(name: "x")),
+        ("CR LF", "x\r\nEvil", "a", .fieldName("x\r\nEvil")),
+        ("colon", "x:", "a", .fieldName("x:")),
+        ("space", "x y", "a", .fieldName("x y")),
+        ("empty", "", "a", .fieldName("")),
+        ("not ASCII", "é", "a", .fieldName("é")),
     ])
     func `a field that a peer would read as something else is refused`(
         why: String,
@@ -74,7 +74,7 @@ import Testing
 
     @Test func `a method that is no token is refused`() {
         for method in ["", "G ET", "GET\r\n", "GET\n", "G\0", "G:", "GÉT", "GET / HTTP/1.1\r\nEvil:"] {
-            #expect(throws: InvalidRequest.method, "S3: \(method.debugDescription)") {
+            #expect(throws: InvalidRequest.method, "\(method.debugDescription)") {
                 try written(RequestHead(method: method, target: "/", headers: HeaderBlock()))
             }
         }
@@ -82,7 +82,7 @@ import Testing
 
     @Test func `a target with white space, controls or other than ASCII is refused`() {
         for target in ["", "/ ", "/a b", "/\r\n", "/a\n", "/\0", "/\t", "/\u{7F}", "/é"] {
-            #expect(throws: InvalidRequest.target, "S5: \(target.debugDescription)") {
+            #expect(throws: InvalidRequest.target, "\(target.debugDescription)") {
                 try written(RequestHead(method: "GET", target: target, headers: HeaderBlock()))
             }
         }

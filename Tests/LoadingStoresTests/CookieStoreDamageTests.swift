@@ -12,7 +12,7 @@ import HTTPRules
 import LoadingStores
 import Testing
 
-/// K8 of the hostile inputs: whatever is in place of the file, the program goes on, and believes none of it.
+/// Whatever is in place of the file, the program goes on, and believes none of it.
 @Suite struct CookieStoreDamageTests {
     private func twoCookies(in folder: Folder) async throws -> [UInt8] {
         let store = CookieStore(apart: folder.path("cookies"))

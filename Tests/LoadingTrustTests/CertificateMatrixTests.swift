@@ -15,7 +15,7 @@ import SwiftASN1
 import Testing
 import X509
 
-/// Rows T1 to T3 of the hostile inputs: a matrix of certificates made on the fly, each with what is wrong with it.
+/// A matrix of certificates made on the fly, each with what is wrong with it.
 @Suite struct CertificateMatrixTests {
     private let certificates: TestCertificates
 

@@ -87,7 +87,7 @@ struct ChainSearchTests {
         )
     }
 
-    @Test func `T3 an ordinary certificate under a trusted root signs for nobody`() async throws {
+    @Test func `an ordinary certificate under a trusted root signs for nobody`() async throws {
         let root = try Signer("Root")
         #expect(await failure(of: [try Signer.server(under: root)], root: root) == nil)
         for (name, constraints) in [("marked", BasicConstraints.notCertificateAuthority), ("unmarked", nil)] {
@@ -101,7 +101,7 @@ struct ChainSearchTests {
         }
     }
 
-    @Test func `T3 a path length is heeded under a trusted root`() async throws {
+    @Test func `a path length is heeded under a trusted root`() async throws {
         for (length, isTrusted) in [(nil, true), (1, true), (0, false)] as [(Int?, Bool)] {
             let root = try Signer("Root")
             let upper = try Signer("Upper", under: root, .isCertificateAuthority(maxPathLength: length))

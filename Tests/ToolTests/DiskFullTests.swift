@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Row F5 of the hostile inputs: no room, no folder, no right to write. And B1, for what it leaves behind.
+/// No room, no folder, no right to write; and a bomb, for what it leaves behind.
 @Suite(.timeLimit(.minutes(3)))
 struct DiskFullTests {
     private static let block = ScriptedFile.pattern(65_536)
@@ -35,7 +35,7 @@ struct DiskFullTests {
     }
 
     @Test(arguments: Sending.allCases)
-    func `F5 a download that does not fit is a write error and leaves nothing`(sending: Sending) async throws {
+    func `a download that does not fit is a write error and leaves nothing`(sending: Sending) async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in Self.reply(sending) }) { server in
             let result = try await Tool.run(
@@ -47,7 +47,7 @@ struct DiskFullTests {
         }
     }
 
-    @Test func `F5 an answer that does not fit is a write error`() async throws {
+    @Test func `an answer that does not fit is a write error`() async throws {
         try await withScriptedServer(reply: { _ in Self.reply(.whole) }) { server in
             let result = try await Tool.run(
                 ["get", "-o", "file.bin", server.url("/a").absoluteString], preparation: Self.smallDisk
@@ -58,7 +58,7 @@ struct DiskFullTests {
     }
 
     @Test(arguments: ["no/such/folder/file.bin", "/proc/file.bin", "/dev/null/file.bin"])
-    func `F5 a folder that is not there, or takes nothing, is a write error`(path: String) async throws {
+    func `a folder that is not there, or takes nothing, is a write error`(path: String) async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in Self.reply(.whole) }) { server in
             let result = try await Tool.run(["download", "-o", path, server.url("/a").absoluteString], in: folder)
@@ -68,7 +68,7 @@ struct DiskFullTests {
         }
     }
 
-    @Test func `F5 a file in the way is left alone`() async throws {
+    @Test func `a file in the way is left alone`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Array("mine".utf8), to: "file.bin.part")
         try await withScriptedServer(reply: { _ in Self.reply(.whole) }) { server in
@@ -83,7 +83,7 @@ struct DiskFullTests {
     enum Loss: Sendable, CaseIterable { case removed, replaced }
 
     @Test(arguments: Loss.allCases)
-    func `F5 a temporary folder that goes away before the answer is a write error`(loss: Loss) async throws {
+    func `a temporary folder that goes away before the answer is a write error`(loss: Loss) async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in
             ScriptedReply([.gate("answer")] + Self.reply(.whole).effects)
@@ -100,7 +100,7 @@ struct DiskFullTests {
         }
     }
 
-    @Test func `F5 a temporary folder that goes away during the download is a write error`() async throws {
+    @Test func `a temporary folder that goes away during the download is a write error`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in
             [
@@ -119,7 +119,7 @@ struct DiskFullTests {
         }
     }
 
-    @Test func `B1 a bomb ends at the limit and leaves nothing`() async throws {
+    @Test func `a bomb ends at the limit and leaves nothing`() async throws {
         let folder = try TemporaryDirectory()
         let zeros = [UInt8](repeating: 0, count: 65_536)
         let headers = [("Content-Encoding", "gzip"), ("Content-Length", "\(GzipBytes.bombStart.count + 16 * zeros.count)")]

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Property P5 of the hostile inputs: whichever call of the system fails, the tool ends, says why, and leaves no broken file.
+/// Whichever call of the system fails, the tool ends, says why, and leaves no broken file.
 @Suite(.timeLimit(.minutes(10)))
 struct FaultInjectionTests {
     /// What the tool is asked to do.
@@ -62,7 +62,7 @@ struct FaultInjectionTests {
     ]
 
     @Test(arguments: rows)
-    func `P5 a call that fails is an exit code and a message`(row: Row) async throws {
+    func `a call that fails is an exit code and a message`(row: Row) async throws {
         let shim = try FaultShim()
         try await withScriptedServer(reply: { request in
             request.method == "PUT" ? .status(201) : ScriptedFile(Self.content(request.path)).reply(to: request)
@@ -124,7 +124,7 @@ struct FaultInjectionTests {
     }
 
     @Test(arguments: [["upload", "-"], ["get", "-d", "@-"], ["get", "-d", "@report.bin"]])
-    func `P5 what cannot be read on is not sent as if it were all`(arguments: [String]) async throws {
+    func `what cannot be read on is not sent as if it were all`(arguments: [String]) async throws {
         let shim = try FaultShim()
         let folder = try TemporaryDirectory()
         let input = try folder.write(Self.large, to: "report.bin")

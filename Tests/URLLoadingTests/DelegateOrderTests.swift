@@ -15,7 +15,7 @@ import URLLoading
 
 private let head = "HTTP/1.1 200 OK\r\n"
 
-/// The life of a task as its delegate sees it: section 3 of the behaviour.
+/// The life of a task as its delegate sees it.
 @Suite(.timeLimit(.minutes(1)))
 struct DelegateOrderTests {
     @Test func `a data task is told response, data, metrics and completion`() async throws {

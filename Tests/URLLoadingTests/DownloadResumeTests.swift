@@ -15,7 +15,7 @@ import URLLoading
 private let content = ScriptedFile.pattern(600_000)
 private let cut = 200_000
 
-/// Downloads that are stopped and go on: section 8 of the behaviour, and rows F3 and F4 of the hostile inputs.
+/// Downloads that are stopped and go on, and servers that say what does not fit.
 @Suite(.timeLimit(.minutes(1)))
 struct DownloadResumeTests {
     /// Downloads part of a file, cancels, and returns the resume data.
@@ -173,7 +173,7 @@ struct DownloadResumeTests {
                 request.header("Range") == nil ? .ok(content) : .status(416, [("Content-Range", "bytes */100")])
             }, whole: content),
     ])
-    func `F3 two versions of a file are never mixed`(row: Row) async throws {
+    func `two versions of a file are never mixed`(row: Row) async throws {
         try await interrupted(ScriptedFile(content), after: row.reply) { (server, session, recorder, data) async throws in
             let task = session.downloadTask(withResumeData: try #require(data))
             task.resume()
@@ -189,7 +189,7 @@ struct DownloadResumeTests {
     }
 
     @Test(arguments: ["Wed, 22 Oct 2014 07:28:00 GMT", nil])
-    func `F3 without an entity tag the rest has to be of the same date, whatever the server makes of the condition`(
+    func `without an entity tag the rest has to be of the same date, whatever the server makes of the condition`(
         date: String?
     ) async throws {
         let file = ScriptedFile(content, entityTag: nil, lastModified: "Tue, 21 Oct 2014 07:28:00 GMT")
@@ -297,7 +297,7 @@ struct DownloadResumeTests {
     }
 
     @Test(arguments: ["the request", "the session", "nobody"])
-    func `F3 a part that was not asked for by resuming cannot be gone on with`(asking: String) async throws {
+    func `a part that was not asked for by resuming cannot be gone on with`(asking: String) async throws {
         let recorder = EventRecorder()
         let part: ScriptedReply = [
             .write(
@@ -338,7 +338,7 @@ struct DownloadResumeTests {
         }
     }
 
-    @Test func `F3 a 200 starts over and does not tell of resuming`() async throws {
+    @Test func `a 200 starts over and does not tell of resuming`() async throws {
         try await interrupted(ScriptedFile(content), after: { ScriptedFile(Self.other, entityTag: "\"v2\"").reply(to: $0) }) {
             (_, session, recorder, data) async throws in
             let task = session.downloadTask(withResumeData: try #require(data))
@@ -350,7 +350,7 @@ struct DownloadResumeTests {
         }
     }
 
-    @Test func `F4 damaged resume data fails the task or starts over, and touches no other file`() async throws {
+    @Test func `damaged resume data fails the task or starts over, and touches no other file`() async throws {
         let directory = try TemporaryDirectory()
         let precious = try directory.write("precious".utf8, to: "precious")
         let file = ScriptedFile(content)

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Downloads to files: delivery, the temporary file, and what may go wrong with it (rows F5 and F6 of the hostile inputs).
+/// Downloads to files: delivery, the temporary file, and what may go wrong with it.
 @Suite(.timeLimit(.minutes(1)))
 struct DownloadTests {
     private static let content = ScriptedFile.pattern(500_000)
@@ -46,7 +46,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `F6 the file is the owner's only, and its name cannot be guessed`() async throws {
+    @Test func `the file is the owner's only, and its name cannot be guessed`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok("x") }) { (server, session) async throws in
             var names: Set<String> = []

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Rows B1 to B6 of the hostile inputs, and content codings that are as they should be.
+/// Bombs and damaged bodies, and content codings that are as they should be.
 @Suite(.timeLimit(.minutes(1)))
 struct HostileCompressionTests {
     private static let content = ScriptedFile.pattern(100_000)
@@ -25,7 +25,7 @@ struct HostileCompressionTests {
         return [.write(Array(ScriptedReply.head(200, headers).utf8) + start), .repeat(zeros, count: blocks)]
     }
 
-    @Test func `B1 a bomb stops when the delegate cancels`() async throws {
+    @Test func `a bomb stops when the delegate cancels`() async throws {
         let limit = 48 << 20
         let received = Watched((before: 0, after: 0))
         let counter = CountingDelegate(limit: limit, received: received)
@@ -41,7 +41,7 @@ struct HostileCompressionTests {
         }
     }
 
-    @Test func `B1 a bomb that is downloaded ends at a limit`() async throws {
+    @Test func `a bomb that is downloaded ends at a limit`() async throws {
         let counter = WritingDelegate()
         try await withScenario(delegate: counter, reply: { _ in Self.bomb() }) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
@@ -52,7 +52,7 @@ struct HostileCompressionTests {
         }
     }
 
-    @Test func `B1 a bomb that may expand streams to the disk`() async throws {
+    @Test func `a bomb that may expand streams to the disk`() async throws {
         let counter = WritingDelegate()
         try await withScenario(
             delegate: counter, configure: { $0.maximumDecompressionRatio = 2_000 }, reply: { _ in Self.bomb(blocks: 4) }
@@ -66,7 +66,7 @@ struct HostileCompressionTests {
         }
     }
 
-    @Test func `B2 a bomb for a completion handler ends at a limit`() async throws {
+    @Test func `a bomb for a completion handler ends at a limit`() async throws {
         try await withScenario(reply: { _ in Self.bomb() }) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
             await expectFailure(.dataLengthExceedsMaximum) {
@@ -76,7 +76,7 @@ struct HostileCompressionTests {
         }
     }
 
-    @Test func `B3 two codings are decoded, twenty are refused`() async throws {
+    @Test func `two codings are decoded, twenty are refused`() async throws {
         let twice = GzipBytes.stored(GzipBytes.stored(Self.content))
         let deep = (0..<20).reduce(Array("x".utf8)) { content, _ in GzipBytes.stored(content) }
         let many = Array(repeating: "gzip", count: 20).joined(separator: ", ")
@@ -112,17 +112,17 @@ struct HostileCompressionTests {
     private static let wrongBlock: [UInt8] = Array(gzip.prefix(10)) + [7, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
 
     static let damages: [Damage] = [
-        Damage("B4 truncated gzip", "gzip", Array(gzip.dropLast(5000))),
-        Damage("B4 truncated before its checksum", "gzip", Array(gzip.dropLast(8))),
-        Damage("B4 truncated zlib", "deflate", Array(zlib.dropLast(5000))),
-        Damage("B5 bad checksum", "gzip", wrongChecksum),
-        Damage("B5 bad length", "gzip", wrongLength),
-        Damage("B5 no gzip at all", "gzip", Array("this is plain text, and not little of it".utf8)),
-        Damage("B5 bad block type", "gzip", wrongBlock),
+        Damage("truncated gzip", "gzip", Array(gzip.dropLast(5000))),
+        Damage("truncated before its checksum", "gzip", Array(gzip.dropLast(8))),
+        Damage("truncated zlib", "deflate", Array(zlib.dropLast(5000))),
+        Damage("bad checksum", "gzip", wrongChecksum),
+        Damage("bad length", "gzip", wrongLength),
+        Damage("no gzip at all", "gzip", Array("this is plain text, and not little of it".utf8)),
+        Damage("bad block type", "gzip", wrongBlock),
     ]
 
     @Test(arguments: damages)
-    func `B4 and B5 a damaged coding fails the load`(row: Damage) async throws {
+    func `a damaged coding fails the load`(row: Damage) async throws {
         try await withScenario(reply: { _ in .ok(row.bytes, [("Content-Encoding", row.coding)]) }) {
             (server, session) async throws in
             await expectFailure(.cannotDecodeContentData, in: row.testDescription) {
@@ -131,7 +131,7 @@ struct HostileCompressionTests {
         }
     }
 
-    @Test func `B6 an empty body with a coding is an empty body`() async throws {
+    @Test func `an empty body with a coding is an empty body`() async throws {
         try await withScenario(reply: { _ in .ok("", [("Content-Encoding", "gzip")]) }) { (server, session) async throws in
             let (text, response) = try await session.text(URLRequest(server.url()))
             #expect(text.isEmpty)

@@ -14,7 +14,7 @@ import URLLoading
 
 private let head = "HTTP/1.1 200 OK\r\n"
 
-/// Rows A1 to A12 and A17 to A23 of the hostile inputs: malformed HTTP/1.1.
+/// Malformed HTTP/1.1.
 @Suite(.timeLimit(.minutes(1)))
 struct HostileResponseTests {
     struct Row: Sendable, CustomTestStringConvertible {
@@ -31,68 +31,68 @@ struct HostileResponseTests {
     }
 
     static let rows: [Row] = [
-        Row("A1 close before any byte", [.close], .networkConnectionLost),
-        Row("A2 reset after the request", [.reset], .networkConnectionLost),
-        Row("A3 end inside the header section", [.write(head + "Content-Le"), .close], .networkConnectionLost),
-        Row("A3 end after a whole field line", [.write(head + "Content-Length: 0\r\n"), .close], .networkConnectionLost),
-        Row("A4 NUL at the start of a line", [.write(head + "\0X: y\r\n\r\n")], .badServerResponse),
-        Row("A4 NUL in a value", [.write(head + "X: a\0b\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
-        Row("A5 short body", [.write(head + "Content-Length: 10\r\n\r\n12345"), .close], .networkConnectionLost),
-        Row("A5 reset in the body", [.write(head + "Content-Length: 10\r\n\r\n12345"), .reset], .networkConnectionLost),
-        Row("A5 reset in a body that lasts until the close", [.write(head + "\r\n12345"), .reset], .networkConnectionLost),
+        Row("close before any byte", [.close], .networkConnectionLost),
+        Row("reset after the request", [.reset], .networkConnectionLost),
+        Row("end inside the header section", [.write(head + "Content-Le"), .close], .networkConnectionLost),
+        Row("end after a whole field line", [.write(head + "Content-Length: 0\r\n"), .close], .networkConnectionLost),
+        Row("NUL at the start of a line", [.write(head + "\0X: y\r\n\r\n")], .badServerResponse),
+        Row("NUL in a value", [.write(head + "X: a\0b\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
+        Row("short body", [.write(head + "Content-Length: 10\r\n\r\n12345"), .close], .networkConnectionLost),
+        Row("reset in the body", [.write(head + "Content-Length: 10\r\n\r\n12345"), .reset], .networkConnectionLost),
+        Row("reset in a body that lasts until the close", [.write(head + "\r\n12345"), .reset], .networkConnectionLost),
         Row(
-            "A6 chunked without its end", [.write(head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), .close],
+            "chunked without its end", [.write(head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), .close],
             .networkConnectionLost),
         Row(
-            "A7 chunk size that is no number", [.write(head + "Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n")],
+            "chunk size that is no number", [.write(head + "Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n")],
             .cannotParseResponse),
         Row(
-            "A7 negative chunk size", [.write(head + "Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n")],
+            "negative chunk size", [.write(head + "Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n")],
             .cannotParseResponse),
         Row(
-            "A7 chunk size of 72 bits", [.write(head + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nhello\r\n")],
+            "chunk size of 72 bits", [.write(head + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nhello\r\n")],
             .cannotParseResponse),
         Row(
-            "A7 chunk longer than its size", [.write(head + "Transfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n")],
+            "chunk longer than its size", [.write(head + "Transfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n")],
             .cannotParseResponse),
         Row(
-            "A8 two lengths in two lines", [.write(head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!")],
+            "two lengths in two lines", [.write(head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!")],
             .badServerResponse),
-        Row("A8 two lengths in one line", [.write(head + "Content-Length: 5, 6\r\n\r\nhello!")], .badServerResponse),
-        Row("A8 length with a sign", [.write(head + "Content-Length: +5\r\n\r\nhello")], .badServerResponse),
-        Row("A8 negative length", [.write(head + "Content-Length: -1\r\n\r\nhello")], .badServerResponse),
-        Row("A8 length with a tail", [.write(head + "Content-Length: 5x\r\n\r\nhello")], .badServerResponse),
+        Row("two lengths in one line", [.write(head + "Content-Length: 5, 6\r\n\r\nhello!")], .badServerResponse),
+        Row("length with a sign", [.write(head + "Content-Length: +5\r\n\r\nhello")], .badServerResponse),
+        Row("negative length", [.write(head + "Content-Length: -1\r\n\r\nhello")], .badServerResponse),
+        Row("length with a tail", [.write(head + "Content-Length: 5x\r\n\r\nhello")], .badServerResponse),
         Row(
-            "A8 length beyond 64 bits", [.write(head + "Content-Length: 99999999999999999999999\r\n\r\nhello")],
+            "length beyond 64 bits", [.write(head + "Content-Length: 99999999999999999999999\r\n\r\nhello")],
             .badServerResponse),
-        Row("A3 end in the status line", [.write("HTTP/1.1 20"), .close], .networkConnectionLost),
+        Row("end in the status line", [.write("HTTP/1.1 20"), .close], .networkConnectionLost),
         Row(
-            "A10 another transfer coding after chunked", [.write(head + "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n")],
+            "another transfer coding after chunked", [.write(head + "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n")],
             .badServerResponse),
         Row(
-            "A10 unknown transfer coding", [.write(head + "Transfer-Encoding: sparkle\r\n\r\nhello"), .close], .badServerResponse),
+            "unknown transfer coding", [.write(head + "Transfer-Encoding: sparkle\r\n\r\nhello"), .close], .badServerResponse),
         Row(
-            "A11 header block without end", [.write(head), .repeat(line, count: .max)],
+            "header block without end", [.write(head), .repeat(line, count: .max)],
             .dataLengthExceedsMaximum),
         Row(
-            "A11 one field without end", [.write(head + "X: "), .repeat([UInt8](repeating: 97, count: 4096), count: .max)],
+            "one field without end", [.write(head + "X: "), .repeat([UInt8](repeating: 97, count: 4096), count: .max)],
             .dataLengthExceedsMaximum),
         Row(
-            "A11 more than 5000 lines", [.write(head), .repeat(Array("a: b\r\n".utf8), count: 10_000), .write("\r\n")],
+            "more than 5000 lines", [.write(head), .repeat(Array("a: b\r\n".utf8), count: 10_000), .write("\r\n")],
             .dataLengthExceedsMaximum),
         Row(
-            "A12 status line without end", [.write("HTTP/1.1 200 "), .repeat([UInt8](repeating: 97, count: 4096), count: .max)],
+            "status line without end", [.write("HTTP/1.1 200 "), .repeat([UInt8](repeating: 97, count: 4096), count: .max)],
             .dataLengthExceedsMaximum),
         Row(
-            "A18 101 that nobody asked for",
+            "101 that nobody asked for",
             [.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")], .badServerResponse),
-        Row("A19 HTTP/0.9", [.write("hello world, this is plain text\r\nand more of it\r\n\r\n"), .close], .badServerResponse),
-        Row("A19 HTTP/2 preface", [.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), .close], .badServerResponse),
-        Row("A19 status of two digits", [.write("HTTP/1.1 20 OK\r\n\r\n"), .close], .badServerResponse),
-        Row("A21 bare CR in the status line", [.write("HTTP/1.1 200 O\rK\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
-        Row("A21 bare CR in a name", [.write(head + "X\rY: z\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
-        Row("A21 bare CR in a value", [.write(head + "X: y\rz\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
-        Row("A21 bare CR before the end", [.write(head + "X: y\r\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
+        Row("HTTP/0.9", [.write("hello world, this is plain text\r\nand more of it\r\n\r\n"), .close], .badServerResponse),
+        Row("HTTP/2 preface", [.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), .close], .badServerResponse),
+        Row("status of two digits", [.write("HTTP/1.1 20 OK\r\n\r\n"), .close], .badServerResponse),
+        Row("bare CR in the status line", [.write("HTTP/1.1 200 O\rK\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
+        Row("bare CR in a name", [.write(head + "X\rY: z\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
+        Row("bare CR in a value", [.write(head + "X: y\rz\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
+        Row("bare CR before the end", [.write(head + "X: y\r\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
     ]
 
     private static let line = Array("X-Filler: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n".utf8)
@@ -123,7 +123,7 @@ struct HostileResponseTests {
         ("HTTP/1.1 200 OK\r\nname: \t v \t\r\nContent-Length: 2\r\n\r\nok", "v"),
         ("HTTP/1.1 200 OK\r\nName:\r\nContent-Length: 2\r\n\r\nok", ""),
     ])
-    func `A20 what can be understood is`(text: String, value: String) async throws {
+    func `what can be understood is`(text: String, value: String) async throws {
         try await withScenario(reply: { _ in .raw(text) }) { (server, session) async throws in
             let (body, response) = try await session.text(URLRequest(server.url()))
             #expect(body == "ok")
@@ -133,7 +133,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `A20 a Latin-1 value is preserved`() async throws {
+    @Test func `a Latin-1 value is preserved`() async throws {
         let bytes =
             Array("HTTP/1.1 200 Caf".utf8) + [0xE9] + Array("\r\nName: na".utf8) + [0xEF]
             + Array("ve\r\nContent-Length: 2\r\n\r\nok".utf8)
@@ -144,7 +144,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `A5 the bytes that came before the loss are delivered, and then the error`() async throws {
+    @Test func `the bytes that came before the loss are delivered, and then the error`() async throws {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, reply: { _ in [.write(head + "Content-Length: 10\r\n\r\n12345"), .gate("read"), .close] }
@@ -160,7 +160,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `A9 with both framings the chunks win and the connection is closed after`() async throws {
+    @Test func `with both framings the chunks win and the connection is closed after`() async throws {
         let both = head + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
         try await withScenario(reply: { $0.order == 0 ? .raw(both) : .ok("2") }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "hello")
@@ -169,7 +169,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `A16 a second response that nobody asked for is never delivered`() async throws {
+    @Test func `a second response that nobody asked for is never delivered`() async throws {
         try await withScenario(
             reply: {
                 $0.order == 0 ? .raw(head + "Content-Length: 3\r\n\r\none" + head + "Content-Length: 4\r\n\r\nevil") : .ok("two")
@@ -187,7 +187,7 @@ struct HostileResponseTests {
         ("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nhello"),
         ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"),
     ])
-    func `A17 a body where none may be is dropped with its connection`(method: String, text: String) async throws {
+    func `a body where none may be is dropped with its connection`(method: String, text: String) async throws {
         try await withScenario(reply: { $0.order == 0 ? .raw(text) : .ok("next") }) { (server, session) async throws in
             #expect(try await session.text(URLRequest(server.url(), method: method)).text.isEmpty)
             #expect(try await session.text(server.url()) == "next")
@@ -196,7 +196,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `A22 a GET on a connection that the server drops is sent again once`() async throws {
+    @Test func `a GET on a connection that the server drops is sent again once`() async throws {
         try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok("\($0.connection)") }) {
             (server, session) async throws in
             #expect(try await session.text(server.url("/1")) == "0")
@@ -205,7 +205,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `A22 a GET is not sent for ever`() async throws {
+    @Test func `a GET is not sent for ever`() async throws {
         try await withScenario(reply: { $0.order == 0 ? .ok() : [.close] }) { (server, session) async throws in
             _ = try await session.data(from: server.url())
             await expectFailure(.networkConnectionLost) { try await session.data(from: server.url()) }
@@ -213,7 +213,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `A22 however many connections went stale, the second try is over a new one`() async throws {
+    @Test func `however many connections went stale, the second try is over a new one`() async throws {
         let count = 20
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = count },
@@ -233,7 +233,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `A22 a POST on a connection that the server drops is not sent again`() async throws {
+    @Test func `a POST on a connection that the server drops is not sent again`() async throws {
         try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok() }) {
             (server, session) async throws in
             _ = try await session.data(from: server.url("/1"))
@@ -243,7 +243,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `A23 a response byte by byte is a response`() async throws {
+    @Test func `a response byte by byte is a response`() async throws {
         let text =
             "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + head
             + "X: y\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: v\r\n\r\n"

@@ -14,7 +14,7 @@ import URLLoading
 
 private let head = "HTTP/1.1 200 OK\r\n"
 
-/// Rows A13 to A15 and A24 of the hostile inputs: responses that go on and on, or stop.
+/// Responses that go on and on, or stop.
 @Suite(.timeLimit(.minutes(1)))
 struct HostileStreamTests {
     /// Waits until the connection of a failed load is closed.
@@ -25,7 +25,7 @@ struct HostileStreamTests {
         if !server.requests.isEmpty { try await server.waitForAllClosed() }
     }
 
-    @Test func `A13 100,000 interim responses fail the load in bounded memory`() async throws {
+    @Test func `100,000 interim responses fail the load in bounded memory`() async throws {
         let hundred = Array(String(repeating: "HTTP/1.1 100 Continue\r\n\r\n", count: 100).utf8)
         try await withScenario(
             reply: { _ in [.repeat(hundred, count: 1000), .write(head + "Content-Length: 2\r\n\r\nok")] }
@@ -36,7 +36,7 @@ struct HostileStreamTests {
         }
     }
 
-    @Test func `A13 interim responses without end fail the load long before its deadline`() async throws {
+    @Test func `interim responses without end fail the load long before its deadline`() async throws {
         try await withScenario(
             reply: { _ in [.endlessly("HTTP/1.1 102 Processing\r\n\r\n")] }
         ) { (server, session) async throws in
@@ -45,7 +45,7 @@ struct HostileStreamTests {
         }
     }
 
-    @Test func `A14 a stalled trailer times out`() async throws {
+    @Test func `a stalled trailer times out`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 0.3 },
             reply: { _ in [.write(head + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nT: v\r\n"), .stall] }
@@ -55,7 +55,7 @@ struct HostileStreamTests {
         }
     }
 
-    @Test func `A14 trailers without end fail`() async throws {
+    @Test func `trailers without end fail`() async throws {
         try await withScenario(
             reply: { _ in
                 [
@@ -69,7 +69,7 @@ struct HostileStreamTests {
         }
     }
 
-    @Test func `A15 20,000 long chunk extensions fail the load in bounded memory`() async throws {
+    @Test func `20,000 long chunk extensions fail the load in bounded memory`() async throws {
         let chunk = Array(("1;" + String(repeating: "e", count: 4096) + "\r\nx\r\n").utf8)
         try await withScenario(
             reply: { _ in
@@ -82,7 +82,7 @@ struct HostileStreamTests {
         }
     }
 
-    @Test func `A15 a chunk extension without end fails`() async throws {
+    @Test func `a chunk extension without end fails`() async throws {
         try await withScenario(
             reply: { _ in
                 [
@@ -102,7 +102,7 @@ struct HostileStreamTests {
         [.write(head + "Content-Length: 5\r\n\r\nhe"), .stall],
         [.write(head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhe"), .stall],
     ])
-    func `A24 a stall times out`(effects: [SocketEffect]) async throws {
+    func `a stall times out`(effects: [SocketEffect]) async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 0.2 }, reply: { _ in ScriptedReply(effects) }
         ) { (server, session) async throws in
@@ -111,7 +111,7 @@ struct HostileStreamTests {
         }
     }
 
-    @Test func `A24 each byte puts the request timeout off`() async throws {
+    @Test func `each byte puts the request timeout off`() async throws {
         try await withGrowingTimes { scale in
             var isRight = false
             let drip = (0..<8).flatMap { _ in [SocketEffect.pause(milliseconds: Int64(50 * scale)), .write("x")] }
@@ -125,7 +125,7 @@ struct HostileStreamTests {
         }
     }
 
-    @Test func `A24 nothing puts the resource timeout off`() async throws {
+    @Test func `nothing puts the resource timeout off`() async throws {
         let drip = (0..<500).flatMap { _ in [SocketEffect.pause(milliseconds: 10), .write("x")] }
         try await withScenario(
             configure: { $0.timeoutIntervalForResource = 0.3 },

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Rows S1 to S5 of the hostile inputs: what an app hands over must not forge what goes on the wire.
+/// What an app hands over must not forge what goes on the wire.
 @Suite(.timeLimit(.minutes(1)))
 struct InjectionTests {
     /// Loads a request that may fail, and expects that nothing forged came to the server.
@@ -42,7 +42,7 @@ struct InjectionTests {
         "\r\nX-Forged: 1",
         "a\r\n X-Forged: 1", "a\u{560D}\u{560A}X-Forged: 1", "a\r\n",
     ])
-    func `S1 a field value with a line break or NUL does not go on the wire`(value: String) async throws {
+    func `a field value with a line break or NUL does not go on the wire`(value: String) async throws {
         try await expectNoInjection { url in
             var request = URLRequest(url: url)
             request.setValue(value, forHTTPHeaderField: "X-Value")
@@ -53,7 +53,7 @@ struct InjectionTests {
     @Test(arguments: [
         "X\r\nX-Forged: 1\r\nY", "X-Forged:", "X-Forged: 1\r\nY", "X Y", "X\tY", "", "X\0", "\u{FC}ber", " X-Forged",
     ])
-    func `S2 a field name that is no token does not go on the wire`(name: String) async throws {
+    func `a field name that is no token does not go on the wire`(name: String) async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             var request = URLRequest(url: server.url("/x"))
             request.setValue("1", forHTTPHeaderField: name)
@@ -70,11 +70,11 @@ struct InjectionTests {
         "GET /forged HTTP/1.1\r\nX-Forged: 1\r\n\r\nGET", "GET\r\nX-Forged: 1", "G T", "GET\n", "GET\0", "G\u{C4}T",
         "GET /forged",
     ])
-    func `S3 a method that is no token does not go on the wire`(method: String) async throws {
+    func `a method that is no token does not go on the wire`(method: String) async throws {
         try await expectNoInjection { URLRequest($0, method: method) }
     }
 
-    @Test func `S4 the framing of a body is ours`() async throws {
+    @Test func `the framing of a body is ours`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             let forged = [
                 "Content-Length": "1", "Transfer-Encoding": "chunked", "Connection": "Upgrade", "Upgrade": "websocket",
@@ -91,7 +91,7 @@ struct InjectionTests {
         }
     }
 
-    @Test func `S4 a request without a body gets no forged framing`() async throws {
+    @Test func `a request without a body gets no forged framing`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             let request = URLRequest(server.url("/x"), headers: ["Content-Length": "10", "Host": "forged.example"])
             _ = try await session.data(for: request)
@@ -104,7 +104,7 @@ struct InjectionTests {
     }
 
     @Test(arguments: ["1", "5", "10", "x", "-1"])
-    func `S4 a streamed body has one framing, and a length that is not its own forges no request`(length: String) async throws {
+    func `a streamed body has one framing, and a length that is not its own forges no request`(length: String) async throws {
         try await withScenario(reply: { .ok($0.bodyText) }) { (server, session) async throws in
             var request = URLRequest(server.url("/x"), method: "PUT", headers: ["Content-Length": length])
             request.httpBodyStream = InputStream(data: Data("hello".utf8))
@@ -126,7 +126,7 @@ struct InjectionTests {
         "/%0d%0aX-Forged:1", "/a%20b", "/a?q=%0D%0AX-Forged:1", "/%00", "/a%2Fb", "/%2e%2e/b", "/@evil.example/", "/a\\b",
         "//evil.example/b", "/a b", "/?a=b c",
     ])
-    func `S5 URL and wire agree on host and path`(path: String) async throws {
+    func `URL and wire agree on host and path`(path: String) async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             guard let url = URL(string: "http://127.0.0.1:\(server.port)\(path)") else { return }
             _ = try await session.data(from: url)
@@ -143,7 +143,7 @@ struct InjectionTests {
         "http://127.0.0.1%0d%0aX-Forged:1/", "http://127.0.0.1\\@localhost/", "http://[::1", "http://127.0.0.1:port/", "http://",
         "http:", "nonsense", "unknown://127.0.0.1/", "http://127.0.0.1:70000/",
     ])
-    func `S5 a URL that cannot be loaded fails at once`(text: String) async throws {
+    func `a URL that cannot be loaded fails at once`(text: String) async throws {
         guard let url = URL(string: text) else { return }
         try await withSession { (session) async throws in
             await expectFailure(.badURL, .unsupportedURL, .cannotFindHost, .cannotConnectToHost, in: text) {

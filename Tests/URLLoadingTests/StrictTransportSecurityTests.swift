@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Row T7 of the hostile inputs, and RFC 6797: a host that asked for TLS is spoken to over TLS alone.
+/// And RFC 6797: a host that asked for TLS is spoken to over TLS alone.
 @Suite(.timeLimit(.minutes(2)))
 struct StrictTransportSecurityTests {
     private static let field = "Strict-Transport-Security"
@@ -199,7 +199,7 @@ struct StrictTransportSecurityTests {
         Row(fields: ["max-age=99999999999999999999999"], host: "localhost", isUpgraded: true),
         Row(fields: ["max-age=1000; unknown=1; also"], host: "localhost", isUpgraded: true),
     ])
-    func `T7 the field decides for whom`(row: Row) async throws {
+    func `the field decides for whom`(row: Row) async throws {
         try await withScriptedServer(greeting: { _ in [] }, reply: { _ in .ok("clear") }) { (clear) async throws in
             try await withSecure(row.fields) { (server, session) async throws in
                 _ = try await session.data(from: server.url("/", host: "localhost"))
@@ -210,7 +210,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `T7 an address is not upgraded, whatever it asks for`() async throws {
+    @Test func `an address is not upgraded, whatever it asks for`() async throws {
         try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
             try await withSecure(["max-age=1000; includeSubDomains"]) { (server, session) async throws in
                 _ = try await session.data(from: server.url())
@@ -219,7 +219,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `T7 what is said in clear is not believed`() async throws {
+    @Test func `what is said in clear is not believed`() async throws {
         try await withScenario(
             reply: { _ in .ok("clear", [(Self.field, "max-age=1000; includeSubDomains")]) }
         ) { (server, session) async throws in
@@ -227,7 +227,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `T7 what is said in clear forgets nothing either`() async throws {
+    @Test func `what is said in clear forgets nothing either`() async throws {
         let field = Self.field
         try await withScriptedServer(reply: { _ in .ok("clear", [(field, "max-age=0")]) }) { (clear) async throws in
             try await withSecure { (server, session) async throws in

@@ -11,7 +11,7 @@ import Foundation
 import Testing
 import URLLoading
 
-/// Rows F1 and F2 of the hostile inputs: names for downloads (RFC 6266, RFC 8187).
+/// Names for downloads (RFC 6266, RFC 8187).
 struct SuggestedFilenameTests {
     private func name(
         _ disposition: String?, url: String = "http://host.example/path/file.txt", type: String? = nil
@@ -28,7 +28,7 @@ struct SuggestedFilenameTests {
         "C:\\x",
         String(repeating: "n", count: 5000), String(repeating: "\u{E9}", count: 400), "./.", "\u{202E}txt.exe",
     ])
-    func `F1 a hostile name becomes one safe path component`(hostile: String) throws {
+    func `a hostile name becomes one safe path component`(hostile: String) throws {
         for disposition in [
             "attachment; filename=\"\(hostile)\"", "attachment; filename=\(hostile)", "attachment; filename*=UTF-8''\(hostile)",
         ] {
@@ -44,7 +44,7 @@ struct SuggestedFilenameTests {
         "attachment; filename*=UTF-8''..%2F..%2Fetc%2Fpasswd", "attachment; filename*=UTF-8''%2e%2e",
         "attachment; filename*=UTF-8''a%00b",
     ])
-    func `F1 percent signs do not hide a path`(disposition: String) throws {
+    func `percent signs do not hide a path`(disposition: String) throws {
         let name = try #require(try name(disposition), "\(disposition)")
         #expect(name != ".." && !name.contains("/") && !name.contains("\0"))
     }
@@ -65,7 +65,7 @@ struct SuggestedFilenameTests {
         ("attachment; filename=first.txt; size=3", "first.txt"),
         ("attachment; name=x; filename = \"spaced.txt\" ", "spaced.txt"),
     ])
-    func `F2 the name is read as the RFCs say`(disposition: String, expected: String) throws {
+    func `the name is read as the RFCs say`(disposition: String, expected: String) throws {
         #expect(try name(disposition) == expected)
     }
 

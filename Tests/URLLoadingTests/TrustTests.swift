@@ -68,7 +68,7 @@ struct TrustTests {
         }
     }
 
-    @Test func `T4 a version outside the configured ones fails`() async throws {
+    @Test func `a version outside the configured ones fails`() async throws {
         let server = try await ScriptedServer.start(
             identity: certificates.valid, tls: .v1_2 ... .v1_2, reply: { _ in .ok("old") })
         try await withSession {

@@ -206,7 +206,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let buffer = unwrapInboundIn(data)
         guard let exchange else {
-            // Nobody asked (A16): what comes now must not be taken for the answer to the next request.
+            // Nobody asked: what comes now must not be taken for the answer to the next request.
             close()
             return
         }

@@ -10,7 +10,7 @@
 import HTTPRules
 import Testing
 
-/// K5, and the order of eviction of RFC 6265bis, section 5.7.
+/// The limits, and the order of eviction of RFC 6265bis, section 5.7.
 @Suite struct CookieLimitTests {
     @Test func `a response sets 50 cookies at most`() {
         var jar = CookieJar()

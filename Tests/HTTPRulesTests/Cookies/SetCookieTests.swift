@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test func `a cookie that cannot be one is ignored entirely`() {
-        // K5. Steps 1 and 6, and step 2 of section 5.7.
+        // Steps 1 and 6, and step 2 of section 5.7.
         for control in (0...0x1F).filter({ $0 != 9 }) + [0x7F] {
             let text = String(UnicodeScalar(UInt8(control)))
             #expect(SetCookie("a=b\(text)c") == nil && SetCookie("a=b; Path=/\(text)") == nil, "control \(control)")

@@ -13,7 +13,7 @@ import SeededNumbers
 import Testing
 
 @Suite struct HSTSListTests {
-    /// Hostile input T7: each history, then a URL, and whether it has to go over TLS, by the sentence of RFC 6797.
+    /// Each history, then a URL, and whether it has to go over TLS, by the sentence of RFC 6797.
     @Test(arguments: [
         ("max-age=10", "https://example.com/", "http://example.com/", true, "8.3: congruent"),
         ("max-age=10", "https://example.com/", "http://EXAMPLE.com:8080/x", true, "8.2: case-insensitive; any port"),

@@ -18,7 +18,6 @@ import Testing
         .identity(ClientIdentity(certificates: [Data([1])], privateKey: Data([2]))), persistence: .permanent
     )
 
-    // C11 of the hostile inputs.
     @Test(arguments: [
         ("host", space("b.example")),
         ("subdomain", space("www.a.example")),

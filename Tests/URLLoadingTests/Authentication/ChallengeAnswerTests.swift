@@ -110,7 +110,7 @@ struct ChallengeAnswerTests {
     }
 
     @Test(arguments: ["Basic realm=\"tower\"", "Digest realm=\"tower\", nonce=\"abc\", qop=\"auth\"", "NTLM"])
-    func `C13 a wrong password for ever ends with the 401`(challenge: String) async throws {
+    func `a wrong password for ever ends with the 401`(challenge: String) async throws {
         let interview = Interview(.wrong())
         try await withInterview(interview, reply: { _ in .unauthorized(challenge) }) { (server, session) async throws in
             let (text, response) = try await session.text(URLRequest(server.url()))
@@ -121,7 +121,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `C13 a nonce that is always stale ends with the 401, and nobody is asked more than for refusals`() async throws {
+    @Test func `a nonce that is always stale ends with the 401, and nobody is asked more than for refusals`() async throws {
         let interview = Interview(.ada())
         try await withInterview(
             interview, reply: { .unauthorized("Digest realm=\"tower\", nonce=\"n\($0.order)\", qop=\"auth\", stale=true") }

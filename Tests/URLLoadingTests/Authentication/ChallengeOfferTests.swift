@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Which of a server's challenges is answered, and which comes next (RFC 9110, section 11; rows of C14).
+/// Which of a server's challenges is answered, and which comes next (RFC 9110, section 11).
 @Suite(.timeLimit(.minutes(1)))
 struct ChallengeOfferTests {
     struct Row: Sendable, CustomTestStringConvertible {
@@ -101,7 +101,7 @@ struct ChallengeOfferTests {
         }
     }
 
-    @Test func `C14 Basic does not follow a Digest that was refused, over http`() async throws {
+    @Test func `Basic does not follow a Digest that was refused, over http`() async throws {
         let interview = Interview(.wrong())
         try await withScenario(
             delegate: TaskInterviewer(interview), reply: { _ in .unauthorized(Self.digest, "Basic realm=\"b\"") }
@@ -112,7 +112,7 @@ struct ChallengeOfferTests {
         }
     }
 
-    @Test func `C14 a server that offers Digest first and Basic later does not get the password in clear`() async throws {
+    @Test func `a server that offers Digest first and Basic later does not get the password in clear`() async throws {
         let interview = Interview(.ada())
         let storage = URLCredentialStorage()
         for delegate in [TaskInterviewer(interview), nil] {
@@ -130,7 +130,7 @@ struct ChallengeOfferTests {
         #expect(Set(interview.methods) == ["HTTPDigest"])
     }
 
-    @Test func `C14 a later request to a space of Digest does not take Basic without the app`() async throws {
+    @Test func `a later request to a space of Digest does not take Basic without the app`() async throws {
         let gate = DigestGate()
         let isTurned = Watched(false)
         try await withScenario(

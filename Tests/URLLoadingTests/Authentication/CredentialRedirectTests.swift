@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Credentials do not follow a redirect to another origin (rows C1, C4, C5 and C11).
+/// Credentials do not follow a redirect to another origin.
 @Suite(.timeLimit(.minutes(1)))
 struct CredentialRedirectTests {
     private static let ada = basic("ada", "lovelace")
@@ -60,7 +60,7 @@ struct CredentialRedirectTests {
         }
     }
 
-    @Test func `C4 user info of the first URL answers nobody else`() async throws {
+    @Test func `user info of the first URL answers nobody else`() async throws {
         try await withTwo(
             first: { _, port in .redirect(302, to: "http://127.0.0.1:\(port)/b") }, second: BasicScript()()
         ) { (first, second, session) async throws in
@@ -70,7 +70,7 @@ struct CredentialRedirectTests {
         }
     }
 
-    @Test func `C5 at A's second visit the header set by hand does not come back`() async throws {
+    @Test func `at A's second visit the header set by hand does not come back`() async throws {
         let ports = Watched<[Int]>([])
         try await withTwo(
             first: { request, port in request.path == "/1" ? .redirect(302, to: "http://127.0.0.1:\(port)/2") : .ok("back") },

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// A credential is for the scheme and the realm that it was given for; whoever asks for another, be it between us and the server, does
-/// not get it (C11, C14).
+/// not get it.
 @Suite(.timeLimit(.minutes(1)))
 struct CredentialSpaceTests {
     /// How the session comes to know somebody by a scheme that keeps the password to itself.
@@ -58,7 +58,7 @@ struct CredentialSpaceTests {
         }
     }
 
-    @Test func `C11 what one scheme accepted is neither sent nor proposed to another`() async throws {
+    @Test func `what one scheme accepted is neither sent nor proposed to another`() async throws {
         for known in Self.known {
             for isSilent in [true, false] {
                 let interview = Interview(.performDefaultHandling)

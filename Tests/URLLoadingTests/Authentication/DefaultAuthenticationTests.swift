@@ -106,7 +106,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `C11 a credential of another space is never offered`() async throws {
+    @Test func `a credential of another space is never offered`() async throws {
         let storage = URLCredentialStorage()
         try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
             (server, session) async throws in

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Digest (RFC 7616) against a server that checks every proof (C14).
+/// Digest (RFC 7616) against a server that checks every proof.
 @Suite(.timeLimit(.minutes(1)))
 struct DigestAuthenticationTests {
     private let interview = Interview(user: "Mufasa", password: "Circle of Life")

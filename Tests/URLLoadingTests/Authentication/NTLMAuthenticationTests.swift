@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// NTLM binds a connection to who it was authenticated as (C12).
+/// NTLM binds a connection to who it was authenticated as.
 @Suite(.timeLimit(.minutes(1)))
 struct NTLMAuthenticationTests {
     private let interview = Interview(user: "ada", password: "lovelace")
@@ -51,7 +51,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `C12 a request without the credential does not go over an authenticated connection`() async throws {
+    @Test func `a request without the credential does not go over an authenticated connection`() async throws {
         let script = NTLMScript()
         try await withScenario(
             delegate: Interviewer(interview), reply: { $0.path.hasPrefix("/open") ? .ok("open") : script.script()($0) }
@@ -64,7 +64,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `C12 another user of the same server gets connections of his own`() async throws {
+    @Test func `another user of the same server gets connections of his own`() async throws {
         let script = NTLMScript(users: ["ada", "bob"])
         let ask = Interview { challenge, number in
             (.useCredential, URLCredential(user: number == 0 ? "ada" : "bob", password: "x", persistence: .none))
@@ -76,7 +76,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `C12 another session gets connections of its own`() async throws {
+    @Test func `another session gets connections of its own`() async throws {
         let script = NTLMScript(users: ["ada", "bob"])
         try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "in as ada")

@@ -182,7 +182,7 @@ struct LoadsWithPasswordsTests {
         }
     }
 
-    @Test func `C12 each user has a connection of his own, and who is nobody another one`() async throws {
+    @Test func `each user has a connection of his own, and who is nobody another one`() async throws {
         let users = [("ada", "lovelace"), ("bob", "builder")]
         let interview = Interview { _, number in
             let (user, password) = users[number % 2]

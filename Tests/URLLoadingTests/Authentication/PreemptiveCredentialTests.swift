@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Credentials that go along before they are asked for, and those that must not (C11).
+/// Credentials that go along before they are asked for, and those that must not.
 @Suite(.timeLimit(.minutes(1)))
 struct PreemptiveCredentialTests {
     private static let ada = basic("ada", "lovelace")

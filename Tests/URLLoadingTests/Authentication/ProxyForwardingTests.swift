@@ -233,7 +233,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `C3 what was for the proxy does not reach an exception that it redirects to`() async throws {
+    @Test func `what was for the proxy does not reach an exception that it redirects to`() async throws {
         try await withScriptedServer(reply: { _ in .ok("direct") }) { (server) async throws in
             let target = server.url("/direct").absoluteString
             try await withProxy(
@@ -249,7 +249,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `C15 what goes directly to the proxy's own host and port has a connection of its own`() async throws {
+    @Test func `what goes directly to the proxy's own host and port has a connection of its own`() async throws {
         try await withProxy(
             ["ExceptionsList": ["127.0.0.1"], "kCFProxyUsernameKey": "ada", "kCFProxyPasswordKey": "lovelace"],
             reply: {

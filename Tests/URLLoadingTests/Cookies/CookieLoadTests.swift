@@ -108,7 +108,7 @@ struct CookieLoadTests {
     // MARK: Responses that are not the last
 
     @Test(arguments: [301, 302, 303, 307, 308])
-    func `K6 a redirect sets cookies that go with the next hop`(status: Int) async throws {
+    func `a redirect sets cookies that go with the next hop`(status: Int) async throws {
         try await withScenario(
             reply: { request in
                 switch request.path {
@@ -123,7 +123,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `K6 a redirect that the app refuses has set its cookies`() async throws {
+    @Test func `a redirect that the app refuses has set its cookies`() async throws {
         var answers = EventRecorder.Answers()
         answers.redirect = { _, _ in nil }
         let recorder = EventRecorder(answers)
@@ -137,7 +137,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `K6 a redirect's cookies are there when the app is asked about it`() async throws {
+    @Test func `a redirect's cookies are there when the app is asked about it`() async throws {
         let storage = HTTPCookieStorage()
         let seen = Delivered<[String]?>()
         var answers = EventRecorder.Answers()
@@ -160,7 +160,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `K6 a 401 sets cookies, whether it is answered or delivered`() async throws {
+    @Test func `a 401 sets cookies, whether it is answered or delivered`() async throws {
         try await withScenario(
             reply: { request in
                 let fields = [("Set-Cookie", "nonce=7"), ("WWW-Authenticate", "Basic realm=\"x\"")]
@@ -226,7 +226,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `C2 a request's own cookies stay with their origin, and the stored ones follow their own rules`() async throws {
+    @Test func `a request's own cookies stay with their origin, and the stored ones follow their own rules`() async throws {
         try await withScriptedServer(reply: { _ in .ok("end") }) { (far) async throws in
             try await withScenario(
                 reply: { .redirect(302, to: far.url("/b", host: String($0.path.dropFirst())).absoluteString) }
@@ -245,7 +245,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `C2 a request's own cookies go along within its origin`() async throws {
+    @Test func `a request's own cookies go along within its origin`() async throws {
         try await withScenario(
             reply: { $0.order == 0 ? .redirect(302, to: "/b", [("Set-Cookie", "new=1")]) : .ok() }
         ) { (server, session) async throws in

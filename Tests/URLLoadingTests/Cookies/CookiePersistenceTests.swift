@@ -75,7 +75,7 @@ struct CookiePersistenceTests {
         }
     }
 
-    @Test func `K8 what is on disk is its owner's alone`() async throws {
+    @Test func `what is on disk is its owner's alone`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
@@ -98,7 +98,7 @@ struct CookiePersistenceTests {
         arguments: [
             [], [0], Array("nonsense\n".utf8), [UInt8](repeating: 0xFF, count: 5000), [UInt8](repeating: 0, count: 100_000),
         ] as [[UInt8]])
-    func `K8 a damaged file is a warning and an empty storage`(content: [UInt8]) async throws {
+    func `a damaged file is a warning and an empty storage`(content: [UInt8]) async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
@@ -129,7 +129,7 @@ struct CookiePersistenceTests {
         }
     }
 
-    @Test func `K8 a file that is cut anywhere stops no request`() async throws {
+    @Test func `a file that is cut anywhere stops no request`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in

@@ -42,7 +42,7 @@ struct CookiePolicyTests {
         // A page may set cookies for paths that it is not on.
         PathRow(field: "a=1; Path=/other", setAt: "/dir/page", sentAt: ["/other"], notAt: ["/dir/page"]),
     ])
-    func `K4 a cookie goes to its path and what is below`(row: PathRow) async throws {
+    func `a cookie goes to its path and what is below`(row: PathRow) async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive(row.field, at: row.setAt)
             for path in row.sentAt { #expect(try await scene.sent(at: path) == "a=1", "\(path)") }
@@ -84,7 +84,7 @@ struct CookiePolicyTests {
             domain: "other.example; Domain=site.localhost", setBy: "site.localhost", sentTo: ["www.site.localhost"], notTo: []
         ),
     ])
-    func `K4 a cookie goes to its domain`(row: DomainRow) async throws {
+    func `a cookie goes to its domain`(row: DomainRow) async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1" + (row.domain.map { "; Domain=" + $0 } ?? ""), host: row.setBy)
             for host in row.sentTo { #expect(try await scene.sent(host: host) == "a=1", "\(host)") }
@@ -99,7 +99,7 @@ struct CookiePolicyTests {
         (".0.0.1", "127.0.0.1"), ("localhost", "127.0.0.1"), ("127.0.0.1", "localhost"), ("site..localhost", "site.localhost"),
         ("site.localhost; Domain=other.example", "site.localhost"),
     ])
-    func `K2 a cookie for a domain that is not the host's is refused`(domain: String, host: String) async throws {
+    func `a cookie for a domain that is not the host's is refused`(domain: String, host: String) async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1; Domain=\(domain)", host: host)
             #expect(try scene.stored.isEmpty)
@@ -146,7 +146,7 @@ struct CookiePolicyTests {
 
     // MARK: Secure
 
-    @Test func `K1 a secure cookie goes over TLS only, and comes over TLS only`() async throws {
+    @Test func `a secure cookie goes over TLS only, and comes over TLS only`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1; Secure", "b=2", overTLS: true)
             #expect(try await scene.sent(overTLS: true) == "a=1; b=2")
@@ -156,7 +156,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `K1 a secure cookie stays behind where a redirect leaves TLS`() async throws {
+    @Test func `a secure cookie stays behind where a redirect leaves TLS`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(reply: { _ in .ok("end") }) { (clear) async throws in
             try await withScenario(
@@ -174,7 +174,7 @@ struct CookiePolicyTests {
     }
 
     @Test(arguments: ["a=2", "a=2; Path=/x", "a=2; Path=/x/y", "a=2; Max-Age=0; Path=/x", "a=; Domain=localhost"])
-    func `K7 a response in clear leaves secure cookies alone`(field: String) async throws {
+    func `a response in clear leaves secure cookies alone`(field: String) async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1; Secure; Path=/x", overTLS: true)
             try await scene.receive(field, at: "/x/page")
@@ -183,7 +183,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `K7 what a secure cookie does not cover may be set in clear`() async throws {
+    @Test func `what a secure cookie does not cover may be set in clear`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1; Secure; Path=/x/y", overTLS: true)
             try await scene.receive("a=2; Path=/x", "b=3; Path=/x/y")
@@ -200,7 +200,7 @@ struct CookiePolicyTests {
             ("__Host-a=1; Secure; Path=/", false, false), ("=__Secure-a=1; Secure", true, false),
             ("__Host-a; Secure; Path=/", true, false),
         ] as [(String, Bool, Bool)])
-    func `K3 a name with a prefix keeps its promise`(field: String, overTLS: Bool, isKept: Bool) async throws {
+    func `a name with a prefix keeps its promise`(field: String, overTLS: Bool, isKept: Bool) async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive(field, at: "/dir/page", overTLS: overTLS)
             #expect(try scene.stored.count == (isKept ? 1 : 0))

@@ -55,7 +55,7 @@ struct ApacheClientCertificateTests {
         }
     }
 
-    @Test func `T6 a server that demands an identity fails the load without one`() async throws {
+    @Test func `a server that demands an identity fails the load without one`() async throws {
         for judge in [nil, Judge.saying(.performDefaultHandling)] {
             try await withApache(judge, .requiredCertificate) { (url, session) async throws in
                 let error = await expectFailure(.clientCertificateRequired) { try await session.data(from: url) }

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Rows T1, T2 and T3 of the hostile inputs: each certificate has its code, and the error keeps what the server showed.
+/// Each certificate has its code, and the error keeps what the server showed.
 @Suite(.timeLimit(.minutes(1)))
 struct CertificateFailureTests {
     private let certificates: TestCertificates

@@ -13,7 +13,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// For how long, and for whom, an identity that was shown once is shown again; row C15 of the hostile inputs.
+/// For how long, and for whom, an identity that was shown once is shown again.
 @Suite(.timeLimit(.minutes(1)))
 struct ClientCertificateMemoryTests {
     private let certificates: TestCertificates
@@ -217,7 +217,7 @@ struct ClientCertificateMemoryTests {
         }
     }
 
-    @Test func `C15 a connection with one identity is not used for another, nor for none`() async throws {
+    @Test func `a connection with one identity is not used for another, nor for none`() async throws {
         let server = try await PeerProcess.nginx(certificates.valid)
         defer { server.stop() }
         try await withSession {

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Row T6 of the hostile inputs: servers that ask who the client is, and what becomes of each answer.
+/// Servers that ask who the client is, and what becomes of each answer.
 @Suite(.timeLimit(.minutes(1)))
 struct ClientCertificateTests {
     private let certificates: TestCertificates
@@ -119,7 +119,7 @@ struct ClientCertificateTests {
         }
     }
 
-    @Test func `T6 none shown where the server cannot do without fails`() async throws {
+    @Test func `none shown where the server cannot do without fails`() async throws {
         let judges: [Judge?] = [
             nil, .answeringForIdentity(.performDefaultHandling), .answeringForIdentity(.useCredential, nil),
             .answeringForIdentity(.rejectProtectionSpace),

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Rows T4 and T5 of the hostile inputs: handshakes that come to nothing, and connections that break without a goodbye.
+/// Handshakes that come to nothing, and connections that break without a goodbye.
 @Suite(.timeLimit(.minutes(1)))
 struct HandshakeFailureTests {
     private let certificates: TestCertificates
@@ -43,7 +43,7 @@ struct HandshakeFailureTests {
         #expect(judge.all.isEmpty, "\(row)")
     }
 
-    @Test func `T4 what is not TLS fails`() async throws {
+    @Test func `what is not TLS fails`() async throws {
         let rows: [(String, [SocketEffect])] = [
             ("an HTTP response", [.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), .stall]),
             ("an HTTP response after the hello", [.awaitBytes(1), .write("HTTP/1.1 400 Bad Request\r\n\r\n"), .close]),
@@ -60,7 +60,7 @@ struct HandshakeFailureTests {
         for (row, greeting) in rows { try await load(greeting, [.secureConnectionFailed], in: row) }
     }
 
-    @Test func `T4 a reset or a close in the handshake fails`() async throws {
+    @Test func `a reset or a close in the handshake fails`() async throws {
         // The first bytes of a server's hello.
         let start = SocketEffect.write([22, 3, 3, 0, 122, 2, 0, 0, 118, 3, 3])
         let rows: [(String, [SocketEffect])] = [
@@ -70,14 +70,14 @@ struct HandshakeFailureTests {
         for (row, greeting) in rows { try await load(greeting, [.secureConnectionFailed], in: row) }
     }
 
-    @Test func `T4 a stall in the handshake ends with the timeout`() async throws {
+    @Test func `a stall in the handshake ends with the timeout`() async throws {
         let start = SocketEffect.write([22, 3, 3, 0, 122, 2, 0, 0, 118, 3, 3])
         for (row, greeting) in [("at once", [SocketEffect.stall]), ("in the hello", [.awaitBytes(1), start, .stall])] {
             try await load(greeting, timeout: 0.3, [.timedOut], in: row)
         }
     }
 
-    @Test func `T4 http at a port of TLS fails`() async throws {
+    @Test func `http at a port of TLS fails`() async throws {
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok() }) { (server) async throws in
             try await withSession { (session) async throws in
                 let url = try #require(URL(string: "http://127.0.0.1:\(server.port)/"))
@@ -89,7 +89,7 @@ struct HandshakeFailureTests {
         }
     }
 
-    @Test func `T5 a body that is cut off fails where its length is known`() async throws {
+    @Test func `a body that is cut off fails where its length is known`() async throws {
         let head = "HTTP/1.1 200 OK\r\n"
         let rows: [(String, String, URLError.Code?)] = [
             ("length", head + "Content-Length: 10\r\n\r\nhello", .networkConnectionLost),
@@ -119,7 +119,7 @@ struct HandshakeFailureTests {
         }
     }
 
-    @Test func `T5 a head that is cut off fails`() async throws {
+    @Test func `a head that is cut off fails`() async throws {
         for text in ["", "HTTP/1.1 200 OK\r\nContent-Le"] {
             try await withScenario(
                 identity: certificates.valid, configure: { $0.tlsTrustRoots = [certificates.root] },

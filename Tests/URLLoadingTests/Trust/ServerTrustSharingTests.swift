@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Row C15 of the hostile inputs: a connection that one delegate trusts is not used for who would not.
+/// A connection that one delegate trusts is not used for who would not.
 @Suite(.timeLimit(.minutes(1)))
 struct ServerTrustSharingTests {
     private let certificates: TestCertificates

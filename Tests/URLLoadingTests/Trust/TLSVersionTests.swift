@@ -86,7 +86,7 @@ struct TLSVersionTests {
         }
     }
 
-    @Test func `T4 TLS 1.0 and 1.1 are refused unless the configuration allows them`() async throws {
+    @Test func `TLS 1.0 and 1.1 are refused unless the configuration allows them`() async throws {
         for (option, version) in [("-tls1", tls_protocol_version_t.TLSv10), ("-tls1_1", .TLSv11)] {
             let options = [option, "-cipher", "ALL:@SECLEVEL=0"]
             try await withOpenSSL(certificates.valid, root: certificates.rootPEM, options) { (server) async throws in
@@ -97,7 +97,7 @@ struct TLSVersionTests {
         }
     }
 
-    @Test func `T4 suites without encryption, or without the server's proof, are refused`() async throws {
+    @Test func `suites without encryption, or without the server's proof, are refused`() async throws {
         for suites in ["NULL:@SECLEVEL=0", "aNULL:@SECLEVEL=0"] {
             try await withOpenSSL(certificates.valid, root: certificates.rootPEM, ["-tls1_2", "-cipher", suites]) {
                 (server) async throws in
