@@ -266,10 +266,9 @@ struct AuthenticationOptionTests {
     }
 
     @Test func `a proxy that is not there is 7`() async throws {
-        let proxy = try await ScriptedServer.start(reply: { _ in .ok() })
-        try await proxy.close()
+        let proxy = try RefusingPort()
         for address in ["http://nowhere.example/", "https://nowhere.example/"] {
-            let result = try await run("get", "-x", "127.0.0.1:\(proxy.port)", address)
+            let result = try await run("get", "-x", "127.0.0.1:\(proxy.number)", address)
             #expect(result.code == 7, "\(result.errors)")
         }
     }
