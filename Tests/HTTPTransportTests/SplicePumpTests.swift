@@ -32,7 +32,7 @@ import Testing
         pair.server.write(body + Array("tail".utf8))
         guard case .finished(let moved) = try await run.end else { throw Unexpected() }
         #expect(moved == Int64(count))
-        #expect(try await sink.finish() == Int64(count) + 4)
+        #expect(try await sink.close() == Int64(count) + 4)
         #expect(try Data(contentsOf: URL(fileURLWithPath: sink.path)) == Data(Array("head".utf8) + body))
         #expect(try await pair.client.nextBytes(4) == Array("tail".utf8))
         try await pair.close()
@@ -48,7 +48,7 @@ import Testing
             pair.server.close()
             guard case .finished(let moved) = try await run.end else { throw Unexpected() }
             #expect(moved == Int64(body.count))
-            _ = try await sink.finish()
+            _ = try await sink.close()
             #expect(try Data(contentsOf: URL(fileURLWithPath: sink.path)) == Data(body))
             try await pair.client.channel.closeFuture.get()
             #expect(try await pair.client.received == [])
@@ -64,7 +64,7 @@ import Testing
         pair.server.close()
         guard case .peerClosed(let moved) = try await run.end else { throw Unexpected() }
         #expect(moved == 1_500_000)
-        #expect(try await sink.keep() == 1_500_000)
+        #expect(try await sink.close() == 1_500_000)
         #expect(try Data(contentsOf: URL(fileURLWithPath: sink.path)) == Data(body))
     }
 
@@ -91,7 +91,7 @@ import Testing
         pair.server.write(Array(body[taken...]))
         guard case .finished(let total) = try await run.end else { throw Unexpected() }
         #expect(total == Int64(body.count))
-        #expect(try await sink.finish() == total)
+        #expect(try await sink.close() == total)
         #expect(try Data(contentsOf: URL(fileURLWithPath: sink.path)) == Data(body))
         try await pair.close()
     }
@@ -120,7 +120,7 @@ import Testing
         #expect(try await run.firstProgress == 10)
         pair.server.write(Self.bytes(10))
         guard case .finished(20) = try await run.end else { throw Unexpected() }
-        _ = try await sink.finish()
+        _ = try await sink.close()
         try await pair.close()
     }
 
@@ -147,7 +147,7 @@ import Testing
         pair.server.write(body)
         guard case .finished(let moved) = try await run.end else { throw Unexpected() }
         #expect(moved == Int64(body.count))
-        #expect(try await sink.finish() == Int64(body.count) + 7)
+        #expect(try await sink.close() == Int64(body.count) + 7)
         #expect(try Data(contentsOf: name) == Data(Array("before ".utf8) + body))
         try await pair.close()
     }

@@ -19,12 +19,13 @@ struct SlowDiskTests {
     @Test func `a disk that does not answer holds up no event loop`() async throws {
         let home = try TemporaryDirectory()
         let folder = home.path + "/kept"
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(atPath: folder + "/temporary", withIntermediateDirectories: true)
         let disk = try StalledDisk()
         try await OwnProcess.run(
             "SlowDiskLoads",
             environment: [
-                "HOME": home.path, "XDG_DATA_HOME": folder + "/data", "XDG_CACHE_HOME": folder + "/cache",
+                "HOME": home.path, "TMPDIR": folder + "/temporary", "XDG_DATA_HOME": folder + "/data",
+                "XDG_CACHE_HOME": folder + "/cache",
                 "NIO_SINGLETON_GROUP_LOOP_COUNT": "1",
                 // No keyring of whoever runs the tests.
                 "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent",
@@ -174,6 +175,62 @@ struct SlowDiskLoads {
             disk.stall([])
             for upload in uploads { #expect(try await upload.value == "3000000") }
         }
+    }
+
+    /// One waits for its file to be opened, one to be written to, one to be closed, and one is spliced.
+    @Test(.timeLimit(.minutes(1))) func `a cancelled download does not wait for a disk that does not answer`() async throws {
+        let sizes = ["/close": 20_000, "/write": 3 << 20, "/splice": 8 << 20]
+        try await withScriptedServer(
+            reply: { request in
+                guard let size = sizes[request.path] else { return .ok("/open") }
+                let head = ScriptedReply.head(200, Fields.fresh + [("ETag", "\"a\""), ("Content-Length", "\(size + 1)")])
+                return [.write(head), .write("a"), .gate("rest"), .write([UInt8](repeating: 1, count: size)), .stall]
+            }
+        ) { (server) async throws in
+            let callsBefore = disk.callsOnLoops
+            let downloads = Downloads()
+            let session = URLSession(configuration: forgetful().configuration, delegate: downloads, delegateQueue: nil)
+            defer { session.invalidateAndCancel() }
+            var tasks: [URLSessionDownloadTask] = []
+            func start(_ path: String) {
+                let task = session.downloadTask(with: server.url(path))
+                task.resume()
+                tasks.append(task)
+            }
+            for path in sizes.keys.sorted() { start(path) }
+            try await downloads.begun.count(reaches: 3)
+            try await server.reached("rest", times: 3)
+            disk.stall(.access)
+            defer { disk.stall([]) }
+            start("/open")
+            server.open("rest")
+            await disk.stalled(4)
+            for (number, task) in tasks.enumerated() {
+                if number == 1 { task.cancel(byProducingResumeData: { downloads.resumable($0 != nil) }) } else { task.cancel() }
+            }
+            try await downloads.ended.count(reaches: 4)
+            #expect(downloads.ended.all.allSatisfy { ($0 as? URLError)?.code == .cancelled })
+            #expect(try await downloads.resumable.value == false)
+            // When it answers, nothing is left, and no event loop had anything to do with it.
+            disk.stall([])
+            let names = { try FileManager.default.contentsOfDirectory(atPath: NSTemporaryDirectory()) }
+            while try !names().isEmpty { await Task.yield() }
+            #expect(disk.callsOnLoops == callsBefore)
+        }
+    }
+
+    private final class Downloads: NSObject, URLSessionDownloadDelegate, Sendable {
+        let begun = Delivered<Int64>()
+        let ended = Delivered<(any Error)?>()
+        let resumable = Delivered<Bool>()
+
+        func urlSession(
+            _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
+            totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
+        ) { begun(totalBytesWritten) }
+
+        func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {}
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ended(error) }
     }
 
     @Test(.timeLimit(.minutes(1))) func `no event loop touches a file of the stores`() async throws {

@@ -236,6 +236,14 @@ struct StalledDisk: Sendable {
         int close(int fd) { FILE_ACCESS(fd); return (int)syscall(SYS_close, fd); }
         ssize_t read(int fd, void *bytes, size_t size) { FILE_READING(fd); return syscall(SYS_read, fd, bytes, size); }
         ssize_t write(int fd, const void *bytes, size_t size) { FILE_ACCESS(fd); return syscall(SYS_write, fd, bytes, size); }
+        ssize_t writev(int fd, const struct iovec *pieces, int count) {
+            FILE_ACCESS(fd);
+            return syscall(SYS_writev, fd, pieces, count);
+        }
+        ssize_t splice(int from, off64_t *fromOffset, int to, off64_t *toOffset, size_t size, unsigned flags) {
+            FILE_ACCESS(to);
+            return syscall(SYS_splice, from, fromOffset, to, toOffset, size, flags);
+        }
         #define PREAD(name, type) \
             ssize_t name(int fd, void *bytes, size_t size, type offset) { \
                 FILE_READING(fd); \

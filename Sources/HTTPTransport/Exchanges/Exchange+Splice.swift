@@ -37,10 +37,10 @@ extension Exchange {
         guard case .length(let length) = framing, let connection, let channel = connection.beginBypass() else { return false }
         isBypassed = true
         while let piece = takeBuffered() {
-            try await sink.write(piece)
+            try await sink.write(piece, in: control, on: channel.eventLoop)
             progress(Int64(piece.readableBytes))
         }
-        try await sink.flush()
+        try await sink.wait(in: control, on: channel.eventLoop, for: sink.flush)
         try control.check()
         let run = Run()
         let pump = SplicePump.start(
@@ -61,15 +61,20 @@ extension Exchange {
             updateReading()
             return false
         }
-        let end = await supervise(pump, run, progress)
+        let end = await supervise(pump, run, sink, on: channel.eventLoop, progress)
         try settle(end, on: connection, length)
         return true
     }
 
-    /// Waits for the pump, and passes on what the app wants of the load meanwhile.
-    private func supervise(_ pump: SplicePump, _ run: Run, _ progress: (Int64) -> Void) async -> SplicePump.End {
+    /// Waits for the pump, and passes on what the app wants of the load meanwhile. A load that has to end does not wait for long: the
+    /// sink's end waits for the pump's.
+    private func supervise(
+        _ pump: SplicePump, _ run: Run, _ sink: FileSink, on loop: any EventLoop, _ progress: (Int64) -> Void
+    ) async -> SplicePump.End {
         var told: Int64 = 0
         var isPaused = false
+        var patience: Scheduled<Void>?
+        defer { patience?.cancel() }
         while true {
             if let end = run.end {
                 if end.moved > told { progress(end.moved - told) }
@@ -79,7 +84,13 @@ extension Exchange {
                 progress(run.moved - told)
                 told = run.moved
             }
-            if control.failure != nil { pump.cancel() }
+            if control.failure != nil {
+                pump.cancel()
+                let deadline = sink.endDeadline(after: FileSink.patience)
+                guard NIODeadline.now() < deadline else { return .cancelled(told) }
+                let bound = NIOLoopBound(control, eventLoop: loop)
+                patience = patience ?? loop.scheduleTask(deadline: deadline) { bound.value.wake() }
+            }
             if control.isSuspended != isPaused {
                 isPaused = control.isSuspended
                 if isPaused { pump.pause() } else { pump.resume() }

@@ -22,20 +22,7 @@ extension FileSink {
     ///
     /// Where the server announced a length, a disk that has no room for it is found out before the download; nothing is reserved on the
     /// server's word alone.
-    package static func create(in directory: String, expectedLength: Int64? = nil) async throws(LoadError) -> FileSink {
-        try await FileWork.run(at: FilePlace(opening: directory)) { () throws(LoadError) in
-            try createNow(in: directory, expectedLength: expectedLength)
-        }
-    }
-
-    /// Goes on with a file that ``keep()`` left, if it is still what it was: a regular file of ours with the length it had.
-    package static func reopen(path: String, length: Int64, expectedLength: Int64? = nil) async throws(LoadError) -> FileSink {
-        try await FileWork.run(at: FilePlace(opening: path)) { () throws(LoadError) in
-            try reopenNow(path: path, length: length, expectedLength: expectedLength)
-        }
-    }
-
-    private static func createNow(in directory: String, expectedLength: Int64?) throws(LoadError) -> FileSink {
+    package static func createNow(in directory: String, expectedLength: Int64? = nil) throws(LoadError) -> FileSink {
         for _ in 0..<nameAttempts {
             let path = directory + (directory.hasSuffix("/") ? "" : "/") + freshName()
             let descriptor = cls_create_private_file(path)
@@ -48,7 +35,8 @@ extension FileSink {
         throw LoadError(.cannotCreateFile, "creating a file in \(directory): no free name")
     }
 
-    private static func reopenNow(path: String, length: Int64, expectedLength: Int64?) throws(LoadError) -> FileSink {
+    /// Goes on with a file that ``close(_:)`` left, if it is still what it was: a regular file of ours with the length it had.
+    package static func reopenNow(path: String, length: Int64, expectedLength: Int64? = nil) throws(LoadError) -> FileSink {
         let descriptor = cls_open_existing_file(path)
         guard descriptor >= 0 else {
             let error = SystemFailure(descriptor)

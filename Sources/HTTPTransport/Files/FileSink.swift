@@ -15,10 +15,13 @@ import Synchronization
 /// The temporary file that a download is written to.
 ///
 /// Writing never occupies the event loop: bytes are gathered and written on one of ``FileWork``'s threads, in order, at least
-/// ``batchSize`` at a time, with at most about ``outstandingLimit`` waiting. One caller uses it, one call at a time; it ends with
-/// exactly one of ``finish()``, ``keep()`` and ``abort()``. A file whose writing failed is deleted at once, and so is one whose
-/// sink is dropped without an end.
+/// ``batchSize`` at a time, with at most about ``outstandingLimit`` waiting. One caller uses it, one call at a time, and is called back
+/// on any thread; it ends with ``close(_:)`` or ``abort(_:)``. A caller that no longer waits for an end, or for anything else, aborts:
+/// the file is deleted when the thread that is at it returns. A file whose writing failed is deleted at once, and so is one whose sink
+/// is dropped without an end.
 package final class FileSink: Sendable {
+    package typealias Done<Value: Sendable> = @Sendable (Result<Value, LoadError>) -> Void
+
     /// Bytes accepted but not yet written beyond which the caller waits.
     package static let outstandingLimit = 2 << 20
     /// Below this, bytes are gathered rather than written.
@@ -28,17 +31,33 @@ package final class FileSink: Sendable {
         var pieces = CircularBuffer<ByteBuffer>()
         /// Bytes in ``pieces`` and in the batch that is being written.
         var outstanding = 0
-        var isWriting = false
+        /// A thread is at the file, and looks what there is to do before it leaves.
+        var isWorking = false
+        /// A ``SplicePump`` is at the file.
+        var isPumped = false
         /// Small batches are written too.
         var isFlushing = false
         var isClosed = false
+        var closing: Done<Int64>?
+        var isAborted = false
+        var isGone = false
+        var aborting: [Done<Void>] = []
         var written: Int64
         /// Blocks are reserved as far as this.
         var reserved: Int64
         /// The file system reserves none.
         var isUnreservable = false
         var failure: LoadError?
-        var waiters: [(outstanding: Int, continuation: UnsafeContinuation<Void, Never>)] = []
+        /// Until when a load that has to end waits for the file.
+        var endDeadline: NIODeadline?
+        var waiters: [(outstanding: Int, done: Done<Void>)] = []
+    }
+
+    fileprivate enum Step {
+        case write([ByteBuffer])
+        case close(Done<Int64>)
+        case discard
+        case leave([Done<Void>])
     }
 
     package let path: String
@@ -60,7 +79,8 @@ package final class FileSink: Sendable {
     }
 
     deinit {
-        if !state.withLock({ $0.isClosed }) {
+        guard !state.withLock({ $0.isClosed }) else { return }
+        FileWork.submit(at: place) { [path, descriptor] in
             _ = cls_unlink(path)
             _ = cls_close(descriptor)
         }
@@ -77,7 +97,7 @@ package final class FileSink: Sendable {
             if state.failure == nil, buffer.readableBytes > 0 {
                 state.outstanding += buffer.readableBytes
                 state.append(buffer)
-                if state.outstanding >= Self.batchSize { startWriting(&state) }
+                if state.outstanding >= Self.batchSize { startWorking(&state) }
             }
             return (state.failure, state.outstanding)
         }
@@ -85,25 +105,29 @@ package final class FileSink: Sendable {
         return outstanding < Self.outstandingLimit
     }
 
-    /// Returns when a good part of what was outstanding is written.
-    package func room() async throws(LoadError) {
-        try await wait(untilOutstanding: Self.outstandingLimit / 2)
-    }
+    /// Calls back when a good part of what was outstanding is written.
+    package func room(_ done: @escaping Done<Void>) { wait(untilOutstanding: Self.outstandingLimit / 2, done) }
 
-    /// Takes the bytes, and returns at once unless too many are outstanding.
-    package func write(_ buffer: ByteBuffer) async throws(LoadError) {
-        guard try !enqueue(buffer) else { return }
-        try await room()
-    }
-
-    /// Returns when everything is handed to the system.
-    package func flush() async throws(LoadError) {
+    /// Calls back when everything is handed to the system.
+    package func flush(_ done: @escaping Done<Void>) {
         state.withLock { state in
             guard state.outstanding > 0 else { return }
             state.isFlushing = true
-            startWriting(&state)
+            startWorking(&state)
         }
-        try await wait(untilOutstanding: 0)
+        wait(untilOutstanding: 0, done)
+    }
+
+    /// A pump is at the file from now on, until ``pumpLeft()``.
+    func pumpEntered() {
+        state.withLock { $0.isPumped = true }
+    }
+
+    func pumpLeft() {
+        state.withLock { state in
+            state.isPumped = false
+            if state.isAborted || state.closing != nil { startWorking(&state) }
+        }
     }
 
     /// Counts bytes that were put into the file past the sink, which was flushed before.
@@ -131,34 +155,32 @@ package final class FileSink: Sendable {
 
     // MARK: Ending
 
-    /// Completes the file and returns its length; it now belongs to the caller.
-    package func finish() async throws(LoadError) -> Int64 {
-        try await close()
+    /// Completes the file and tells the length that it really has; it now belongs to the caller.
+    package func close(_ done: @escaping Done<Int64>) {
+        state.withLock { state in
+            state.closing = done
+            startWorking(&state)
+        }
     }
 
-    /// Closes the file for a later resume and returns the length that it really has.
-    package func keep() async throws(LoadError) -> Int64 {
-        try await close()
+    /// Drops what is outstanding, closes the file if need be and deletes it, also one that was closed.
+    package func abort(_ done: @escaping Done<Void> = { _ in }) {
+        let waiters = state.withLock { state in
+            if state.failure == nil { state.fail(.cancelled) }
+            state.isAborted = true
+            state.aborting.append(done)
+            startWorking(&state)
+            return state.waitersToResume()
+        }
+        for waiter in waiters { waiter(.failure(.cancelled)) }
     }
 
-    /// Removes a file that was kept, and that nobody could go on with.
-    package func removeKept() async {
-        try? await FileWork.run(at: place) { () throws(LoadError) in _ = cls_unlink(self.path) }
-    }
-
-    /// Drops what is outstanding, closes the file and deletes it; does nothing after another end.
-    package func abort() async {
-        fail(.cancelled)
-        _ = try? await wait(untilOutstanding: 0)
-        try? await FileWork.run(at: place) { () throws(LoadError) in self.discard() }
-    }
-
-    private func close() async throws(LoadError) -> Int64 {
-        if state.withLock({ $0.isWriting }) { try await flush() }
-        return try await FileWork.run(at: place) { () throws(LoadError) in
-            self.state.withLock { $0.isFlushing = true }
-            self.writeBatches()
-            return try self.closeNow()
+    /// Until when is waited for the file's end: so long after this was first asked.
+    func endDeadline(after patience: TimeAmount) -> NIODeadline {
+        state.withLock { state in
+            let deadline = state.endDeadline ?? .now() + patience
+            state.endDeadline = deadline
+            return deadline
         }
     }
 
@@ -169,11 +191,7 @@ package final class FileSink: Sendable {
             throw failure
         }
         let truncated = reserved > written ? cls_truncate(descriptor, written) : 0
-        let wasClosed = state.withLock { state in
-            defer { state.isClosed = true }
-            return state.isClosed
-        }
-        guard !wasClosed else { return written }
+        guard markClosed() else { return written }
         let closed = cls_close(descriptor)
         guard truncated == 0, closed == 0 else {
             _ = cls_unlink(path)
@@ -182,74 +200,65 @@ package final class FileSink: Sendable {
         return written
     }
 
+    /// Deletes the file, and closes it if it is open.
     private func discard() {
-        let wasClosed = state.withLock { state in
-            defer { state.isClosed = true }
-            return state.isClosed
-        }
-        guard !wasClosed else { return }
         _ = cls_unlink(path)
-        _ = cls_close(descriptor)
+        if markClosed() { _ = cls_close(descriptor) }
     }
 
-    // MARK: The writing thread
-
-    private func startWriting(_ state: inout State) {
-        guard !state.isWriting else { return }
-        state.isWriting = true
-        FileWork.submit(at: place) { self.writeBatches() }
-    }
-
-    /// Writes until too little is left to be worth it.
-    private func writeBatches() {
-        while let batch = takeBatch() {
-            let size = batch.reduce(0) { $0 + $1.readableBytes }
-            let reserved = reserve(Int64(size))
-            let (status, count) = reserved < 0 ? (reserved, 0) : DescriptorWriter.write(batch, to: descriptor)
-            let waiters = state.withLock { state -> [UnsafeContinuation<Void, Never>] in
-                state.outstanding -= size
-                state.written += count
-                if status < 0, state.failure == nil { state.fail(Self.writingFailed(path, status)) }
-                return state.waitersToResume()
-            }
-            for waiter in waiters { waiter.resume() }
-            // Nobody should find a broken file; the descriptor is closed at the end.
-            if status < 0 { _ = cls_unlink(path) }
-        }
-    }
-
-    private func takeBatch() -> [ByteBuffer]? {
+    private func markClosed() -> Bool {
         state.withLock { state in
-            guard state.failure == nil, !state.pieces.isEmpty, state.isFlushing || state.outstanding >= Self.batchSize else {
-                state.isWriting = false
-                state.isFlushing = false
-                return nil
-            }
-            var batch: [ByteBuffer] = []
-            while batch.count < DescriptorWriter.maximumPieces, let piece = state.pieces.popFirst() { batch.append(piece) }
-            return batch
+            defer { state.isClosed = true }
+            return !state.isClosed
         }
     }
 
-    private func fail(_ error: LoadError) {
-        let waiters = state.withLock { state in
-            if state.failure == nil { state.fail(error) }
-            return state.waitersToResume()
-        }
-        for waiter in waiters { waiter.resume() }
+    // MARK: The thread that is at the file
+
+    private func startWorking(_ state: inout State) {
+        guard !state.isWorking, !state.isPumped else { return }
+        state.isWorking = true
+        FileWork.submit(at: place) { self.work() }
     }
 
-    /// The one place where a caller waits.
-    private func wait(untilOutstanding limit: Int) async throws(LoadError) {
-        await withUnsafeContinuation { continuation in
-            let isThere = state.withLock { state in
-                if state.outstanding <= limit { return true }
-                state.waiters.append((limit, continuation))
-                return false
+    /// Does what there is to do, until too little is left to be worth it.
+    private func work() {
+        while true {
+            switch state.withLock({ $0.nextStep() }) {
+            case .write(let batch): write(batch)
+            case .close(let done): done(Result { () throws(LoadError) in try closeNow() })
+            case .discard: discard()
+            case .leave(let aborted):
+                for done in aborted { done(.success(())) }
+                return
             }
-            if isThere { continuation.resume() }
         }
-        if let failure = state.withLock({ $0.failure }) { throw failure }
+    }
+
+    private func write(_ batch: [ByteBuffer]) {
+        let size = batch.reduce(0) { $0 + $1.readableBytes }
+        let reserved = reserve(Int64(size))
+        let (status, count) = reserved < 0 ? (reserved, 0) : DescriptorWriter.write(batch, to: descriptor)
+        let (waiters, failure) = state.withLock { state in
+            state.outstanding -= size
+            state.written += count
+            if status < 0, state.failure == nil { state.fail(Self.writingFailed(path, status)) }
+            return (state.waitersToResume(), state.failure)
+        }
+        for waiter in waiters { waiter(failure.map { .failure($0) } ?? .success(())) }
+        // Nobody should find a broken file; the descriptor is closed at the end.
+        if status < 0 { _ = cls_unlink(path) }
+    }
+
+    /// The one place where a caller is made to wait.
+    private func wait(untilOutstanding limit: Int, _ done: @escaping Done<Void>) {
+        let result = state.withLock { state -> Result<Void, LoadError>? in
+            if let failure = state.failure { return .failure(failure) }
+            if state.outstanding <= limit { return .success(()) }
+            state.waiters.append((limit, done))
+            return nil
+        }
+        if let result { done(result) }
     }
 
     static func writingFailed(_ path: String, _ status: CInt) -> LoadError {
@@ -282,9 +291,29 @@ extension FileSink.State {
         pieces.removeAll()
     }
 
-    fileprivate mutating func waitersToResume() -> [UnsafeContinuation<Void, Never>] {
-        let ready = waiters.filter { outstanding <= $0.outstanding }.map(\.continuation)
-        waiters.removeAll { outstanding <= $0.outstanding }
+    fileprivate mutating func waitersToResume() -> [FileSink.Done<Void>] {
+        let ready = waiters.filter { outstanding <= $0.outstanding || failure != nil }.map(\.done)
+        waiters.removeAll { outstanding <= $0.outstanding || failure != nil }
         return ready
+    }
+
+    fileprivate mutating func nextStep() -> FileSink.Step {
+        if isAborted, !isGone {
+            isGone = true
+            return .discard
+        }
+        if failure == nil, !pieces.isEmpty, isFlushing || closing != nil || outstanding >= FileSink.batchSize {
+            var batch: [ByteBuffer] = []
+            while batch.count < DescriptorWriter.maximumPieces, let piece = pieces.popFirst() { batch.append(piece) }
+            return .write(batch)
+        }
+        if let done = closing {
+            closing = nil
+            return .close(done)
+        }
+        isWorking = false
+        isFlushing = false
+        defer { aborting = [] }
+        return .leave(aborting)
     }
 }

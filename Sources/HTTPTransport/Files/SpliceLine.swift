@@ -63,6 +63,7 @@ final class SpliceLine: Sendable {
         self.capacity = capacity
         pipeOut = ends[0]
         pipeIn = ends[1]
+        sink.pumpEntered()
         isMade = true
     }
 
@@ -71,6 +72,7 @@ final class SpliceLine: Sendable {
         _ = cls_close(socket)
         _ = cls_close(pipeIn)
         _ = cls_close(pipeOut)
+        sink.pumpLeft()
     }
 
     func move(upTo limit: Int64) -> Outcome {

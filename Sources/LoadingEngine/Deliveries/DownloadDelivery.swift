@@ -30,7 +30,7 @@ enum DownloadDelivery {
         }
         do {
             try await write(answer, to: &download, of: load)
-            _ = try await download.sink.finish()
+            _ = try await download.sink.wait(in: load.control, on: load.session.loop, for: download.sink.close)
             return .file(path: download.sink.path)
         } catch {
             throw await abandon(download, answer, after: error, of: load)
@@ -54,9 +54,9 @@ enum DownloadDelivery {
             return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1)
         }
         let expected = answer.response.expectedLength
-        let sink = try await FileSink.create(
-            in: load.session.policy.temporaryDirectory, expectedLength: expected < 0 ? nil : expected
-        )
+        let sink = try await LocalFile.open(load.session.policy.temporaryDirectory, in: load) { directory throws(LoadError) in
+            try FileSink.createNow(in: directory, expectedLength: expected < 0 ? nil : expected)
+        }
         return Download(sink: sink, total: 0, expected: expected)
     }
 
@@ -70,7 +70,7 @@ enum DownloadDelivery {
         }
         while let piece = try await answer.body.next() {
             let count = Int64(piece.readableBytes)
-            try await download.sink.write(piece)
+            try await download.sink.write(piece, in: load.control, on: load.session.loop)
             download.total += count
             load.received(count, total: download.total, expected: download.expected)
         }
@@ -82,13 +82,12 @@ enum DownloadDelivery {
     ) async -> LoadError {
         var error = error
         answer.body.cancel()
-        guard mayResume(answer, after: error, of: load), download.total > 0, let kept = try? await download.sink.keep() else {
-            await download.sink.abort()
-            return error
+        let sink = download.sink
+        if mayResume(answer, after: error, of: load), download.total > 0, let kept = await load.end(sink, sink.close) {
+            error.resumeData = resumePoint(download, answer, kept, of: load)?.encodedIfPossible()
         }
-        error.resumeData = resumePoint(download, answer, kept, of: load)?.encodedIfPossible()
         // A file that nobody could go on with is not left behind.
-        if error.resumeData == nil { await download.sink.removeKept() }
+        if error.resumeData == nil { _ = await load.end(sink, sink.abort) }
         return error
     }
 
@@ -132,5 +131,12 @@ enum DownloadDelivery {
             method: request.method, asked: request.headers, isContinuing: !load.rangeFields.isEmpty, status: head.status,
             headers: head.headers, receivedAt: received(answer)
         )
+    }
+}
+
+extension Load {
+    /// Waits a while for a step that ends with a download's file; nil where it failed, or goes on without the load.
+    func end<Value: Sendable>(_ sink: FileSink, _ step: (@escaping FileSink.Done<Value>) -> Void) async -> Value? {
+        await sink.waitAtEnd(in: control, on: session.loop, for: step)
     }
 }

@@ -71,8 +71,11 @@ struct DownloadResumption {
     private func answer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> (Answer, Place) {
         let sink: FileSink
         do {
-            sink = try await FileSink.reopen(path: path, length: point.receivedByteCount, expectedLength: point.totalByteCount)
+            sink = try await LocalFile.open(path, in: load) { [point] path throws(LoadError) in
+                try FileSink.reopenNow(path: path, length: point.receivedByteCount, expectedLength: point.totalByteCount)
+            }
         } catch {
+            try load.control.check()
             // Somebody cleaned up: there is nothing to go on from, and nothing is lost by starting over.
             return (try await wholeAnswer(plan, in: load), .instead)
         }
@@ -83,7 +86,7 @@ struct DownloadResumption {
         } catch {
             // Nothing was written: the next attempt can go on from the same place.
             var error = error
-            if (try? await sink.keep()) != nil { error.resumeData = data }
+            if await load.end(sink, sink.close) != nil { error.resumeData = data }
             throw error
         }
     }
@@ -96,7 +99,7 @@ struct DownloadResumption {
         _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
     ) async throws(LoadError) -> (Answer, Place) {
         guard let head = answer.response.head, !load.rangeFields.isEmpty else {
-            await sink.abort()
+            _ = await load.end(sink, sink.abort)
             return (answer, .instead)
         }
         switch ResumeDecision.decide(status: head.status, headers: head.headers, resumingFrom: point) {
@@ -107,14 +110,14 @@ struct DownloadResumption {
             let complete = Answer(response: answer.response, body: EmptyBody(), transaction: answer.transaction)
             return (complete, .behind(Start(sink: sink, offset: point.receivedByteCount, total: point.receivedByteCount)))
         case .startOver:
-            await sink.abort()
+            _ = await load.end(sink, sink.abort)
             return (answer, .instead)
         case .setAside:
-            _ = try? await sink.keep()
+            _ = await load.end(sink, sink.close)
             return (answer, .beside)
         case .restart:
             answer.body.cancel()
-            await sink.abort()
+            _ = await load.end(sink, sink.abort)
             load.rangeFields = []
             return (try await wholeAnswer(plan, in: load), .instead)
         case .fail(let reason):

@@ -141,7 +141,7 @@ final class CacheStage: LoadStage {
         let slot = LoopSlot<ResponseCache.Hit?>(load)
         let answer = lookUp { slot.fill($0) }
         defer { answer.cancel() }
-        return isPatient ? try await slot.wait() : try await slot.waitForDisk(isMoving: { answer.isMoving }) ?? nil
+        return isPatient ? try await slot.wait() : try await slot.waitForDisk(in: load, isMoving: { answer.isMoving }) ?? nil
     }
 
     // MARK: Asking whether it is still good

@@ -101,7 +101,7 @@ final class KeptBody: ResponseBody {
     private func catchUp(_ writer: EntryWriter) async throws(LoadError) {
         let slot = LoopSlot<Bool>(load)
         writer.whenCaughtUp { slot.fill(true) }
-        if try await slot.waitForDisk() == nil { writer.abandon() }
+        if try await slot.waitForDisk(in: load) == nil { writer.abandon() }
     }
 
     private func finish() async throws(LoadError) {

@@ -1,0 +1,101 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import LoadingModel
+package import NIOCore
+
+/// What a load waits for that comes from another thread.
+package final class LoopSlot<Value: Sendable>: Sendable {
+    private let value: NIOLoopBoundBox<Value?>
+    private let control: NIOLoopBound<LoadControl>
+    private let loop: any EventLoop
+
+    package init(_ control: LoadControl, on loop: any EventLoop) {
+        self.loop = loop
+        value = NIOLoopBoundBox(nil, eventLoop: loop)
+        self.control = NIOLoopBound(control, eventLoop: loop)
+    }
+
+    /// From any thread.
+    package func fill(_ value: Value) {
+        loop.execute { [self] in
+            self.value.value = .some(value)
+            control.value.wake()
+        }
+    }
+
+    /// Ends with the load, if that is earlier: what comes then is dropped.
+    package func wait() async throws(LoadError) -> Value {
+        let control = control.value
+        while true {
+            if let value = value.value { return value }
+            try control.check()
+            await control.wait()
+        }
+    }
+
+    /// The same for so long as it is worth it, or for longer while it moves; nil after that.
+    package func wait(patience: TimeAmount, isMoving: () -> Bool = { false }) async throws(LoadError) -> Value? {
+        let control = control.value
+        repeat {
+            let deadline = NIODeadline.now() + patience
+            let timer = wake(at: deadline)
+            defer { timer.cancel() }
+            while value.value == nil, NIODeadline.now() < deadline {
+                try control.check()
+                await control.wait()
+            }
+        } while value.value == nil && isMoving()
+        return value.value
+    }
+
+    /// For what a load puts in order before it ends, whatever it ends with; nil where that takes too long.
+    package func waitAtEnd(until deadline: NIODeadline) async -> Value? {
+        let control = control.value
+        let timer = wake(at: deadline)
+        defer { timer.cancel() }
+        while value.value == nil, NIODeadline.now() < deadline { await control.wait() }
+        return value.value
+    }
+
+    private func wake(at deadline: NIODeadline) -> Scheduled<Void> {
+        loop.scheduleTask(deadline: deadline) { [control] in control.value.wake() }
+    }
+}
+
+extension FileSink {
+    /// How long a load that has to end waits for what becomes of its file.
+    static let patience = TimeAmount.seconds(3)
+
+    /// Waits for a step of the sink, during which the server is not late; ends with the load.
+    package func wait<Value: Sendable>(
+        in control: LoadControl, on loop: any EventLoop, for step: (@escaping Done<Value>) -> Void
+    ) async throws(LoadError) -> Value {
+        let slot = LoopSlot<Result<Value, LoadError>>(control, on: loop)
+        step { slot.fill($0) }
+        control.hold(now: .now())
+        defer { control.letGo(now: .now()) }
+        return try await slot.wait().get()
+    }
+
+    /// Takes the bytes, and returns at once unless too many are outstanding.
+    package func write(_ buffer: ByteBuffer, in control: LoadControl, on loop: any EventLoop) async throws(LoadError) {
+        guard try !enqueue(buffer) else { return }
+        try await wait(in: control, on: loop, for: room)
+    }
+
+    /// Waits for a step at the end of a load, for ``patience`` in all; nil where it failed, or takes longer.
+    package func waitAtEnd<Value: Sendable>(
+        in control: LoadControl, on loop: any EventLoop, for step: (@escaping Done<Value>) -> Void
+    ) async -> Value? {
+        let slot = LoopSlot<Result<Value, LoadError>>(control, on: loop)
+        step { slot.fill($0) }
+        return try? await slot.waitAtEnd(until: endDeadline(after: Self.patience))?.get()
+    }
+}
