@@ -43,11 +43,13 @@ package final class ConnectionBudget: Sendable {
             self.needed = NIOLoopBound(needed, eventLoop: loop)
         }
 
+        var moment: TimeAmount { budget.moment }
+
         /// Asks for room for a connection: true if there is, and otherwise `made` is called when there is.
         package func ask() -> Bool { budget.ask(self) }
 
         /// Takes room for another attempt of a dial that has some, if there is; or in any case.
-        func takeMore(isNeeded: Bool) -> Bool { budget.takeMore(self, isNeeded: isNeeded) }
+        package func takeMore(isNeeded: Bool) -> Bool { budget.takeMore(self, isNeeded: isNeeded) }
 
         /// Gives room back that was asked for or taken.
         package func giveBack() { budget.giveBack(self) }
@@ -56,14 +58,14 @@ package final class ConnectionBudget: Sendable {
         func socket(isOpen: Bool) { budget.socket(isOpen: isOpen) }
 
         /// Nothing idles any more of what was to be closed for others.
-        func gaveNothing() { budget.gaveNothing() }
+        package func gaveNothing() { budget.gaveNothing() }
 
         /// Asked for nothing any more.
         package func withdraw() { budget.withdraw(self) }
 
         /// The system has no descriptor for a connection, whose room is given back next. For a moment nobody gets any but what others
         /// give back.
-        func systemHasNone() { budget.systemHasNone(self) }
+        package func systemHasNone() { budget.systemHasNone(self) }
 
         /// Whether connections of ours are open, which will give their descriptors back.
         var mayGetDescriptor: Bool { budget.hasSockets }
@@ -94,9 +96,15 @@ package final class ConnectionBudget: Sendable {
     private let state = Mutex(State())
     private let descriptorLimit: @Sendable () -> Int
 
+    /// How long the ceiling holds that the system has shown, and an attempt waits for room before it looks again.
+    let moment: TimeAmount
+
     /// - Parameter descriptorLimit: How many descriptors the process may have. The app may change it, so it is asked for each connection.
-    package init(descriptorLimit: @escaping @Sendable () -> Int = ConnectionBudget.systemLimit) {
+    package init(
+        descriptorLimit: @escaping @Sendable () -> Int = ConnectionBudget.systemLimit, moment: TimeAmount = .milliseconds(250)
+    ) {
         self.descriptorLimit = descriptorLimit
+        self.moment = moment
     }
 
     package static func systemLimit() -> Int {
@@ -239,15 +247,12 @@ package final class ConnectionBudget: Sendable {
 
     // MARK: The system's own limit
 
-    /// How long the ceiling holds that the system has shown.
-    package static let moment = TimeAmount.milliseconds(250)
-
     fileprivate func systemHasNone(_ share: Share) {
         let isFirst = state.withLock { state in
             defer { state.ceiling = max(1, state.used - 1) }
             return state.ceiling == nil
         }
-        if isFirst { share.loop.scheduleTask(in: Self.moment) { self.liftCeiling() } }
+        if isFirst { share.loop.scheduleTask(in: moment) { self.liftCeiling() } }
     }
 
     fileprivate var hasSockets: Bool { state.withLock { $0.socketCount > 0 } }

@@ -88,6 +88,7 @@ package final class ConnectionPool {
     /// What was said to the budget last.
     @exclusivity(unchecked) var idleSince: Int64?
     private var hasRoom = false
+    private var awaitsRoom = false
 
     package init(loop: any EventLoop, dialer: Dialer, maximumConnectionsPerHost: Int, budget: ConnectionBudget = .shared) {
         self.loop = loop
@@ -207,8 +208,8 @@ package final class ConnectionPool {
     package func count(_ route: Route) -> Int { origins[route].map { machine.count($0) } ?? 0 }
 
     /// Takes back a connection that was leased and not used, or found closed.
-    package func giveBack(_ connection: HTTP1Connection) {
-        exchangeEnded(on: connection, reusable: connection.channelIsActive, keepAlive: nil, now: .now())
+    package func giveBack(_ connection: HTTP1Connection, now: NIODeadline = .now()) {
+        exchangeEnded(on: connection, reusable: connection.channelIsActive, keepAlive: nil, now: now)
     }
 
     // MARK: The connections' side
@@ -262,9 +263,11 @@ package final class ConnectionPool {
         for action in actions { perform(action) }
         tellIdle()
         // Room that was there at once; each dial asks for its own.
-        while hasRoom {
+        while hasRoom || awaitsRoom {
+            let event: PoolMachine.Event = hasRoom ? .roomMade : .roomAwaited
             hasRoom = false
-            for action in machine.handle(.roomMade) { perform(action) }
+            awaitsRoom = false
+            for action in machine.handle(event) { perform(action) }
         }
     }
 
@@ -291,7 +294,9 @@ package final class ConnectionPool {
             sweep = nil
         case .connecting(let id): if let lease = leases[id] { letGo(lease, now: .now()) }
         case .heldUp(let id): holdUp(id)
-        case .askForRoom: hasRoom = room.ask()
+        case .askForRoom:
+            hasRoom = room.ask()
+            awaitsRoom = !hasRoom
         case .giveRoomBack: room.giveBack()
         }
     }
@@ -378,7 +383,7 @@ package final class ConnectionPool {
         guard entry.triesWithoutDescriptor < Self.maximumTries else { return false }
         let bound = NIOLoopBound(self, eventLoop: loop)
         entry.dial = nil
-        entry.nextTry = loop.scheduleTask(in: ConnectionBudget.moment) {
+        entry.nextTry = loop.scheduleTask(in: room.moment) {
             // A timer that was due when it was cancelled runs all the same.
             guard bound.value.entries[id] != nil else { return }
             bound.value.entries[id]?.nextTry = nil

@@ -31,6 +31,8 @@ extension Dialer {
         private var hasSpareRoom: Bool
         /// Attempts that have a socket, or are about to.
         private var socketCount = 0
+        /// Attempts that wait for room, in their order.
+        private var waiting: [(attempt: Int, address: SocketAddress)] = []
         /// Nil once the dial is over.
         private var completion: ((Result<DialledChannel, LoadError>) -> Void)?
         private var race = Race()
@@ -163,12 +165,14 @@ extension Dialer.Dial {
         open(attempt, to: address)
     }
 
-    /// Opens the socket of an attempt. One of several has to wait where the process has no room for it.
+    /// Opens the socket of an attempt. One of several has to wait where the process has no room for it: until a socket of the dial is
+    /// closed, or for a moment.
     private func open(_ attempt: Int, to address: SocketAddress) {
         guard takeRoom() else {
             let number = raceNumber
-            loop.assumeIsolated().scheduleTask(in: ConnectionBudget.moment) { [weak self] in
-                if let self, raceNumber == number, attempts[attempt] != nil { open(attempt, to: address) }
+            waiting.append((attempt, address))
+            loop.assumeIsolated().scheduleTask(in: room?.moment ?? .zero) { [weak self] in
+                if let self, raceNumber == number { openWaiting { $0 == attempt } }
             }
             return
         }
@@ -191,6 +195,14 @@ extension Dialer.Dial {
 
     // MARK: Room
 
+    /// Opens the first of the attempts that wait, and are meant, if it still runs.
+    private func openWaiting(where isMeant: (Int) -> Bool = { _ in true }) {
+        waiting.removeAll { attempts[$0.attempt] == nil }
+        guard let index = waiting.firstIndex(where: { isMeant($0.attempt) }) else { return }
+        let (attempt, address) = waiting.remove(at: index)
+        open(attempt, to: address)
+    }
+
     private func takeRoom() -> Bool {
         guard let room else { return true }
         guard hasSpareRoom || room.takeMore(isNeeded: socketCount == 0) else { return false }
@@ -211,7 +223,12 @@ extension Dialer.Dial {
     /// A socket is closed, or was not to be had: its room is for the next attempt, unless the dial is over.
     private func lostRoom() {
         socketCount -= 1
-        if completion != nil, winner == nil, !hasSpareRoom { hasSpareRoom = room != nil } else { room?.giveBack() }
+        guard completion != nil, winner == nil, !hasSpareRoom, room != nil else {
+            room?.giveBack()
+            return
+        }
+        hasSpareRoom = true
+        openWaiting()
     }
 
     private func giveSpareRoomBack() {
@@ -274,6 +291,7 @@ extension Dialer.Dial {
                 winner = nil
                 race = Race()
                 raceNumber += 1
+                waiting = []
                 perform(race.handle(.started))
             case .failure(let error): finish(.failure(error))
             }

@@ -47,8 +47,9 @@ extension PoolMachine {
         let lineCount = origins.values[place].line.count
         let before = origins.values[place].connecting.count
         let count = origins.values[place].questionCount > 0 ? 0 : min(origins.values[place].dials.count, lineCount)
-        guard origins.values[place].isReordered || before != count else { return [] }
+        let isReordered = origins.values[place].isReordered
         origins.values[place].isReordered = false
+        guard before != count || isReordered && count < lineCount else { return [] }
         // Most often, one joined and has a dial of its own.
         if count == lineCount, before == count - 1, let last = origins.values[place].lastJoined, waiters[last]?.origin == origin,
             origins.values[place].connecting.insert(last).inserted

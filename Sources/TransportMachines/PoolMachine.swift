@@ -48,6 +48,8 @@ package struct PoolMachine: Sendable {
         case dialHadNoRoom(ConnectionID)
         /// There is room for the dial that was asked for.
         case roomMade
+        /// There is none yet; `roomMade` follows some time.
+        case roomAwaited
         /// Others need the room of the connections that idled longest.
         case roomNeeded
         /// From now on requests start on new connections: idle ones are closed, and leased ones when they are released.
@@ -72,7 +74,7 @@ package struct PoolMachine: Sendable {
         case connecting(LeaseID)
         /// It waits for others again. (So does each lease at first.)
         case heldUp(LeaseID)
-        /// Asks for room for one dial; answered by `roomMade`.
+        /// Asks for room for one dial; the next event is `roomMade`, or `roomAwaited` where that comes later.
         case askForRoom
         /// The room that was made is not needed any more.
         case giveRoomBack
@@ -176,7 +178,8 @@ package struct PoolMachine: Sendable {
 
     package mutating func handle(_ event: Event) -> [Action] {
         let actions = decide(event)
-        return unsettled.isEmpty ? actions : actions + settle()
+        // Where a dial may begin with the next event, who is connecting is found out then, and not twice.
+        return unsettled.isEmpty || actions.last == .askForRoom ? actions : actions + settle()
     }
 
     private mutating func decide(_ event: Event) -> [Action] {
@@ -195,6 +198,7 @@ package struct PoolMachine: Sendable {
         case .appIsAsked(let origin, let isAsked): ask(origin, isAsked)
         case .dialHadNoRoom(let connection): starve(connection)
         case .roomMade: useRoom()
+        case .roomAwaited: []
         case .roomNeeded: makeRoom()
         case .closeIdle: closeIdle()
         case .shutdown: shutDown()

@@ -184,6 +184,8 @@ struct PoolHistory {
         entries.append(("", event, actions))
         if case .opened(let connection) = event { sockets[connection.number]?.stage = .idle }
         for action in actions { perform(action) }
+        // As the pool is told at once.
+        if actions.contains(.askForRoom) { return send(.roomAwaited) }
         checkRules()
         endQuestions()
     }

@@ -298,6 +298,20 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.roomMade) == [.giveRoomBack])
     }
 
+    @Test func `who is connecting is found out when it is known whether there is room for a dial`() {
+        var pool = PoolMachine(maximumPerHost: .max, asksForRoom: true)
+        for lease in 0..<50 {
+            let priority: Float = [0.1, 0.5, 0.9][lease % 3]
+            #expect(pool.handle(.wanted(LeaseID(lease), origin, priority: priority)) == [.askForRoom])
+            // Nobody who has a dial is held up for a moment by somebody who gets one as well.
+            #expect(pool.handle(.roomMade) == [.dial(ConnectionID(lease), origin), .connecting(LeaseID(lease))])
+        }
+        #expect(pool.handle(.wanted(LeaseID(50), origin, priority: 1)) == [.askForRoom])
+        let changes = pool.handle(.roomAwaited)
+        #expect(changes.count == 2 && changes.last == .connecting(LeaseID(50)))
+        #expect(pool.handle(.roomMade).contains(.dial(ConnectionID(50), origin)))
+    }
+
     @Test func `a dial for which there was no room after all begins anew`() {
         var pool = PoolMachine(maximumPerHost: 1, asksForRoom: true)
         _ = pool.want(1)

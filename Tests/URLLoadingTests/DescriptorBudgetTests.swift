@@ -108,6 +108,31 @@ struct NoDescriptorScene {
         }
     }
 
+    @Test func `a load that finds none beside a connection in use waits for one`() async throws {
+        try await withScriptedServer(reply: { _ in [.write(ScriptedReply.head(200, [("Content-Length", "9")])), .stall] }) {
+            (server) async throws in
+            try await withSession { (session) async throws in
+                let task = session.dataTask(with: server.url())
+                task.resume()
+                _ = try await server.request(0)
+                var held: [CInt] = []
+                while held.count < 1_000 {
+                    let number = open("/dev/null", O_RDONLY | O_CLOEXEC)
+                    if number < 0 { break }
+                    held.append(number)
+                }
+                async let text = session.text(DescriptorScene.url(5))
+                // A load that fails shows that the other one had its chance.
+                try await withSession({ $0.timeoutIntervalForResource = 1 }) { (other) async throws in
+                    await #expect(throws: URLError.self) { try await other.text(DescriptorScene.url(6)) }
+                }
+                for number in held { close(number) }
+                #expect(try await text == "hello")
+                task.cancel()
+            }
+        }
+    }
+
     @Test func `a load that finds none at all waits for one`() async throws {
         var held: [CInt] = []
         while held.count < 1_000 {
