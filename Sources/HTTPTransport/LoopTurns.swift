@@ -12,7 +12,8 @@ import NIOCore
 ///
 /// NIO runs all that it was given before it looks at its sockets again: work that merely gives the rest of itself back to the loop, by
 /// `execute` or `Task.yield()`, keeps the sockets waiting all the same. Who waits here goes on when the loop has looked at them, one at a time
-/// and in turn, so that a turn of the loop stays short however many have much to do.
+/// and in turn, so that a turn of the loop stays short however many have much to do. What serves all loads, such as their deadlines and
+/// what the app wants of them, waits for one of the others at most.
 ///
 /// Confined to its event loop.
 package final class LoopTurns {
@@ -25,6 +26,9 @@ package final class LoopTurns {
 
     private let loop: any EventLoop
     private var waiting = CircularBuffer<() -> Void>()
+    /// What comes first, in turn with the others.
+    private var urgent = CircularBuffer<() -> Void>()
+    private var lastWasUrgent = false
     private var isArmed = false
 
     init(_ loop: any EventLoop) { self.loop = loop }
@@ -35,13 +39,18 @@ package final class LoopTurns {
     }
 
     /// Runs work in a later turn of the loop.
-    package func whenNext(_ work: @escaping () -> Void) {
-        waiting.append(work)
+    package func whenNext(isUrgent: Bool = false, _ work: @escaping () -> Void) {
+        if isUrgent { urgent.append(work) } else { waiting.append(work) }
         arm()
     }
 
+    private func popFirst() -> (() -> Void)? {
+        lastWasUrgent = !urgent.isEmpty && (!lastWasUrgent || waiting.isEmpty)
+        return lastWasUrgent ? urgent.popFirst() : waiting.popFirst()
+    }
+
     private func arm() {
-        guard !isArmed, !waiting.isEmpty else { return }
+        guard !isArmed, !waiting.isEmpty || !urgent.isEmpty else { return }
         isArmed = true
         pause(attempts: Self.attempts)
     }
@@ -53,7 +62,7 @@ package final class LoopTurns {
             loop.assumeIsolated().scheduleTask(deadline: end) { [self] in
                 guard attempts <= 1 || NIODeadline.now() - end < Self.lateness else { return pause(attempts: attempts - 1) }
                 isArmed = false
-                waiting.popFirst()?()
+                popFirst()?()
                 arm()
             }
         }

@@ -70,7 +70,7 @@ final class DeadlineClock {
                 let bound = NIOLoopBound(self, eventLoop: loop)
                 timer = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(max(0, instant)))) {
                     // What the part before led to may have taken longer than the timer.
-                    bound.value.turns.whenNext { bound.value.fire() }
+                    bound.value.turns.whenNext(isUrgent: true) { bound.value.fire() }
                 }
             case .expire(let slot, let expiry):
                 if watched.indices.contains(slot), let load = watched[slot] { expire(load, expiry) }

@@ -56,7 +56,7 @@ extension SessionEngine: LoadingService {
         }
         isAttending = !messages.isEmpty
         if isAttending {
-            executor.turns.whenNext { self.assumeIsolated { $0.attend(part: part + 1) } }
+            executor.turns.whenNext(isUrgent: true) { self.assumeIsolated { $0.attend(part: part + 1) } }
             return
         }
         // What a burst needed is not kept.

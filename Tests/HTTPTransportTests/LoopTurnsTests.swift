@@ -1,0 +1,30 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPTransport
+import LoadingTestKit
+import NIOPosix
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct LoopTurnsTests {
+    @Test func `what is urgent waits for one of a crowd at most, and holds up none for ever`() async throws {
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        let order = Watched<[String]>([])
+        try await loop.submit {
+            let turns = LoopDirectory.executor(of: loop).turns
+            for number in 1...4 { turns.whenNext { order.change { $0.append("\(number)") } } }
+            for number in 1...3 { turns.whenNext(isUrgent: true) { order.change { $0.append("urgent \(number)") } } }
+        }
+        .get()
+        let all = try await order.value { $0.count == 7 ? $0 : nil }
+        // Others of the loop's loads may have had the turn before.
+        let first = ["urgent 1", "1", "urgent 2", "2", "urgent 3", "3", "4"]
+        #expect(all == first || all == ["1", "urgent 1", "2", "urgent 2", "3", "urgent 3", "4"])
+    }
+}
