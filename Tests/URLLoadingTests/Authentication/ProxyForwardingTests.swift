@@ -52,6 +52,28 @@ struct ProxyForwardingTests {
         }
     }
 
+    /// "The proxy MUST ignore the received Host header field (if any) and instead replace it with the host information of the
+    /// request-target" (RFC 9112, section 3.2.2): the request line decides, and it has the URL's.
+    @Test func `a Host of the request's own is sent once, and the request line keeps the URL's`() async throws {
+        try await withProxy(reply: { _ in .ok("by proxy", Fields.fresh) }) { (proxy, session) async throws in
+            for _ in 0..<2 {
+                let request = URLRequest(try url("http://origin.invalid/a"), headers: ["Host": "other.invalid"])
+                #expect(try await session.text(request).text == "by proxy")
+            }
+            // Nor is one answer taken for the other's.
+            #expect(try await session.text(url("http://origin.invalid/a")) == "by proxy")
+            #expect(try await session.text(url("http://other.invalid/a")) == "by proxy")
+            #expect(
+                proxy.requests.map(\.target) == [
+                    "http://origin.invalid/a", "http://origin.invalid/a", "http://origin.invalid/a", "http://other.invalid/a",
+                ])
+            #expect(
+                proxy.requests.map { $0.values(of: "Host") } == [
+                    ["other.invalid"], ["other.invalid"], ["origin.invalid"], ["other.invalid"],
+                ])
+        }
+    }
+
     @Test func `a POST keeps its method and its body, and connections are kept for all hosts`() async throws {
         try await withProxy(reply: { .ok($0.body) }) { (proxy, session) async throws in
             for host in ["a", "b", "c"] {
