@@ -142,9 +142,10 @@ final class SharedValue<Content: SharedContent>: Sendable {
     /// Calls back on the disk queue when what was changed before is durable, or will not be.
     func flush(completion: @escaping @Sendable () -> Void) {
         if state.withLock({ $0.isMemoryOnly }) {
-            queue.run(on: .values, completion)
+            queue.run(on: .values, queue.orWhenStuck(completion))
             return
         }
+        let completion = queue.orWhenStuck(completion)
         queue.run(on: .values) {
             self.save()
             completion()

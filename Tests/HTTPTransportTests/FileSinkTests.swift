@@ -111,6 +111,11 @@ import Testing
         sink.close { _ in }
         await sink.abort()
         #expect(try directory.names.isEmpty)
+        let other = try await FileSink.create(in: directory.path)
+        _ = try await other.close()
+        #expect(try directory.names.count == 1)
+        await other.abort()
+        #expect(try directory.names.isEmpty)
     }
 
     @Test func `a kept file is gone on with where it ended`() async throws {

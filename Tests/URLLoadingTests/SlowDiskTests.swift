@@ -115,6 +115,26 @@ struct SlowDiskLoads {
         }
     }
 
+    @Test(.timeLimit(.minutes(1))) func `what is stored on a disk that does not answer is outdated all the same`() async throws {
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            request.path == "/a" && request.order > 0 ? .ok("new", [("Cache-Control", "no-store")]) : .ok("old", Fields.fresh)
+        }
+        try await withScriptedServer(reply: reply) { (server) async throws in
+            let session = URLSession(configuration: remembering())
+            #expect(try await load(server.url("/a"), session) == "old")
+            try await load(server.url("/b"), session)
+            await session.flush()
+            disk.stall(.access)
+            defer { disk.stall([]) }
+            // Here it turns out that the disk does not answer; the next load does not ask it.
+            try await load(server.url("/b"), session)
+            #expect(try await load(server.url("/a"), session) == "new")
+            disk.stall([])
+            await session.flush()
+            #expect(try await load(server.url("/a"), session) == "new")
+        }
+    }
+
     @Test(.timeLimit(.minutes(1))) func `a flush that does not come to its end holds up no cacheable load`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.path) \($0.order)", Fields.fresh) }) { (server) async throws in
             let configuration = remembering()

@@ -42,6 +42,10 @@ final class CacheStage: LoadStage {
         switch found {
         case .hit(let hit): return try settle(hop, hit, policy, now: Self.now(load))
         case .miss: return try settle(hop, nil, policy)
+        case .unavailable:
+            // There may be one all the same.
+            defer { hop.hasStored = true }
+            return try settle(hop, nil, policy)
         case .wait(let lookUp):
             hop.cached = .pending(lookUp)
             return false
@@ -222,7 +226,7 @@ final class CacheStage: LoadStage {
         } else if let response {
             load.session.stores.cache?.update(response, replacing: hit.response)
         } else {
-            load.session.stores.cache?.remove(key: hit.response.url)
+            load.session.stores.cache?.remove(key: hit.response.url, only: hit.response)
         }
     }
 
@@ -239,7 +243,7 @@ final class CacheStage: LoadStage {
         guard head.status == 206, let joined = Keeping.joined(hit, answer, head, hop, in: load) else {
             // The parts are of different versions, or it is none of ours.
             answer.body.cancel()
-            load.session.stores.cache?.remove(key: hit.response.url)
+            load.session.stores.cache?.remove(key: hit.response.url, only: hit.response)
             hop.message = whole
             return try await send(hop, in: load, then: next)
         }

@@ -105,7 +105,7 @@ enum Keeping {
         case 300...399:
             // Another redirect takes the place of one. A success may be right again when what leads elsewhere for now is over.
             withStored(hop, in: load) { stored, cache in
-                if !stored.isSuccess { cache.remove(key: stored.url) }
+                if !stored.isSuccess { cache.remove(key: stored.url, only: stored) }
             }
         default: break
         }
@@ -132,7 +132,7 @@ enum Keeping {
         )
         switch found {
         case .hit(let hit): return join(body, part, response, with: hit, hop, in: load)
-        case .miss: return nil
+        case .miss, .unavailable: return nil
         case .wait(let lookUp):
             return JoinedBody(body, lookUp, in: load) { hit in
                 join(body, part, response, with: hit, hop, in: load)
@@ -199,7 +199,7 @@ enum Keeping {
             )
             switch outcome {
             case .update(let response): cache.update(response, replacing: stored)
-            case .invalidate: cache.remove(key: stored.url)
+            case .invalidate: cache.remove(key: stored.url, only: stored)
             case .nothing: break
             }
         }
@@ -222,7 +222,11 @@ enum Keeping {
                 responseTime: responseTime
             )
             guard let renewed else { return }
-            if Storability.mayKeep(renewed) { cache.update(renewed, replacing: stored) } else { cache.remove(key: stored.url) }
+            if Storability.mayKeep(renewed) {
+                cache.update(renewed, replacing: stored)
+            } else {
+                cache.remove(key: stored.url, only: stored)
+            }
         }
     }
 
@@ -240,7 +244,7 @@ enum Keeping {
         switch found {
         case .hit(let hit): change(hit.response, cache)
         case .wait(let lookUp): lookUp { hit in if let hit { change(hit.response, cache) } }
-        case .miss: break
+        case .miss, .unavailable: break
         }
     }
 

@@ -11,6 +11,12 @@ import FoundationEssentials
 import HTTPRules
 import Synchronization
 
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
 /// What changes files: all of it on the queue.
 extension DiskTier {
     /// Keeps an entry: from the file that its body was written to, or from memory. Calls `done` when the memory is free again.
@@ -155,18 +161,39 @@ extension DiskTier {
 
     // MARK: Removing
 
-    func remove(_ name: CacheEntryName) {
+    func remove(_ name: CacheEntryName, only old: StoredResponse?) {
         change(name.key) { [self] in
             guard mayTouchDisk else { return }
-            for slot in 0..<CacheEntryName.slotCount { removeFile(name.at(slot: slot)) }
+            for slot in 0..<CacheEntryName.slotCount where old.map({ isStored($0, at: name.at(slot: slot)) }) ?? true {
+                removeFile(name.at(slot: slot))
+            }
         }
+    }
+
+    private func isStored(_ response: StoredResponse, at name: CacheEntryName) -> Bool {
+        guard case .file(let file) = CacheFile.open(path(name)), case .value(let (_, head)) = file.head(waiting: true) else {
+            return false
+        }
+        return head.response == response
     }
 
     func removeAll() {
         change(nil, removesAll: true) { [self] in
             guard mayTouchDisk else { return }
-            forEachFile { name, _ in removeFile(name) }
+            var files: [(name: CacheEntryName, inode: ino_t)] = []
+            forEachFile { files.append(($0, $1.st_ino)) }
+            removeSome(files[...])
         }
+    }
+
+    /// Removes files some at a time, so that other work comes in between; what is stored meanwhile stays.
+    private func removeSome(_ files: ArraySlice<(name: CacheEntryName, inode: ino_t)>) {
+        for (name, inode) in files.prefix(Self.removedAtOnce) {
+            var status = stat()
+            if lstat(path(name), &status) == 0, status.st_ino == inode { removeFile(name) }
+        }
+        let rest = files.dropFirst(Self.removedAtOnce)
+        if !rest.isEmpty { goOn(removesAll: true) { [self] in removeSome(rest) } }
     }
 
     func removeEntries(storedAfter time: Double) {
@@ -184,7 +211,7 @@ extension DiskTier {
 
     /// Everything there is, as a look-up would find it. On the caller's thread.
     func entries() -> [(response: StoredResponse, size: Int64, lastUse: Double)] {
-        queue.wait(for: .changes)
+        waitForChanges()
         guard isEnabled else { return [] }
         var found: [(response: StoredResponse, size: Int64, lastUse: Double)] = []
         forEachFile { name, _ in

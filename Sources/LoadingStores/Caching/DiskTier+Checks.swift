@@ -27,8 +27,9 @@ extension DiskTier {
     }
 
     /// On the queue, one step at a time, so that other work comes in between; `done` is called there once it is known, and what
-    /// is damaged removed.
+    /// is damaged removed, unless nobody waits for the answer any more.
     func run(_ check: BodyCheck, for answer: PendingAnswer, then done: @escaping @Sendable () -> Void) {
+        guard answer.isWanted else { return }
         var check = check
         answer.noteStep()
         switch check.step() {

@@ -41,11 +41,13 @@ extension DiskTier {
     enum Foresight {
         /// It is not there.
         case miss
+        /// The disk does not answer.
+        case unavailable
         /// It may be there; look it up on the lane.
         case unknown(DiskQueue.Lane)
     }
 
-    /// What a look-up would find, as far as that is known without the disk. A disk that does not answer has nothing.
+    /// What a look-up would find, as far as that is known without the disk.
     ///
     /// - Parameter wasSeen: Whether something was there just now.
     func foresee(_ name: CacheEntryName, now: Double, wasSeen: Bool) -> Foresight {
@@ -58,7 +60,7 @@ extension DiskTier {
             let isKnown = !wasSeen && folder.isKnown && abs(now - folder.lastLook) < Self.lookingInterval
             return isKnown && !state.index.hasEntry(of: name) ? .miss : .unknown(.answers)
         }
-        if case .unknown(let lane) = foresight, queue.isStuck(lane) || queue.isStuck(.answers) { return .miss }
+        if case .unknown(let lane) = foresight, queue.isStuck(lane) || queue.isStuck(.answers) { return .unavailable }
         return foresight
     }
 

@@ -159,9 +159,9 @@ extension DiskTier {
         }
     }
 
-    /// Removes what was used longest ago until the rest is within the capacity.
+    /// Removes what was used longest ago until the rest is within the capacity, some at a time, so that other work comes in between.
     func evict() {
-        while true {
+        for _ in 0..<Self.removedAtOnce {
             switch nextEviction() {
             case .none: return
             case .choose(var uses):
@@ -181,6 +181,15 @@ extension DiskTier {
                 removeFile(name)
             }
         }
+        let isFirst = state.withLock { state in
+            defer { state.isEvicting = true }
+            return !state.isEvicting
+        }
+        guard isFirst else { return }
+        goOn(removesAll: false) { [self] in
+            state.withLock { $0.isEvicting = false }
+            evict()
+        }
     }
 
     // MARK: Durability
@@ -188,6 +197,8 @@ extension DiskTier {
     /// Calls back, on the queue, when all that was changed before is durable. No look-up and no change waits for the syncs.
     func flush(completion: @escaping @Sendable () -> Void) {
         queue.run(on: .changes) { [self] in
+            // What was begun before is to be durable, too.
+            if state.withLock({ $0.unfinishedCount > 0 }) { return flush(completion: completion) }
             let isFirst = state.withLock { state in
                 let isEnabled = state.capacity > 0 && !state.isRefused
                 state.syncs.append(

@@ -41,6 +41,9 @@ final class DiskTier: Sendable {
         var pendingForAll = 0
         var pendingRemovals = 0
         var pendingCount = 0
+        /// Changes of which a part was made; the rest is on the queue.
+        var unfinishedCount = 0
+        var isEvicting = false
         /// The last of them removes everything, and has not begun.
         var endsInRemoval = false
         /// By number, from when a scan has looked at them all.
@@ -238,6 +241,31 @@ final class DiskTier: Sendable {
                 state.pending[key] = left > 0 ? left : nil
             }
         }
+    }
+
+    /// How many files are removed before other changes have their turn.
+    static let removedAtOnce = 64
+
+    /// Runs the rest of a change behind the changes that were made meanwhile.
+    func goOn(removesAll: Bool, _ work: @escaping @Sendable () -> Void) {
+        state.withLock { state in
+            state.unfinishedCount += 1
+            if removesAll { state.pendingForAll += 1 }
+            if removesAll { state.pendingRemovals += 1 }
+        }
+        queue.run(on: .changes) { [self] in
+            work()
+            state.withLock { state in
+                state.unfinishedCount -= 1
+                if removesAll { state.pendingForAll -= 1 }
+                if removesAll { state.pendingRemovals -= 1 }
+            }
+        }
+    }
+
+    /// Waits until what was changed before has reached the files, or the disk does not answer.
+    func waitForChanges() {
+        repeat { queue.wait(for: .changes) } while state.withLock { $0.unfinishedCount > 0 } && !queue.isStuck(.changes)
     }
 
     /// Removes what is no entry of ours, unless another one has taken its place meanwhile.

@@ -144,14 +144,22 @@ package final class EntryWriter: Sendable {
             mayGoToDisk: last.mayGoToDisk,
             storedAt: last.response.responseTime
         )
-        cache.memory.withLock { memory in
-            if last.aside == nil {
-                memory.insert(key, name, hit, isLimited: isLimited)
-            } else {
-                memory.removeReplaced(key, by: last.response)
+        cache.storing.withLock { _ in
+            cache.memory.withLock { memory in
+                if last.aside == nil {
+                    memory.insert(key, name, hit, isLimited: isLimited)
+                } else {
+                    memory.removeReplaced(key, by: last.response)
+                }
             }
+            if let disk, let name { store(last, name, on: disk) }
         }
-        guard let disk, let name else { return tell(last.waiting) }
+        // The last pieces are written before that.
+        tell(last.waiting)
+    }
+
+    private func store(_ last: State, _ name: CacheEntryName, on disk: DiskTier) {
+        let key = last.response.url
         let head = CacheEntryFile.Head(key: key, response: last.response, userInfo: last.userInfo)
         let count = last.gathered.count + last.response.headers.bytes.count + (last.userInfo?.count ?? 0) + Self.entryOverhead
         let budget = disk.queue.writeBudget
@@ -162,8 +170,6 @@ package final class EntryWriter: Sendable {
             // What was stored before would come back once the memory has forgotten the new one.
             disk.removeReplaced(name, by: last.response)
         }
-        // The last pieces are written before that.
-        tell(last.waiting)
     }
 
     /// The load ended early: forgets everything.

@@ -128,9 +128,9 @@ struct MemoryTier: Sendable {
         }
     }
 
-    mutating func remove(_ key: String) {
+    mutating func remove(_ key: String, only old: StoredResponse? = nil) {
         changes &+= 1
-        for index in places[key] ?? [] { remove(at: index) }
+        for index in places[key] ?? [] where old == nil || entries[index]?.hit.response == old { remove(at: index) }
     }
 
     mutating func removeAll() {

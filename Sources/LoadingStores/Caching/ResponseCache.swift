@@ -53,11 +53,15 @@ package final class ResponseCache: Sendable {
     package enum Lookup: Sendable {
         case hit(Hit)
         case miss
+        /// The disk does not answer: what it has is not known, and not to be had.
+        case unavailable
         /// The disk has to be waited for.
         case wait(DiskLookUp)
     }
 
     let memory: Mutex<MemoryTier>
+    /// Held while an entry is put into both tiers, so that both have the same one in the end. Nothing on the queue takes it.
+    let storing = Mutex(())
     let disk: DiskTier?
 
     /// A capacity of 0 switches its tier off; without a directory there is none on the disk.
@@ -81,7 +85,7 @@ package final class ResponseCache: Sendable {
     /// The entry that a request selects, whatever its age: from memory at once and, with `touchingDisk`, from the disk at once where its
     /// pages are in memory.
     ///
-    /// An event loop asks without. A disk that does not answer has nothing.
+    /// An event loop asks without.
     package func lookUp(key: String, requestHeaders: HeaderBlock, now: Double, touchingDisk: Bool = true) -> Lookup {
         let (found, changes) = memory.withLock { ($0.find(key, requestHeaders, now: now), $0.changes) }
         if let found {
@@ -102,6 +106,7 @@ package final class ResponseCache: Sendable {
         }
         switch disk.foresee(name, now: now, wasSeen: wasSeen) {
         case .miss: return .miss
+        case .unavailable: return .unavailable
         case .unknown(let lane):
             return .wait(
                 DiskLookUp { [self] answer in
@@ -189,10 +194,10 @@ package final class ResponseCache: Sendable {
         memory.withLock { $0.update(response.url, response, replacing: old) }
     }
 
-    /// Removes all variants of a key.
-    package func remove(key: String) {
-        disk?.remove(CacheEntryName(key: key))
-        memory.withLock { $0.remove(key) }
+    /// Removes all variants of a key, or, as after a look, one response alone: another that has taken its place meanwhile stays.
+    package func remove(key: String, only old: StoredResponse? = nil) {
+        disk?.remove(CacheEntryName(key: key), only: old)
+        memory.withLock { $0.remove(key, only: old) }
     }
 
     package func removeAll() {
@@ -237,11 +242,12 @@ package final class ResponseCache: Sendable {
     }
 
     /// Waits until what was changed before has reached the files, or the disk does not answer.
-    package func waitForChanges() { disk?.queue.wait(for: .changes) }
+    package func waitForChanges() { disk?.waitForChanges() }
 
-    /// Calls back when all that was stored before is durable; without a directory at once, else on a thread of the queue.
+    /// Calls back when all that was stored before is durable, or the disk does not answer; without a directory at once, else on another
+    /// thread.
     package func flush(completion: @escaping @Sendable () -> Void) {
         guard let disk else { return completion() }
-        disk.flush(completion: completion)
+        disk.flush(completion: disk.queue.orWhenStuck(completion))
     }
 }

@@ -18,6 +18,71 @@ package enum CredentialChange: Sendable, Hashable {
     case removeAll
 }
 
+extension CredentialChange {
+    private struct Place: Hashable {
+        var space: ProtectionSpace
+        var user: String
+    }
+
+    /// What follows for one user's credential, seen from the end.
+    private struct Rest {
+        var isCleared = false
+        var isStored = false
+    }
+
+    /// Whose credential it is about; nil for all.
+    private var place: Place? {
+        switch self {
+        case .store(let kept): Place(space: kept.space.canonical, user: kept.user)
+        case .remove(let space, let user, _): Place(space: space.canonical, user: user)
+        case .removeAll: nil
+        }
+    }
+
+    /// The same without what later changes make void: a few are left for each user.
+    package static func condensed(_ changes: some Sequence<CredentialChange>) -> [CredentialChange] {
+        var rests: [Place: Rest] = [:]
+        var spacesWithDefault: Set<ProtectionSpace> = []
+        var kept: [CredentialChange] = []
+        for change in settled(changes).reversed() {
+            guard let place = change.place else { return [change] + kept.reversed() }
+            var rest = rests[place, default: Rest()]
+            switch change {
+            case .removeAll: break
+            case .remove(_, _, let includingSynchronizable):
+                guard !rest.isCleared else { continue }
+                rest.isCleared = includingSynchronizable
+            case .store(let credential):
+                // Whoever becomes the default takes that from another, even if removed later.
+                let takesDefault = credential.isDefault && spacesWithDefault.insert(place.space).inserted
+                guard takesDefault || !rest.isCleared && !rest.isStored else { continue }
+                rest.isStored = true
+            }
+            rests[place] = rest
+            kept.append(change)
+        }
+        return kept.reversed()
+    }
+
+    /// Says of removals that spare what is synchronizable what they come to, where a change before tells.
+    private static func settled(_ changes: some Sequence<CredentialChange>) -> [CredentialChange] {
+        var last: [Place: CredentialChange] = [:]
+        return changes.compactMap { change in
+            guard let place = change.place else {
+                last = [:]
+                return change
+            }
+            var change = change
+            if case .remove(let space, let user, false) = change, let before = last[place] {
+                guard case .store(let kept) = before, !kept.isSynchronizable else { return nil }
+                change = .remove(space, user: user, includingSynchronizable: true)
+            }
+            last[place] = change
+            return change
+        }
+    }
+}
+
 extension CredentialChange: CustomStringConvertible {
     package var description: String {
         switch self {

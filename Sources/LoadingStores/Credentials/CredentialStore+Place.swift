@@ -62,8 +62,9 @@ extension CredentialStore {
         queue.runAndWait { self.load() }
     }
 
-    /// Calls back on the queue when what was changed before is durable, or will not be.
+    /// Calls back when what was changed before is durable, or will not be, or the place does not answer.
     package func flush(completion: @escaping @Sendable () -> Void) {
+        let completion = queue.orWhenStuck(completion)
         queue.run {
             self.save()
             completion()
@@ -123,6 +124,8 @@ extension CredentialStore {
         let (changes, known, mayWrite) = state.withLock { ($0.pending, $0.permanent.kept, $0.isLoaded && !$0.isMemoryOnly) }
         guard let place, !changes.isEmpty else { return }
         guard mayWrite else { return scheduleSave(after: Self.pause) }
+        state.withLock { $0.settledCount = changes.count }
+        defer { state.withLock { $0.settledCount = 0 } }
         do throws(StoreFailure) {
             try place.apply(changes, knowing: known)
             state.withLock { state in

@@ -28,10 +28,18 @@ import Musl
 /// is no credential that could be kept.
 package final class CredentialStore: Sendable {
     struct State {
+        static let pendingLimit = 256
+        /// Of users whose credentials cannot be written, the last so many are.
+        static let pendingMaximum = 10_000
+
         var session = CredentialBook()
         var permanent = CredentialBook()
         /// Made here and not yet in their place, oldest first.
         var pending: [CredentialChange] = []
+        /// The first so many of them are being written.
+        var settledCount = 0
+        /// When there are so many, those are left out that later ones make void.
+        var condensedAt = pendingLimit
         /// False until what is kept was loaded, and from then on true.
         var isLoaded: Bool
         /// The users that became a space's default as its first, while it was not known yet what is kept.
@@ -214,6 +222,17 @@ extension CredentialStore.State {
         let before = permanent
         permanent.apply(change)
         // What is kept may be more than what is known.
-        if !isMemoryOnly, !isLoaded || permanent != before || change == .removeAll { pending.append(change) }
+        if !isMemoryOnly, !isLoaded || permanent != before || change == .removeAll {
+            pending.append(change)
+            boundPending()
+        }
+    }
+
+    /// A place that cannot be written for long must not have changes gather without end.
+    private mutating func boundPending() {
+        guard pending.count - settledCount >= condensedAt else { return }
+        let condensed = CredentialChange.condensed(pending[settledCount...]).suffix(Self.pendingMaximum)
+        pending.replaceSubrange(settledCount..., with: condensed)
+        condensedAt = max(Self.pendingLimit, 2 * condensed.count)
     }
 }

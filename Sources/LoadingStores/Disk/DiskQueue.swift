@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+import Synchronization
 import SystemThreads
 
 #if canImport(Glibc)
@@ -36,20 +37,27 @@ package final class DiskQueue: Sendable {
     /// How long a load waits for the disk before it goes on without, in seconds: far beyond what a disk takes that works.
     package static let patience = 3.0
 
+    /// For how long one piece of work may keep a flush waiting.
+    package static let flushPatience = 15.0
+
     package static let shared = DiskQueue(drainsAtExit: true)
+    /// Nothing runs here that may wait.
+    private static let clock = DiskQueue()
 
     private let workers: [DiskWorker]
     /// What the bodies take that wait to be written.
     let writeBudget = WriteBudget()
+    private let flushPatience: Double
 
     /// A queue of its own, as another process would have: for tests.
     ///
     /// Its threads end with it, after the work they were given. Without threads it is as where the system has none to give.
-    package convenience init(hasThread: Bool = true) {
-        self.init(drainsAtExit: false, hasThread: hasThread)
+    package convenience init(hasThread: Bool = true, flushPatience: Double = DiskQueue.flushPatience) {
+        self.init(drainsAtExit: false, hasThread: hasThread, flushPatience: flushPatience)
     }
 
-    private init(drainsAtExit: Bool, hasThread: Bool = true) {
+    private init(drainsAtExit: Bool, hasThread: Bool = true, flushPatience: Double = DiskQueue.flushPatience) {
+        self.flushPatience = flushPatience
         workers = Lane.allCases.map { _ in DiskWorker(mayStart: hasThread) }
         if drainsAtExit {
             atexit { DiskQueue.shared.drain(seconds: 10) }
@@ -93,6 +101,22 @@ package final class DiskQueue: Sendable {
     /// Whether what a lane does takes longer than anybody should wait: the disk does not answer.
     package func isStuck(_ lane: Lane) -> Bool { workers[lane.rawValue].isBusy(longerThan: Self.patience) }
 
+    /// A completion that is called once: by whoever it is given to, or from another thread when a lane has been at one piece of work
+    /// for so long that the disk, or a keyring that asks its user, will hardly answer.
+    package func orWhenStuck(_ completion: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+        let pending = PendingCompletion(completion)
+        watch(pending)
+        return { pending.complete() }
+    }
+
+    private func watch(_ pending: PendingCompletion) {
+        // Of a queue that is gone, what was given to it is done.
+        Self.clock.run(on: .upkeep, after: min(1, flushPatience / 4)) { [weak self] in
+            guard let self, pending.isPending else { return }
+            if workers.contains(where: { $0.isBusy(longerThan: flushPatience) }) { pending.complete() } else { watch(pending) }
+        }
+    }
+
     /// Whether the calling thread is one of the queue's, where no code of an app may run.
     package var isCurrent: Bool { workers.contains { $0.isCurrent } }
 
@@ -103,5 +127,22 @@ package final class DiskQueue: Sendable {
         // One lane gives work to another.
         while workers.contains(where: { $0.finish(until: deadline) }), Monitor.clock < deadline {}
         for worker in workers { worker.endDraining() }
+    }
+}
+
+/// What is called once.
+private final class PendingCompletion: Sendable {
+    private let completion: Mutex<(@Sendable () -> Void)?>
+
+    init(_ completion: @escaping @Sendable () -> Void) { self.completion = Mutex(completion) }
+
+    var isPending: Bool { completion.withLock { $0 != nil } }
+
+    func complete() {
+        let completion = completion.withLock { completion in
+            defer { completion = nil }
+            return completion
+        }
+        completion?()
     }
 }

@@ -36,7 +36,7 @@ extension URLCache {
     func lookUp(_ request: URLRequest) -> CachedURLResponse? {
         switch find(request) {
         case .hit(let hit): return CachedURLResponse(hit)
-        case .miss: return nil
+        case .miss, .unavailable: return nil
         case .wait(let ask):
             let answer = Answer()
             let pending = ask { hit in
@@ -58,7 +58,7 @@ extension URLCache {
         switch find(request) {
         case .hit(let hit):
             if case .bytes = hit.body { return completionHandler(CachedURLResponse(hit)) }
-        case .miss: return completionHandler(nil)
+        case .miss, .unavailable: return completionHandler(nil)
         case .wait: break
         }
         // Not on the thread of the disk's queue: no code of the app runs there.

@@ -210,7 +210,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// Writes what the session remembers to disk and lets the next requests go over new connections, then calls the handler on the
-    /// delegate queue. What was stored before is durable then.
+    /// delegate queue. What was stored before is durable then, unless the disk, or the keyring, takes more than fifteen seconds for
+    /// one step: nobody waits for ever for what does not answer.
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
         renew(.flush) { self.delegateQueue.addOperation { completionHandler() } }
     }

@@ -104,7 +104,7 @@ extension ResponseCache {
     func get(_ key: String = Sample.key, _ fields: [(String, String)] = [], now: Double = Sample.start) -> Hit? {
         switch lookUp(key: key, requestHeaders: HeaderBlock(fields.map { (name: $0.0, value: $0.1) }), now: now) {
         case .hit(let hit): return hit
-        case .miss: return nil
+        case .miss, .unavailable: return nil
         case .wait(let answer):
             let box = Box()
             answer { hit in

@@ -17,22 +17,6 @@ import Testing
 /// What waits for a disk, and what does not: each gate is a disk, or another process, that does not answer.
 @Suite(.timeLimit(.minutes(2)))
 struct SlowDiskCacheTests {
-    /// A lane that does nothing until it is opened.
-    private final class Gate: Sendable {
-        private let isOpen = DispatchSemaphore(value: 0)
-        private let isReached = DispatchSemaphore(value: 0)
-
-        init(_ queue: DiskQueue, _ lane: DiskQueue.Lane) {
-            queue.run(on: lane) { [isOpen, isReached] in
-                isReached.signal()
-                isOpen.wait()
-            }
-            isReached.wait()
-        }
-
-        func open() { isOpen.signal() }
-    }
-
     /// As an event loop asks.
     private func ask(_ cache: ResponseCache, _ key: String, now: Double = Sample.start) -> ResponseCache.Lookup {
         cache.lookUp(key: key, requestHeaders: HeaderBlock(), now: now, touchingDisk: false)
@@ -44,7 +28,7 @@ struct SlowDiskCacheTests {
     private func find(_ cache: ResponseCache, _ key: String, now: Double) -> Bool {
         switch ask(cache, key, now: now) {
         case .hit: return true
-        case .miss: return false
+        case .miss, .unavailable: return false
         case .wait(let lookUp):
             let found = Mutex(false)
             let done = DispatchSemaphore(value: 0)
@@ -256,4 +240,20 @@ struct SlowDiskCacheTests {
         cache.put([3])
         #expect(try cache.body() == [3])
     }
+}
+
+/// A lane that does nothing until it is opened.
+final class Gate: Sendable {
+    private let isOpen = DispatchSemaphore(value: 0)
+    private let isReached = DispatchSemaphore(value: 0)
+
+    init(_ queue: DiskQueue, _ lane: DiskQueue.Lane) {
+        queue.run(on: lane) { [isOpen, isReached] in
+            isReached.signal()
+            isOpen.wait()
+        }
+        isReached.wait()
+    }
+
+    func open() { isOpen.signal() }
 }

@@ -52,6 +52,7 @@ final class ScriptedPlace: PermanentCredentials {
         var hasChanged = true
         var failure: StoreFailure?
         var loads = 0
+        var changeCount = 0
     }
 
     private let state = Mutex(State())
@@ -62,6 +63,8 @@ final class ScriptedPlace: PermanentCredentials {
     }
 
     var kept: [KeptCredential] { state.withLock { $0.book.kept } }
+    /// How many changes it was given.
+    var changeCount: Int { state.withLock { $0.changeCount } }
     var loads: Int { state.withLock { $0.loads } }
 
     func fail(_ failure: StoreFailure?) { state.withLock { $0.failure = failure } }
@@ -87,7 +90,10 @@ final class ScriptedPlace: PermanentCredentials {
 
     func apply(_ changes: [CredentialChange], knowing known: [KeptCredential]) throws(StoreFailure) {
         if let failure = state.withLock({ $0.failure }) { throw failure }
-        state.withLock { $0.book.apply(changes) }
+        state.withLock { state in
+            state.book.apply(changes)
+            state.changeCount += changes.count
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 import FoundationEssentials
 import LoadingModel
 import LoadingStores
+import SeededNumbers
 import Testing
 
 @Suite struct CredentialStoreTests {
@@ -275,5 +276,52 @@ import Testing
         place.fail(nil)
         #expect(store.flushAndWait())
         #expect(place.kept.map(\.user) == ["v"])
+    }
+
+    @Test func `changes do not gather without end in front of a place that fails`() async {
+        let place = ScriptedPlace()
+        let store = CredentialStore(permanent: place, queue: DiskQueue())
+        await store.prepare()
+        place.fail(.system(5, while: "testing a place that fails for a while"))
+        for number in 0..<5_000 {
+            store.set(password("u\(number % 3)", "\(number)"), for: space())
+            if number % 7 == 0 { store.remove(password("u1"), for: space()) }
+        }
+        place.fail(nil)
+        #expect(store.flushAndWait())
+        #expect(place.changeCount <= 512)
+        #expect(
+            Dictionary(uniqueKeysWithValues: place.kept.map { ($0.user, $0.password) }) == [
+                "u0": "4998", "u1": "4999", "u2": "4997",
+            ])
+    }
+
+    @Test func `what is left of many changes comes to the same`() {
+        for seed in 0..<5_000 as Range<UInt64> {
+            var random = SeededNumbers(seed: seed)
+            func change() -> CredentialChange {
+                let space = space(["a", "b"].randomElement(using: &random) ?? "a")
+                let user = ["u", "v"].randomElement(using: &random) ?? "u"
+                switch Int.random(in: 0..<20, using: &random) {
+                case 0: return .removeAll
+                case 1..<4: return .remove(space, user: user, includingSynchronizable: true)
+                case 4..<10: return .remove(space, user: user, includingSynchronizable: false)
+                default:
+                    return .store(
+                        KeptCredential(
+                            space: space, user: user, password: "\(Int.random(in: 0..<9, using: &random))",
+                            isSynchronizable: Bool.random(using: &random), isDefault: Bool.random(using: &random)))
+                }
+            }
+            let (before, after) = ((0..<8).map { _ in change() }, (0..<30).map { _ in change() })
+            let condensed = CredentialChange.condensed(after)
+            var (all, fewer) = (CredentialBook(), CredentialBook())
+            all.apply(before + after)
+            fewer.apply(before + condensed)
+            guard all == fewer, condensed.count <= 15 else {
+                Issue.record("seed \(seed): \(before) \(after) became \(condensed)")
+                return
+            }
+        }
     }
 }

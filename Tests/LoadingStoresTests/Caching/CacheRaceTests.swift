@@ -1,0 +1,151 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HTTPRules
+import HTTPWire
+import LoadingStores
+import Synchronization
+import Testing
+
+/// What happens between a look and what is decided from it.
+@Suite(.timeLimit(.minutes(2)))
+struct CacheRaceTests {
+    /// A look-up that waits for the disk.
+    private func waitingLookUp(_ cache: ResponseCache) throws -> DiskLookUp {
+        let found = cache.lookUp(
+            key: Sample.key, requestHeaders: HeaderBlock(), now: Sample.start, touchingDisk: false)
+        guard case .wait(let lookUp) = found else { throw CacheBodyFile.Damaged() }
+        return lookUp
+    }
+
+    @Test(arguments: [0, 1 << 20]) func `a removal that was decided from a look leaves what was stored since`(memory: Int) throws
+    {
+        let place = try CachePlace()
+        let cache = place.cache(memory: memory)
+        cache.put(Sample.response(tag: "\"old\""), [1])
+        let old = try #require(cache.get()).response
+        cache.put(Sample.response(tag: "\"new\""), [2])
+        cache.remove(key: Sample.key, only: old)
+        #expect(try cache.body() == [2])
+        place.settle()
+        #expect(try place.cache().body() == [2])
+        cache.remove(key: Sample.key, only: try #require(cache.get()).response)
+        #expect(cache.get() == nil)
+        place.settle()
+        #expect(place.files == [])
+    }
+
+    @Test func `a large body is not checked to its end for somebody who has left`() throws {
+        let place = try CachePlace()
+        place.cache(disk: 1 << 30).put(Sample.body(3 << 20))
+        place.settle()
+        let cache = place.cache(disk: 1 << 30)
+        place.settle()
+        let first = Gate(place.queue, .answers)
+        let lookUp = try waitingLookUp(cache)
+        let answer = lookUp { _ in }
+        first.open()
+        // It comes after the first step.
+        let second = Gate(place.queue, .answers)
+        #expect(answer.isMoving)
+        answer.cancel()
+        second.open()
+        place.settle()
+        // What was checked would be there at once.
+        guard case .wait = cache.lookUp(key: Sample.key, requestHeaders: HeaderBlock(), now: Sample.start) else {
+            Issue.record("it was checked")
+            return
+        }
+    }
+
+    @Test func `what is removed while it is read from the disk does not get into the memory`() throws {
+        let place = try CachePlace()
+        place.cache().put([1])
+        place.settle()
+        let cache = place.cache(memory: 1 << 20)
+        place.settle()
+        let answers = Gate(place.queue, .answers)
+        let done = DispatchSemaphore(value: 0)
+        let lookUp = try waitingLookUp(cache)
+        lookUp { _ in done.signal() }
+        let changes = Gate(place.queue, .changes)
+        cache.remove(key: Sample.key)
+        answers.open()
+        done.wait()
+        #expect(cache.currentMemoryUsage == 0)
+        changes.open()
+        place.settle()
+        #expect(cache.get() == nil)
+    }
+
+    @Test func `of those that are stored at the same time, the same one is in memory and on the disk`() throws {
+        let place = try CachePlace()
+        let (cache, reader) = (place.cache(memory: 1 << 20), place.cache())
+        for round in 0..<500 {
+            DispatchQueue.concurrentPerform(iterations: 4) { number in
+                cache.put(Sample.response(tag: "\"\(number)\""), [UInt8(number)])
+            }
+            cache.waitForChanges()
+            let (inMemory, onDisk) = (try cache.body(), try reader.body())
+            #expect(inMemory == onDisk, "round \(round)")
+            if inMemory != onDisk { return }
+        }
+    }
+
+    @Test func `all is removed some at a time, and what is stored meanwhile stays`() throws {
+        let place = try CachePlace()
+        let cache = place.cache()
+        for number in 0..<300 { cache.put(Sample.response("http://e/\(number)"), [1]) }
+        place.settle()
+        let gate = Gate(place.queue, .changes)
+        cache.removeAll()
+        // Behind the first part.
+        cache.put(Sample.response("http://e/299"), [2])
+        let filesLeft = Mutex(0)
+        place.queue.run { [place] in filesLeft.withLock { $0 = place.files.count } }
+        gate.open()
+        cache.waitForChanges()
+        #expect((200...299).contains(filesLeft.withLock { $0 }))
+        #expect(place.files == [place.file("http://e/299")])
+        #expect(try cache.body("http://e/299") == [2])
+    }
+
+    @Test func `what is too much is removed some at a time`() throws {
+        let place = try CachePlace()
+        let cache = place.cache()
+        for number in 0..<300 { cache.put(Sample.response("http://e/\(number)"), [1]) }
+        place.settle()
+        let gate = Gate(place.queue, .changes)
+        cache.diskCapacity = 1
+        let filesLeft = Mutex(0)
+        place.queue.run { [place] in filesLeft.withLock { $0 = place.files.count } }
+        gate.open()
+        cache.waitForChanges()
+        #expect((200...299).contains(filesLeft.withLock { $0 }))
+        #expect(place.files == [])
+    }
+
+    @Test(arguments: DiskQueue.Lane.allCases) func `a flush does not wait for a disk that does not answer`(
+        lane: DiskQueue.Lane
+    )
+        async throws
+    {
+        let place = try CachePlace()
+        let queue = DiskQueue(flushPatience: 0.05)
+        let cache = place.cache(queue: queue)
+        let cookies = CookieStore(file: nil, queue: queue)
+        let credentials = CredentialStore(permanent: ScriptedPlace(), queue: queue)
+        let gate = Gate(queue, lane)
+        defer { gate.open() }
+        await withCheckedContinuation { continuation in cache.flush { continuation.resume() } }
+        await withCheckedContinuation { continuation in cookies.flush { continuation.resume() } }
+        await credentials.flush()
+    }
+}
