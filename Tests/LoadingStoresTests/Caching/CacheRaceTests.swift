@@ -51,13 +51,15 @@ struct CacheRaceTests {
         let first = Gate(place.queue, .answers)
         let lookUp = try waitingLookUp(cache)
         let answer = lookUp { _ in }
+        let isMoving = Mutex(false)
+        // Between the first step and the second.
+        place.queue.run(on: .answers) {
+            isMoving.withLock { $0 = answer.isMoving }
+            answer.cancel()
+        }
         first.open()
-        // It comes after the first step.
-        let second = Gate(place.queue, .answers)
-        #expect(answer.isMoving)
-        answer.cancel()
-        second.open()
         place.settle()
+        #expect(isMoving.withLock { $0 })
         // What was checked would be there at once.
         guard case .wait = cache.lookUp(key: Sample.key, requestHeaders: HeaderBlock(), now: Sample.start) else {
             Issue.record("it was checked")
