@@ -83,10 +83,8 @@ struct ExitCodeTests {
     }
 
     @Test func `a refused connection is 7 and names the address`() async throws {
-        let server = try await ScriptedServer.start(reply: { _ in .ok() })
-        let address = server.url("/a").absoluteString
-        try await server.close()
-        let result = try await Tool.run(["get", address])
+        let port = try RefusingPort()
+        let result = try await Tool.run(["get", "http://127.0.0.1:\(port.number)/a"])
         #expect(result.code == 7)
         #expect(result.errors.contains("127.0.0.1"))
     }
