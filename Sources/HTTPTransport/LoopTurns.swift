@@ -13,7 +13,7 @@ import NIOCore
 /// NIO runs all that it was given before it looks at its sockets again: work that merely gives the rest of itself back to the loop, by
 /// `execute` or `Task.yield()`, keeps the sockets waiting all the same. Who waits here goes on when the loop has looked at them, one at a time
 /// and in turn, so that a turn of the loop stays short however many have much to do. What serves all loads, such as their deadlines and
-/// what the app wants of them, waits for one of the others at most.
+/// what the app wants of them, waits for one of the others at most for each that came before it.
 ///
 /// Confined to its event loop.
 package final class LoopTurns {

@@ -10,6 +10,7 @@ import FoundationEssentials
 import HTTPTransport
 import HTTPWire
 import LoadingModel
+import NIOCore
 
 /// Opens a request's body for sending, each time it is sent.
 enum UploadBody {
@@ -47,10 +48,13 @@ enum UploadBody {
 
 /// Opens files for loads.
 enum LocalFile {
-    /// Opens a file off the loop; the load waits no longer than its timeouts let it.
+    /// Opens a file off the loop; the load waits no longer than its timeouts let it, or for as long as the disk takes where the server
+    /// has done its part and `isHeldUp`.
     static func open<File: Sendable>(
-        _ path: String, in load: Load, by open: @escaping @Sendable (String) throws(LoadError) -> File
+        _ path: String, in load: Load, isHeldUp: Bool = false, by open: @escaping @Sendable (String) throws(LoadError) -> File
     ) async throws(LoadError) -> File {
+        if isHeldUp { load.control.hold(now: .now()) }
+        defer { if isHeldUp { load.control.letGo(now: .now()) } }
         let place = FilePlace(opening: path)
         let opened = try await LoopSlot.run(in: load, by: { FileWork.submit(at: place, $0) }) {
             Result { () throws(LoadError) in try open(path) }

@@ -139,13 +139,13 @@ final class SharedValue<Content: SharedContent>: Sendable {
         state.withLock { $0.hooks.append(hook) }
     }
 
-    /// Calls back on the disk queue when what was changed before is durable, or will not be.
+    /// Calls back on another thread when what was changed before is durable, or will not be, or the disk does not answer.
     func flush(completion: @escaping @Sendable () -> Void) {
         if state.withLock({ $0.isMemoryOnly }) {
-            queue.run(on: .values, queue.orWhenStuck(completion))
+            queue.run(on: .values, queue.orWhenStuck(on: [.values], completion))
             return
         }
-        let completion = queue.orWhenStuck(completion)
+        let completion = queue.orWhenStuck(on: [.values], completion)
         queue.run(on: .values) {
             self.save()
             completion()

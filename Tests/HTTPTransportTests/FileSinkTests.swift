@@ -104,6 +104,22 @@ import Testing
         while try !directory.names.isEmpty { await Task.yield() }
     }
 
+    @Test func `a sink that is dropped leaves what was there before it, if it added nothing`() async throws {
+        let path = try directory.write(Array("begun".utf8), to: "file").path
+        _ = try await FileSink.reopen(path: path, length: 5)
+        // The thread that closes the file would have deleted it before.
+        while isOpen(path) { await Task.yield() }
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == "begun")
+    }
+
+    private func isOpen(_ path: String) -> Bool {
+        let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return descriptors.contains {
+            let target = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) ?? ""
+            return target == path || target == path + " (deleted)"
+        }
+    }
+
     @Test func `a file that is complete, and that nobody takes, is deleted`() async throws {
         let sink = try await FileSink.create(in: directory.path)
         try await sink.write(ByteBuffer(string: "late"))

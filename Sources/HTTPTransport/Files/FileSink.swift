@@ -18,7 +18,7 @@ import Synchronization
 /// ``batchSize`` at a time, with at most about ``outstandingLimit`` waiting. One caller uses it, one call at a time, and is called back
 /// on any thread; it ends with ``close(_:)`` or ``abort(_:)``. A caller that no longer waits for an end, or for anything else, aborts:
 /// the file is deleted when the thread that is at it returns. A file whose writing failed is deleted at once, and so is one whose sink
-/// is dropped without an end.
+/// is dropped without an end, unless nothing was added to what an earlier load left.
 package final class FileSink: Sendable {
     package typealias Done<Value: Sendable> = @Sendable (Result<Value, LoadError>) -> Void
 
@@ -66,6 +66,8 @@ package final class FileSink: Sendable {
     let place: FilePlace
     /// What the server announced; nil where that is not known, or too little to reserve blocks for it.
     private let expectedLength: Int64?
+    /// What an earlier load left.
+    private let startLength: Int64
     private let state: Mutex<State>
 
     /// Takes over an open file whose position is at its end.
@@ -73,15 +75,19 @@ package final class FileSink: Sendable {
         self.path = path
         self.descriptor = descriptor
         self.expectedLength = expectedLength
+        startLength = written
         var facts = cls_file_facts()
         place = cls_file_facts(descriptor, &facts) == 0 ? FilePlace(device: facts.device, path: path) : FilePlace(opening: path)
         state = Mutex(State(written: written, reserved: written))
     }
 
     deinit {
-        guard !state.withLock({ $0.isClosed }) else { return }
+        let (isClosed, written) = state.withLock { ($0.isClosed, $0.written) }
+        guard !isClosed else { return }
+        // What an earlier load left is as it was.
+        let isUntouched = startLength > 0 && written == startLength
         FileWork.submit(at: place) { [path, descriptor] in
-            _ = cls_unlink(path)
+            if !isUntouched { _ = cls_unlink(path) }
             _ = cls_close(descriptor)
         }
     }
@@ -89,18 +95,23 @@ package final class FileSink: Sendable {
     /// The file's length so far, as far as it is on its way to the disk.
     package var bytesWritten: Int64 { state.withLock { $0.written } }
 
+    /// Whether writing failed, or the sink was aborted: then there is no file, or soon none.
+    package var hasFailed: Bool { state.withLock { $0.failure != nil } }
+
     // MARK: Writing
 
-    /// Takes the bytes; answers false when the caller should wait for ``room()`` before it brings more.
+    /// Takes the bytes; answers false when the caller should wait for ``room(_:)`` before it brings more.
     package func enqueue(_ buffer: ByteBuffer) throws(LoadError) -> Bool {
-        let (failure, outstanding) = state.withLock { state -> (LoadError?, Int) in
+        let (failure, outstanding, mustStart) = state.withLock { state -> (LoadError?, Int, Bool) in
+            var mustStart = false
             if state.failure == nil, buffer.readableBytes > 0 {
                 state.outstanding += buffer.readableBytes
                 state.append(buffer)
-                if state.outstanding >= Self.batchSize { startWorking(&state) }
+                mustStart = state.outstanding >= Self.batchSize && state.beginWork()
             }
-            return (state.failure, state.outstanding)
+            return (state.failure, state.outstanding, mustStart)
         }
+        if mustStart { startWorking() }
         if let failure { throw failure }
         return outstanding < Self.outstandingLimit
     }
@@ -110,11 +121,12 @@ package final class FileSink: Sendable {
 
     /// Calls back when everything is handed to the system.
     package func flush(_ done: @escaping Done<Void>) {
-        state.withLock { state in
-            guard state.outstanding > 0 else { return }
+        let mustStart = state.withLock { state in
+            guard state.outstanding > 0 else { return false }
             state.isFlushing = true
-            startWorking(&state)
+            return state.beginWork()
         }
+        if mustStart { startWorking() }
         wait(untilOutstanding: 0, done)
     }
 
@@ -124,10 +136,11 @@ package final class FileSink: Sendable {
     }
 
     func pumpLeft() {
-        state.withLock { state in
+        let mustStart = state.withLock { state in
             state.isPumped = false
-            if state.isAborted || state.closing != nil { startWorking(&state) }
+            return (state.isAborted || state.closing != nil) && state.beginWork()
         }
+        if mustStart { startWorking() }
     }
 
     /// Counts bytes that were put into the file past the sink, which was flushed before.
@@ -157,21 +170,22 @@ package final class FileSink: Sendable {
 
     /// Completes the file and tells the length that it really has; it now belongs to the caller.
     package func close(_ done: @escaping Done<Int64>) {
-        state.withLock { state in
+        let mustStart = state.withLock { state in
             state.closing = done
-            startWorking(&state)
+            return state.beginWork()
         }
+        if mustStart { startWorking() }
     }
 
     /// Drops what is outstanding, closes the file if need be and deletes it, also one that was closed.
     package func abort(_ done: @escaping Done<Void> = { _ in }) {
-        let waiters = state.withLock { state in
+        let (waiters, mustStart) = state.withLock { state in
             if state.failure == nil { state.fail(.cancelled) }
             state.isAborted = true
             state.aborting.append(done)
-            startWorking(&state)
-            return state.waitersToResume()
+            return (state.waitersToResume(), state.beginWork())
         }
+        if mustStart { startWorking() }
         for waiter in waiters { waiter(.failure(.cancelled)) }
     }
 
@@ -190,12 +204,15 @@ package final class FileSink: Sendable {
             discard()
             throw failure
         }
-        let truncated = reserved > written ? cls_truncate(descriptor, written) : 0
+        // The number of a closed descriptor may be another file's.
         guard markClosed() else { return written }
+        let truncated = reserved > written ? cls_truncate(descriptor, written) : 0
         let closed = cls_close(descriptor)
         guard truncated == 0, closed == 0 else {
             _ = cls_unlink(path)
-            throw Self.writingFailed(path, truncated < 0 ? truncated : closed)
+            let error = Self.writingFailed(path, truncated < 0 ? truncated : closed)
+            state.withLock { $0.failure = error }
+            throw error
         }
         return written
     }
@@ -215,11 +232,8 @@ package final class FileSink: Sendable {
 
     // MARK: The thread that is at the file
 
-    private func startWorking(_ state: inout State) {
-        guard !state.isWorking, !state.isPumped else { return }
-        state.isWorking = true
-        FileWork.submit(at: place) { self.work() }
-    }
+    /// After ``State/beginWork()``, and not under the lock: where the system has no thread to give, the work is done on this one.
+    private func startWorking() { FileWork.submit(at: place) { self.work() } }
 
     /// Does what there is to do, until too little is left to be worth it.
     private func work() {
@@ -283,6 +297,13 @@ extension FileSink.State {
             gathered.writeImmutableBuffer(buffer)
             pieces.append(gathered)
         }
+    }
+
+    /// Whether a thread has to be sent to the file.
+    fileprivate mutating func beginWork() -> Bool {
+        guard !isWorking, !isPumped else { return false }
+        isWorking = true
+        return true
     }
 
     fileprivate mutating func fail(_ error: LoadError) {

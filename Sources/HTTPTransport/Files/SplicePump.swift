@@ -66,7 +66,8 @@ package final class SplicePump: Sendable {
     /// Starts moving exactly `count` bytes; nil when the ordinary way must be taken instead.
     ///
     /// Call it on the channel's event loop but not from within `channelRead`, with automatic reading off and no read pending, and
-    /// with the sink flushed. Until `ended` is called, write nothing to the sink and do not end it.
+    /// with the sink flushed. Until `ended` is called, write nothing to the sink; what ends it
+    /// waits for the pump.
     ///
     /// `progress` is told on the loop how many bytes are in the file, every 8 MiB or 50 ms while there is news; `ended` is told
     /// once, on the loop.

@@ -71,11 +71,15 @@ struct DownloadResumption {
     private func answer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> (Answer, Place) {
         let sink: FileSink
         do {
-            sink = try await LocalFile.open(path, in: load) { [point] path throws(LoadError) in
+            sink = try await LocalFile.open(path, in: load, isHeldUp: true) { [point] path throws(LoadError) in
                 try FileSink.reopenNow(path: path, length: point.receivedByteCount, expectedLength: point.totalByteCount)
             }
         } catch {
-            try load.control.check()
+            // The file may still be opened, which does it no harm.
+            if var ended = load.control.failure {
+                ended.resumeData = data
+                throw ended
+            }
             // Somebody cleaned up: there is nothing to go on from, and nothing is lost by starting over.
             return (try await wholeAnswer(plan, in: load), .instead)
         }
@@ -86,7 +90,8 @@ struct DownloadResumption {
         } catch {
             // Nothing was written: the next attempt can go on from the same place.
             var error = error
-            if await load.end(sink, sink.close) != nil { error.resumeData = data }
+            _ = await load.end(sink, sink.close)
+            if !sink.hasFailed { error.resumeData = data }
             throw error
         }
     }

@@ -180,20 +180,9 @@ extension DiskTier {
     func removeAll() {
         change(nil, removesAll: true) { [self] in
             guard mayTouchDisk else { return }
-            var files: [(name: CacheEntryName, inode: ino_t)] = []
-            forEachFile { files.append(($0, $1.st_ino)) }
-            removeSome(files[...])
+            // In one piece: an entry that is revalidated in between would be written anew, and stay.
+            forEachFile { name, _ in removeFile(name) }
         }
-    }
-
-    /// Removes files some at a time, so that other work comes in between; what is stored meanwhile stays.
-    private func removeSome(_ files: ArraySlice<(name: CacheEntryName, inode: ino_t)>) {
-        for (name, inode) in files.prefix(Self.removedAtOnce) {
-            var status = stat()
-            if lstat(path(name), &status) == 0, status.st_ino == inode { removeFile(name) }
-        }
-        let rest = files.dropFirst(Self.removedAtOnce)
-        if !rest.isEmpty { goOn(removesAll: true) { [self] in removeSome(rest) } }
     }
 
     func removeEntries(storedAfter time: Double) {

@@ -186,7 +186,7 @@ extension DiskTier {
             return !state.isEvicting
         }
         guard isFirst else { return }
-        goOn(removesAll: false) { [self] in
+        goOn { [self] in
             state.withLock { $0.isEvicting = false }
             evict()
         }

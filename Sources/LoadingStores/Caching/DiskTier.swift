@@ -247,24 +247,18 @@ final class DiskTier: Sendable {
     static let removedAtOnce = 64
 
     /// Runs the rest of a change behind the changes that were made meanwhile.
-    func goOn(removesAll: Bool, _ work: @escaping @Sendable () -> Void) {
-        state.withLock { state in
-            state.unfinishedCount += 1
-            if removesAll { state.pendingForAll += 1 }
-            if removesAll { state.pendingRemovals += 1 }
-        }
+    func goOn(_ work: @escaping @Sendable () -> Void) {
+        state.withLock { $0.unfinishedCount += 1 }
         queue.run(on: .changes) { [self] in
             work()
-            state.withLock { state in
-                state.unfinishedCount -= 1
-                if removesAll { state.pendingForAll -= 1 }
-                if removesAll { state.pendingRemovals -= 1 }
-            }
+            state.withLock { $0.unfinishedCount -= 1 }
         }
     }
 
     /// Waits until what was changed before has reached the files, or the disk does not answer.
     func waitForChanges() {
+        // Its own thread would wait for itself.
+        guard !queue.isCurrent else { return }
         repeat { queue.wait(for: .changes) } while state.withLock { $0.unfinishedCount > 0 } && !queue.isStuck(.changes)
     }
 

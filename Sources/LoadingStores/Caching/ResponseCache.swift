@@ -248,6 +248,6 @@ package final class ResponseCache: Sendable {
     /// thread.
     package func flush(completion: @escaping @Sendable () -> Void) {
         guard let disk else { return completion() }
-        disk.flush(completion: disk.queue.orWhenStuck(completion))
+        disk.flush(completion: disk.queue.orWhenStuck(on: [.changes, .upkeep], completion))
     }
 }

@@ -64,7 +64,7 @@ extension CredentialStore {
 
     /// Calls back when what was changed before is durable, or will not be, or the place does not answer.
     package func flush(completion: @escaping @Sendable () -> Void) {
-        let completion = queue.orWhenStuck(completion)
+        let completion = queue.orWhenStuck(on: [.changes], completion)
         queue.run {
             self.save()
             completion()
@@ -121,20 +121,26 @@ extension CredentialStore {
     func save() {
         state.withLock { $0.isSaveScheduled = false }
         if !state.withLock({ $0.isLoaded }) { load() }
-        let (changes, known, mayWrite) = state.withLock { ($0.pending, $0.permanent.kept, $0.isLoaded && !$0.isMemoryOnly) }
-        guard let place, !changes.isEmpty else { return }
+        guard let place else { return }
+        // What is being written stays in its place meanwhile: seen and counted under one lock.
+        let (changes, known, mayWrite) = state.withLock { state in
+            let mayWrite = state.isLoaded && !state.isMemoryOnly
+            state.settledCount = mayWrite ? state.pending.count : 0
+            return (state.pending, state.permanent.kept, mayWrite)
+        }
+        guard !changes.isEmpty else { return }
         guard mayWrite else { return scheduleSave(after: Self.pause) }
-        state.withLock { $0.settledCount = changes.count }
-        defer { state.withLock { $0.settledCount = 0 } }
         do throws(StoreFailure) {
             try place.apply(changes, knowing: known)
             state.withLock { state in
                 state.pending.removeFirst(min(changes.count, state.pending.count))
+                state.settledCount = 0
                 state.failures = 0
             }
         } catch {
             handle(error)
             let failures = state.withLock { state in
+                state.settledCount = 0
                 state.failures += 1
                 return state.failures
             }

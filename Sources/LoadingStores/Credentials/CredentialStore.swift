@@ -231,7 +231,10 @@ extension CredentialStore.State {
     /// A place that cannot be written for long must not have changes gather without end.
     private mutating func boundPending() {
         guard pending.count - settledCount >= condensedAt else { return }
-        let condensed = CredentialChange.condensed(pending[settledCount...]).suffix(Self.pendingMaximum)
+        let all = CredentialChange.condensed(pending[settledCount...])
+        var condensed = Array(all.suffix(Self.pendingMaximum))
+        // What was to go, goes.
+        if all.first == .removeAll, condensed.first != .removeAll { condensed[0] = .removeAll }
         pending.replaceSubrange(settledCount..., with: condensed)
         condensedAt = max(Self.pendingLimit, 2 * condensed.count)
     }

@@ -103,17 +103,18 @@ package final class DiskQueue: Sendable {
 
     /// A completion that is called once: by whoever it is given to, or from another thread when a lane has been at one piece of work
     /// for so long that the disk, or a keyring that asks its user, will hardly answer.
-    package func orWhenStuck(_ completion: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+    package func orWhenStuck(on lanes: [Lane], _ completion: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         let pending = PendingCompletion(completion)
-        watch(pending)
+        watch(pending, lanes)
         return { pending.complete() }
     }
 
-    private func watch(_ pending: PendingCompletion) {
+    private func watch(_ pending: PendingCompletion, _ lanes: [Lane]) {
         // Of a queue that is gone, what was given to it is done.
         Self.clock.run(on: .upkeep, after: min(1, flushPatience / 4)) { [weak self] in
             guard let self, pending.isPending else { return }
-            if workers.contains(where: { $0.isBusy(longerThan: flushPatience) }) { pending.complete() } else { watch(pending) }
+            let isStuck = lanes.contains { workers[$0.rawValue].isBusy(longerThan: flushPatience) }
+            if isStuck { pending.complete() } else { watch(pending, lanes) }
         }
     }
 
