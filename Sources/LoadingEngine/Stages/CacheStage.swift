@@ -90,10 +90,10 @@ final class CacheStage: LoadStage {
         switch hop.cached {
         case .decided, .nothing: break
         case .asksApp, .pending, nil:
-            let hit = try await lookUp(hop, in: load)
-            _ = try settle(hop, hit, Self.policy(hop, in: load), now: Self.now(load))
+            let found = try await lookUp(hop, in: load)
+            _ = try settle(hop, found ?? nil, Self.policy(hop, in: load), now: Self.now(load))
             // A look-up that was given up says nothing.
-            if hit == nil { hop.hasStored = true }
+            if found == nil { hop.hasStored = true }
         }
         if case .nothing = hop.cached { return try StoredAnswer.gatewayTimeout(hop, in: load) }
         guard case .decided(let hit, let decision) = hop.cached else { return try await send(hop, in: load, then: next) }
@@ -130,22 +130,29 @@ final class CacheStage: LoadStage {
 
     // MARK: Looking up
 
-    private func lookUp(_ hop: Hop, in load: Load) async throws(LoadError) -> ResponseCache.Hit? {
+    /// What is stored, if anything; nil where that is not known.
+    private func lookUp(_ hop: Hop, in load: Load) async throws(LoadError) -> ResponseCache.Hit?? {
         guard case .pending(let lookUp) = hop.cached else {
             guard case .cached(let cached?) = try await load.ask(.cachedResponse(hop.request)) else { return nil }
             return StoredAnswer.hit(cached, hop, now: Self.now(load))
         }
         // Who wants nothing but what is stored waits for as long as any load does.
-        return try await Self.answer(lookUp, in: load, isPatient: Self.policy(hop, in: load) == .returnCacheDontLoad)
+        return try await Self.found(by: lookUp, in: load, isPatient: Self.policy(hop, in: load) == .returnCacheDontLoad)
     }
 
     /// What the disk has, or nothing where it takes too long.
-    static func answer(_ lookUp: DiskLookUp, in load: Load, isPatient: Bool = false) async throws(LoadError) -> ResponseCache.Hit?
-    {
+    static func answer(_ lookUp: DiskLookUp, in load: Load) async throws(LoadError) -> ResponseCache.Hit? {
+        try await found(by: lookUp, in: load, isPatient: false) ?? nil
+    }
+
+    /// What the disk has, if anything; nil where it takes too long.
+    private static func found(
+        by lookUp: DiskLookUp, in load: Load, isPatient: Bool
+    ) async throws(LoadError) -> ResponseCache.Hit?? {
         let slot = LoopSlot<ResponseCache.Hit?>(load)
         let answer = lookUp { slot.fill($0) }
         defer { answer.cancel() }
-        return isPatient ? try await slot.wait() : try await slot.waitForDisk(in: load, isMoving: { answer.isMoving }) ?? nil
+        return isPatient ? try await slot.wait() : try await slot.waitForDisk(in: load, isMoving: { answer.isMoving })
     }
 
     // MARK: Asking whether it is still good
