@@ -25,7 +25,9 @@ public func fuzzResponseParserDifferential(_ data: UnsafePointer<UInt8>?, _ coun
     if ours.isComplete && theirs.isComplete {
         precondition(ours == theirs, "ours: \(ours)\ntheirs: \(theirs)")
     } else if ours.isComplete {
-        precondition(Allowance.forAccepting(bytes) || Allowance.takesInformational(ours, theirs), "only we accept: \(ours)\ntheirs: \(theirs)")
+        precondition(
+            Allowance.forAccepting(bytes) || Allowance.takesInformational(ours, theirs),
+            "only we accept: \(ours)\ntheirs: \(theirs)")
     } else if theirs.isComplete {
         precondition(Allowance.forRefusing(ours.failure), "only we refuse: \(ours)\ntheirs: \(theirs)")
     }

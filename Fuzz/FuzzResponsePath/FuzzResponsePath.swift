@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-
 import FoundationEssentials
-@testable import HTTPTransport
 import HTTPWire
 import LoadingModel
 import NIOCore
 import NIOEmbedded
+
+@testable import HTTPTransport
 
 /// Feeds the input to a connection as the answer to a request, whole and cut at places that the input names, and holds the exchange to
 /// the same head, body, end and decoded body, however it was cut.
@@ -181,7 +181,10 @@ private struct Reading {
         seen.failure = exchange.failureKind()
         precondition(seen.isComplete == (seen.failure == nil), "neither complete nor failed")
         // A cancelled exchange drops what nobody took.
-        guard seen.failure != .cancelled else { return seen = Seen(failure: .cancelled) }
+        guard seen.failure != .cancelled else {
+            seen = Seen(failure: .cancelled)
+            return
+        }
         precondition(exchange.responseBodyBytes == Int64(seen.content.count), "content was not counted")
         guard seen.isComplete else { return }
         precondition(seen.head != nil, "complete without a head")

@@ -135,13 +135,12 @@ package final class ConnectionBudget: Sendable {
 
     private func hasRoom(_ share: Share, _ state: State) -> Bool {
         let limit = limit(state)
-        return state.used < limit && mayHaveMore(share, state)
+        return state.used < limit && mayHaveMore(share, state, of: limit)
     }
 
     /// Whether a share is below what one may have of the whole.
-    private func mayHaveMore(_ share: Share, _ state: State) -> Bool {
-        let limit = limit(state)
-        return state.usedBy[ObjectIdentifier(share), default: 0] < max(1, limit - limit / 4)
+    private func mayHaveMore(_ share: Share, _ state: State, of limit: Int) -> Bool {
+        state.usedBy[ObjectIdentifier(share), default: 0] < max(1, limit - limit / 4)
     }
 
     private func take(_ share: Share, _ state: inout State) {
@@ -202,9 +201,10 @@ package final class ConnectionBudget: Sendable {
         let served = state.withLock { state -> [Share] in
             var served: [Share] = []
             var index = 0
-            while index < state.waiting.count, state.used < limit(state) {
+            let limit = limit(state)
+            while index < state.waiting.count, state.used < limit {
                 let share = state.waiting[index]
-                guard hasRoom(share, state) else {
+                guard mayHaveMore(share, state, of: limit) else {
                     index += 1
                     continue
                 }
@@ -224,15 +224,21 @@ package final class ConnectionBudget: Sendable {
     fileprivate func makeRoom() {
         let givers = state.withLock { state -> [Share] in
             var givers: [Share] = []
-            // A share that holds as much as it may gives of its own.
+            // Most often nothing idles, however many wait. The last of these idles longest.
+            var idle = state.shares.values.map { (share: $0, since: $0.idleSince.load(ordering: .sequentiallyConsistent)) }
+                .filter { $0.since < .max }
+                .sorted { $0.since > $1.since }
+            guard !idle.isEmpty else { return [] }
+            let limit = limit(state)
             for share in state.waiting.dropFirst(state.givingCount) {
-                let isFull = !mayHaveMore(share, state)
-                let candidates = isFull ? [share] : Array(state.shares.values)
-                let instant = { (share: Share) in share.idleSince.load(ordering: .sequentiallyConsistent) }
-                guard let giver = candidates.min(by: { instant($0) < instant($1) }), instant(giver) < .max else { continue }
+                // A share that holds as much as it may gives of its own.
+                let place = mayHaveMore(share, state, of: limit) ? idle.indices.last : idle.firstIndex { $0.share === share }
+                guard let place else { continue }
+                let giver = idle.remove(at: place).share
                 // It says anew what idles when it has closed some.
                 giver.idleSince.store(.max, ordering: .sequentiallyConsistent)
                 givers.append(giver)
+                if idle.isEmpty { break }
             }
             state.givingCount += givers.count
             return givers

@@ -73,6 +73,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
     private var questions: [Caller: Question] = [:]
     private var known: [Question: (answer: Answer, until: Int64)] = [:]
     private var ticketCount = 0
+    private var forgottenTicket = 0
     /// Entries in line for look-ups that were dropped, or begun in another's turn.
     private var strayCount = 0
 
@@ -134,7 +135,8 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
         guard let lookup = lookups[question], let place = lookup.place else { return [] }
         lookups[question] = nil
         shares.ended(at: place)
-        if lifetime > 0 { remember(question, answer, until: now + lifetime, now: now) }
+        // What was asked before the memory was emptied is as old as what was in it.
+        if lifetime > 0, lookup.ticket > forgottenTicket { remember(question, answer, until: now + lifetime, now: now) }
         let callers = lookup.callers.sorted()
         for caller in callers { questions[caller] = nil }
         return (callers.isEmpty ? [] : [.answer(callers, answer)]) + begin()
@@ -142,6 +144,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
 
     private mutating func forget() -> [Action] {
         known = [:]
+        forgottenTicket = ticketCount
         return []
     }
 

@@ -52,6 +52,14 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 0) == [.lookUp(name)])
     }
 
+    @Test func `what was asked before everything was forgotten is not remembered`() {
+        var machine = machine()
+        _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
+        _ = machine.handle(.forgotten, now: 0)
+        #expect(machine.handle(.answered(name, "here", keptFor: 5 * second), now: 0) == [.answer([1], "here")])
+        #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 0) == [.lookUp(name)])
+    }
+
     @Test func `of too many answers the oldest goes`() {
         var machine = machine(memory: 2)
         for index in 0..<3 {

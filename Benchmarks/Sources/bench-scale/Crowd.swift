@@ -90,7 +90,9 @@ final class Crowd: Sendable {
         case .data:
             return session.dataTask(with: request) { [self] _, response, error in ended(outcome(response, error)) }
         case .upload(let file):
-            return session.uploadTask(with: request, fromFile: file) { [self] _, response, error in ended(outcome(response, error)) }
+            return session.uploadTask(with: request, fromFile: file) { [self] _, response, error in
+                ended(outcome(response, error))
+            }
         case .download(let size):
             return session.downloadTask(with: request) { [self] file, response, error in
                 var status = stat()
@@ -106,7 +108,9 @@ final class Crowd: Sendable {
         if let error {
             name = (error as? URLError).map { "\($0.code.rawValue)" } ?? "\(type(of: error))"
         } else {
-            guard let status = (response as? HTTPURLResponse)?.statusCode else { return response?.url?.isFileURL == true ? nil : "no answer" }
+            guard let status = (response as? HTTPURLResponse)?.statusCode else {
+                return response?.url?.isFileURL == true ? nil : "no answer"
+            }
             if status == 200 { return nil }
             name = "status \(status)"
         }

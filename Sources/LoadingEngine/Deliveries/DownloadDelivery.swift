@@ -54,7 +54,8 @@ enum DownloadDelivery {
             return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1)
         }
         let expected = answer.response.expectedLength
-        let sink = try await LocalFile.open(load.session.policy.temporaryDirectory, in: load, isHeldUp: true) { directory throws(LoadError) in
+        let sink = try await LocalFile.open(load.session.policy.temporaryDirectory, in: load, isHeldUp: true) {
+            directory throws(LoadError) in
             try FileSink.createNow(in: directory, expectedLength: expected < 0 ? nil : expected)
         }
         return Download(sink: sink, total: 0, expected: expected)

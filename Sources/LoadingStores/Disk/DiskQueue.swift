@@ -48,6 +48,7 @@ package final class DiskQueue: Sendable {
     /// What the bodies take that wait to be written.
     let writeBudget = WriteBudget()
     private let flushPatience: Double
+    private let watched = Mutex<[PendingCompletion]>([])
 
     /// A queue of its own, as another process would have: for tests.
     ///
@@ -104,17 +105,29 @@ package final class DiskQueue: Sendable {
     /// A completion that is called once: by whoever it is given to, or from another thread when a lane has been at one piece of work
     /// for so long that the disk, or a keyring that asks its user, will hardly answer.
     package func orWhenStuck(on lanes: [Lane], _ completion: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
-        let pending = PendingCompletion(completion)
-        watch(pending, lanes)
+        let pending = PendingCompletion(lanes, completion)
+        let mustWatch = watched.withLock { watched in
+            watched.append(pending)
+            return watched.count == 1
+        }
+        if mustWatch { watch() }
         return { pending.complete() }
     }
 
-    private func watch(_ pending: PendingCompletion, _ lanes: [Lane]) {
+    /// One look for all that wait, until nobody does.
+    private func watch() {
         // Of a queue that is gone, what was given to it is done.
         Self.clock.run(on: .upkeep, after: min(1, flushPatience / 4)) { [weak self] in
-            guard let self, pending.isPending else { return }
-            let isStuck = lanes.contains { workers[$0.rawValue].isBusy(longerThan: flushPatience) }
-            if isStuck { pending.complete() } else { watch(pending, lanes) }
+            guard let self else { return }
+            let stuck = Set(Lane.allCases.filter { workers[$0.rawValue].isBusy(longerThan: flushPatience) })
+            let (given, mustGoOn) = watched.withLock { watched in
+                watched.removeAll { !$0.isPending }
+                let given = watched.filter { !stuck.isDisjoint(with: $0.lanes) }
+                watched.removeAll { !stuck.isDisjoint(with: $0.lanes) }
+                return (given, !watched.isEmpty)
+            }
+            for pending in given { pending.complete() }
+            if mustGoOn { watch() }
         }
     }
 
@@ -133,9 +146,13 @@ package final class DiskQueue: Sendable {
 
 /// What is called once.
 private final class PendingCompletion: Sendable {
+    let lanes: [DiskQueue.Lane]
     private let completion: Mutex<(@Sendable () -> Void)?>
 
-    init(_ completion: @escaping @Sendable () -> Void) { self.completion = Mutex(completion) }
+    init(_ lanes: [DiskQueue.Lane], _ completion: @escaping @Sendable () -> Void) {
+        self.lanes = lanes
+        self.completion = Mutex(completion)
+    }
 
     var isPending: Bool { completion.withLock { $0 != nil } }
 
