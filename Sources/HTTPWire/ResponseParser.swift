@@ -149,8 +149,8 @@ package struct ResponseParser: ~Copyable, Sendable {
 
     /// The peer closed: ends content that lasts until then, fails what is incomplete, and is nothing to an idle parser.
     ///
-    /// - Parameter isBroken: The connection did not end but broke, as by a reset. Content that lasts until the close is "considered complete
-    ///   unless an error was indicated by the underlying connection" (RFC 9112, section 8).
+    /// Where it is broken, the connection did not end but broke, as by a reset. Content that lasts until the close is "considered complete
+    /// unless an error was indicated by the underlying connection" (RFC 9112, section 8).
     package mutating func finish(isBroken: Bool = false) throws(Failure) -> Event? {
         let failure: Failure
         switch phase {

@@ -7,8 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// For whom a connection stands: a task's own delegate that judged the server, or an identity that the server knows the connection by
-/// (NTLM, Negotiate). Two are the same only if they are one object.
+/// For whom a connection stands: a task's own delegate that judged the server, or an identity that the server knows the
+/// connection by (NTLM, Negotiate).
+///
+/// Two are the same only if they are one object.
 package final class ConnectionHolder: Sendable, Hashable {
     package init() {}
 

@@ -10,7 +10,9 @@
 package import FoundationEssentials
 package import HTTPWire
 
-/// What to ask for: everything a request says, in the terms of the engine. `URLRequest` is a façade over one of these.
+/// What to ask for: everything a request says, in the terms of the engine.
+///
+/// `URLRequest` is a façade over one of these.
 ///
 /// One pointer wide, since everybody who has to do with a load keeps one.
 package struct LoadRequest: Sendable {

@@ -35,7 +35,9 @@ package protocol LoadingService: AnyObject, Sendable {
     func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void)
 }
 
-/// Whoever ordered a load. Its methods are called on the session's event loop: they must not block, and must not run app code.
+/// Whoever ordered a load.
+///
+/// Its methods are called on the session's event loop: they must not block, and must not run app code.
 package protocol LoadClient: AnyObject, Sendable {
     func tell(_ event: TaskEvent)
     /// Tells that the load is over, in place of `.finished`.

@@ -29,7 +29,9 @@ package struct ProtectionSpace: Sendable, Hashable {
     }
 }
 
-/// How to authenticate. Raw values are what follows `NSURLAuthenticationMethod` in Apple's constants.
+/// How to authenticate.
+///
+/// Raw values are what follows `NSURLAuthenticationMethod` in Apple's constants.
 package enum AuthenticationMethod: String, Sendable, Hashable {
     case `default` = "Default"
     case basic = "HTTPBasic"

@@ -10,7 +10,9 @@
 package import FoundationEssentials
 package import HTTPWire
 
-/// What a load tells its client, in order. `.finished` is the last, and comes exactly once.
+/// What a load tells its client, in order.
+///
+/// `.finished` is the last, and comes exactly once.
 package enum TaskEvent: Sendable {
     /// The task's `currentRequest` from now on: as it is sent first, then after each redirect.
     case requestChanged(LoadRequest)
@@ -42,7 +44,9 @@ package struct TaskOutcome: Sendable {
 
     package var result: Result<Body, LoadError>
     package var response: LoadResponse?
-    /// One for each request that was sent, in order; the redirects come before the last. Empty unless they were asked for.
+    /// One for each request that was sent, in order; the redirects come before the last.
+    ///
+    /// Empty unless they were asked for.
     package var timelines: [TransactionTimeline]
     package var redirectCount: Int
     /// Bytes of the request's body that the last request sent.

@@ -111,7 +111,9 @@ package struct SessionPolicy: Sendable {
     /// The lowest and highest TLS version as on the wire (0x0303 is TLS 1.2); nil is the transport's default.
     package var minimumTLSVersion: UInt16?
     package var maximumTLSVersion: UInt16?
-    /// Trust roots to use in place of the system's: DER certificates. Empty means the system's.
+    /// Trust roots to use in place of the system's: DER certificates.
+    ///
+    /// Empty means the system's.
     package var trustRoots: [Data] = []
     package var proxies: ProxySettings?
     /// The most that `.collect` keeps in memory before the load fails with `dataLengthExceedsMaximum`; nil means no limit.

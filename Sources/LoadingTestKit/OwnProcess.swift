@@ -23,9 +23,12 @@ package enum OwnProcess {
     /// Runs the suite and says what it wrote; fails with that if it fails or finds nothing to do.
     ///
     /// - Parameters:
+    ///   - suite: Its name.
     ///   - executable: A copy of this program, or this one if nil.
     ///   - environment: What it has besides, or in place of, this process's; nil for what it has not.
     ///   - wrapper: A command that is given the program to run.
+    /// - Returns: What it wrote.
+    /// - Throws: What it wrote, where it failed.
     @discardableResult
     package static func run(
         _ suite: String, by executable: URL? = nil, environment: [String: String?], wrapper: [String] = []

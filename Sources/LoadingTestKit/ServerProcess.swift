@@ -174,7 +174,9 @@ package final class ServerProcess: Sendable {
 
     deinit { stop(SIGKILL) }
 
-    /// Waits for the end: the exit code, or 128 and the signal. It ends with the task.
+    /// Waits for the end: the exit code, or 128 and the signal.
+    ///
+    /// It ends with the task.
     package func end() async throws -> Int32 {
         let code = Watched<Int32?>(nil)
         Thread.detachNewThread { [self] in code.change { $0 = waited() } }

@@ -11,7 +11,9 @@ import LoadingModel
 import SwiftASN1
 import X509
 
-/// The certificates of a file, of which one is to be that of a key. Each is read once, however many keys there are.
+/// The certificates of a file, of which one is to be that of a key.
+///
+/// Each is read once, however many keys there are.
 struct IdentityCertificates {
     private let all: [Data]
     private let byKey: [Certificate.PublicKey: Data]

@@ -15,10 +15,14 @@ import X509
 ///
 /// The input is what the app was given, not what a server sent; still, no input traps or runs for long.
 package enum IdentityReader {
+    /// Reads an identity from PEM.
+    ///
     /// - Parameters:
     ///   - pem: The certificate, its issuers and perhaps the key; the certificate alone also as DER.
     ///   - key: The key, where it is in a file of its own, as PEM or DER: PKCS #8, PKCS #1 or SEC 1.
     ///   - password: Of the key.
+    /// - Returns: The certificates and the key.
+    /// - Throws: What is wrong with the files, or the password.
     package static func identity(pem: Data, key: Data?, password: String?) throws(IdentityFailure) -> ClientIdentity {
         let blocks = PEMBlock.blocks(in: pem) ?? []
         var certificates = blocks.filter { ["CERTIFICATE", "X509 CERTIFICATE"].contains($0.label) }
@@ -38,9 +42,13 @@ package enum IdentityReader {
         return try IdentityCertificates(certificates).identity(of: privateKey)
     }
 
+    /// Reads an identity from PKCS #12.
+    ///
     /// - Parameters:
     ///   - pkcs12: As RFC 7292 has it, also what older systems write.
     ///   - password: Nil and "" are both tried where either is given.
+    /// - Returns: The certificates and the key.
+    /// - Throws: What is wrong with the file, or the password.
     package static func identity(pkcs12: Data, password: String?) throws(IdentityFailure) -> ClientIdentity {
         let content = try PKCS12File.content(of: Array(pkcs12), password: password)
         guard !content.keys.isEmpty else { throw .noKey }

@@ -16,7 +16,9 @@ struct PEMBlock {
 
     var isEncrypted: Bool { headers["Proc-Type"]?.hasSuffix("ENCRYPTED") ?? false }
 
-    /// Every block, whatever stands between them. Nil where there is none at all.
+    /// Every block, whatever stands between them.
+    ///
+    /// Nil where there is none at all.
     ///
     /// "Parsers SHOULD ignore whitespace and other non-base64 characters" (section 2); a block without an end is none.
     static func blocks(in data: Data) -> [PEMBlock]? {

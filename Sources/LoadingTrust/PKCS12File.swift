@@ -38,7 +38,9 @@ struct PKCS12File {
 
     private static let damaged = IdentityFailure.malformed("the PKCS #12 file is damaged")
 
-    /// - Parameter password: Nil is the same as "", and the file may have been made with either.
+    /// What a file holds.
+    ///
+    /// No password is the same as "", and the file may have been made with either.
     static func content(of file: [UInt8], password: String?) throws(IdentityFailure) -> Content {
         guard let root = try? BER.parse(file), root.identifier == .sequence, let fields = root.children(), fields.count >= 2,
             let authenticated = fields[1].children(), let type = authenticated.first.flatMap(name)

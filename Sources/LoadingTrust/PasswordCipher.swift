@@ -86,7 +86,9 @@ struct PasswordCipher {
         return make(key.withUnsafeBytes { Array($0) }, Array(start.bytes))
     }
 
-    /// RFC 8018, appendix A.2: HMAC with SHA-1 where none is named. What stands last may also be the length of the key.
+    /// RFC 8018, appendix A.2: HMAC with SHA-1 where none is named.
+    ///
+    /// What stands last may also be the length of the key.
     private static func randomFunction(_ node: ASN1Node?) throws(IdentityFailure) -> KDF.Insecure.PBKDF2.HashFunction {
         guard let node, node.identifier == .sequence else { return .insecureSHA1 }
         guard let first = node.children()?.first, let name = try? ASN1ObjectIdentifier(derEncoded: first) else { throw damaged }

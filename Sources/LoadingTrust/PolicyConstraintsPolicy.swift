@@ -29,7 +29,7 @@ struct PolicyConstraintsPolicy: VerifierPolicy {
         }
     }
 
-    /// - Parameter path: From the root's, which is not among them, to that of the server.
+    /// Whether a path, from the root's certificate, which is not in it, to that of the server, has the policies that it must have.
     private static func keepsPolicies(_ path: [Certificate]) throws -> Bool {
         let any = CertificatePolicies.Name.any
         /// Section 6.1.2: how many certificates may come before a policy is needed, before mappings and any-policy do not count.

@@ -14,7 +14,7 @@ struct RoundBudget {
     /// More rounds than anybody uses for one key, and few enough to be done with in some seconds.
     static func isReasonable(_ rounds: Int) -> Bool { (1...3_000_000).contains(rounds) }
 
-    /// - Parameter times: How many hashes each round takes.
+    /// Takes rounds of so many hashes each from what is left.
     mutating func spend(_ rounds: Int, times: Int) throws(IdentityFailure) {
         left -= rounds * times
         if left < 0 { throw .unsupported("a file of so many rounds") }

@@ -27,7 +27,7 @@ struct ServerCertificatePolicy: VerifierPolicy {
         return .meetsPolicy
     }
 
-    /// - Parameter chain: From the certificate in question to a root, or that one alone if it is its own root.
+    /// What is wrong with a chain, from the certificate in question to a root, or that one alone if it is its own root.
     func fault(of chain: [Certificate]) -> Fault? {
         guard let leaf = chain.first else { return Fault(reason: .malformed, text: "there is no certificate") }
         // A certificate that is itself among the roots was trusted as it is; openssl makes such ones with CA:TRUE.
@@ -67,7 +67,9 @@ struct ServerCertificatePolicy: VerifierPolicy {
         }
     }
 
-    /// - Parameter isRoot: Nothing hangs on a root's own signature, unless strong keys are required.
+    /// What is too weak about a certificate.
+    ///
+    /// Nothing hangs on a root's own signature, unless strong keys are required.
     func weakness(of certificate: Certificate, isRoot: Bool) -> Fault? {
         let key = KeyFacts(certificate.publicKey)
         switch key.kind {

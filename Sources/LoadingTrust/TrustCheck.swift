@@ -45,7 +45,9 @@ package enum TrustCheck {
     }
 
     /// What App Transport Security minds in a chain that the app itself has said to trust: weak keys and signatures, and keys
-    /// that the host is not pinned to. Only what leads on from the server's own certificate counts, since none was validated.
+    /// that the host is not pinned to.
+    ///
+    /// Only what leads on from the server's own certificate counts, since none was validated.
     package static func failure(
         ofTrusted chain: [[UInt8]], host: String, requiresStrongKeys: Bool, pins: TrustPins
     ) -> TrustFailure? {

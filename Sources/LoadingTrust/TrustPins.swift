@@ -25,11 +25,14 @@ package struct TrustPins: Sendable, Hashable {
 
     package var isEmpty: Bool { leaf.isEmpty && ca.isEmpty }
 
-    /// Why a chain is not the host's, or nil. Where both kinds are given, both must match.
+    /// Why a chain is not the host's, or nil.
+    ///
+    /// Where both kinds are given, both must match.
     ///
     /// - Parameters:
     ///   - chain: DER, the server's own certificate first: as it was validated, or else as it was presented.
     ///   - host: For the message.
+    /// - Returns: The failure, or nil where the pins match.
     package func failure(of chain: [Data], host: String) -> TrustFailure? {
         if isEmpty { return nil }
         let hashes = chain.map { CertificateFacts(der: $0)?.spkiSHA256 }

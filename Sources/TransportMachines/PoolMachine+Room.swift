@@ -23,7 +23,9 @@ extension PoolMachine {
         return [.askForRoom]
     }
 
-    /// Begins the dial whose turn it is. An origin that wants another one goes to the end of the line.
+    /// Begins the dial whose turn it is.
+    ///
+    /// An origin that wants another one goes to the end of the line.
     mutating func useRoom() -> [Action] {
         isAskingForRoom = false
         while let origin = starved.popFirst() {

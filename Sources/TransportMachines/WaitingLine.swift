@@ -7,9 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The leases that wait for a connection to one origin: the highest priority first, and within a priority the first come. But nobody
-/// waits for ever behind others that keep coming: when seven of the highest priority were served while lower ones waited, the one of
-/// these that came first is next.
+/// The leases that wait for a connection to one origin: the highest priority first, and within a priority the first come.
+///
+/// But nobody waits for ever behind others that keep coming: when seven of the highest priority were served while lower ones
+/// waited, the one of these that came first is next.
 ///
 /// Leaving from the middle only strikes a lease out of `Waiter`'s table; its entry is dropped when it comes to the front, or when
 /// half of the line is such entries, so every operation is constant on average.

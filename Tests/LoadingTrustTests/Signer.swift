@@ -21,10 +21,8 @@ struct Signer {
     var data: Data { Data(der) }
     var keyPEM: String { key.pemRepresentation }
 
-    /// - Parameters:
-    ///   - parent: Who signs it; nil for itself.
-    ///   - twin: Whose key it has.
-    ///   - extensions: Besides its constraints and its names.
+    /// Makes a certificate that a parent signs, or itself if there is none, with its own key or a twin's, and extensions besides its
+    /// constraints and its names.
     init(
         _ commonName: String, under parent: Signer? = nil, keyOf twin: Signer? = nil,
         _ constraints: BasicConstraints? = .isCertificateAuthority(maxPathLength: nil), names: [GeneralName] = [],

@@ -48,8 +48,13 @@ final class Tool: Sendable {
     /// Starts the tool in a folder, with standard input from a file or from nothing.
     ///
     /// - Parameters:
+    ///   - arguments: Of the command line.
+    ///   - folder: Its working directory.
     ///   - home: Where cookies and responses are kept; nil for a place of its own.
+    ///   - input: Its standard input; nil for none.
+    ///   - environment: What it has besides this process's.
     ///   - preparation: Shell commands that the tool's process carries out before it becomes the tool.
+    /// - Throws: Where it cannot be started.
     init(
         _ arguments: [String], in folder: TemporaryDirectory, home: TemporaryDirectory? = nil, input: URL? = nil,
         environment: [String: String] = [:], preparation: String? = nil

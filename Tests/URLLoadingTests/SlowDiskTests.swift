@@ -12,8 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// That a disk which does not answer holds up only what needs it. The process of the loads has one event loop, which all its sessions
-/// share, and a folder whose files wait as long as the test wants.
+/// That a disk which does not answer holds up only what needs it.
+///
+/// The process of the loads has one event loop, which all its sessions share, and a folder whose files wait as long as the test
+/// wants.
 @Suite(.timeLimit(.minutes(3)))
 struct SlowDiskTests {
     @Test func `a disk that does not answer holds up no event loop`() async throws {

@@ -47,8 +47,10 @@ package enum Freshness {
         return bounded(end - date(stored), longestLifetime)
     }
 
-    /// A tenth of the time since the last change, where nothing was said (section 4.2.2); of what is permanent by its status, as long as may
-    /// be. Browsers keep those for ever, and people complain of it.
+    /// A tenth of the time since the last change, where nothing was said (section 4.2.2); of what is permanent by its status, as
+    /// long as may be.
+    ///
+    /// Browsers keep those for ever, and people complain of it.
     ///
     /// Only for statuses that are "defined as heuristically cacheable", or where the response is marked `public`.
     private static func heuristicLifetime(_ stored: StoredResponse, _ control: CacheControl) -> Double {

@@ -12,7 +12,7 @@ package import FoundationEssentials
 package enum SpokenURL {
     package static func text(_ url: URL) -> String { text(url.absoluteString) }
 
-    /// - Parameter reference: A URL, or what somebody gave for one.
+    /// How to write a URL, or what somebody gave for one.
     package static func text(_ reference: String) -> String {
         let bytes = Array(reference.utf8)
         guard let start = bytes.indices.dropLast().first(where: { bytes[$0] == 0x2F && bytes[$0 + 1] == 0x2F }) else {

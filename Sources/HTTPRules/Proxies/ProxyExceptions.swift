@@ -16,6 +16,7 @@ package enum ProxyExceptions {
     ///   - host: In lower case.
     ///   - exceptions: Names and addresses; `*` stands for any characters; a name that begins with a dot is that of a whole domain.
     ///   - excludesSimpleHostnames: Whether names without a dot are exceptions.
+    /// - Returns: Whether it is.
     package static func contain(_ host: String, exceptions: [String], excludesSimpleHostnames: Bool) -> Bool {
         if excludesSimpleHostnames, !host.contains("."), !host.contains(":") { return true }
         return exceptions.contains { pattern in

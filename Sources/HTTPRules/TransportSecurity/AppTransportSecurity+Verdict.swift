@@ -37,8 +37,9 @@ extension AppTransportSecurity {
     }
 
     /// "The system does not provide ATS protection to connections made to: Internet protocol (IP) addresses; unqualified host
-    /// names; local hosts employing the `.local` top-level domain". Differs from Apple's: `.localhost` is exempt, too, as it never leaves the
-    /// machine (RFC 6761, section 6.3).
+    /// names; local hosts employing the `.local` top-level domain".
+    ///
+    /// Differs from Apple's: `.localhost` is exempt, too, as it never leaves the machine (RFC 6761, section 6.3).
     static func isExempt(_ host: String) -> Bool {
         HostName.withBytes(of: host) { bytes in
             if HostName.isAddress(bytes) { return true }

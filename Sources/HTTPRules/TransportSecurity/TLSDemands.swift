@@ -11,7 +11,9 @@ package import FoundationEssentials
 
 /// What a TLS connection has to satisfy beyond the trust that every server has to earn: what ``AppTransportSecurity`` asks of it.
 package struct TLSDemands: Sendable, Hashable {
-    /// As it stands on the wire (RFC 8446, section 4.2.1): 0x0303 is TLS 1.2. Nil leaves it to the session.
+    /// As it stands on the wire (RFC 8446, section 4.2.1): 0x0303 is TLS 1.2.
+    ///
+    /// Nil leaves it to the session.
     package var minimumVersion: UInt16?
     /// TLS 1.3, or a suite with ECDHE: the default "limits the accepted ciphers to those that support PFS through Elliptic Curve
     /// Diffie-Hellman Ephemeral (ECDHE) key exchange".

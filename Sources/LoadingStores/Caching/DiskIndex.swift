@@ -101,7 +101,9 @@ package struct DiskIndex: Sendable {
         records.map { Use(name: $0.key, lastUse: $0.value.lastUse, sequence: $0.value.sequence) }
     }
 
-    /// Those used longest ago are removed first. What was used or removed since ``uses`` was asked for is no candidate any more.
+    /// Those used longest ago are removed first.
+    ///
+    /// What was used or removed since ``uses`` was asked for is no candidate any more.
     package mutating func choose(_ sorted: [Use]) {
         candidates = sorted
     }

@@ -25,8 +25,9 @@ package struct DiskLookUp: Sendable {
     }
 }
 
-/// What a ``DiskLookUp`` comes to. A look-up that nobody waits for any more is not made: on a disk that does not answer, those that were
-/// given up do not gather.
+/// What a ``DiskLookUp`` comes to.
+///
+/// A look-up that nobody waits for any more is not made: on a disk that does not answer, those that were given up do not gather.
 package final class PendingAnswer: Sendable {
     private let reply: Mutex<(@Sendable (ResponseCache.Hit?) -> Void)?>
     /// When something was done for it, on the clock of ``Monitor``.

@@ -19,7 +19,9 @@ import Musl
 
 /// What changes files: all of it on the queue.
 extension DiskTier {
-    /// Keeps an entry: from the file that its body was written to, or from memory. Calls `done` when the memory is free again.
+    /// Keeps an entry: from the file that its body was written to, or from memory.
+    ///
+    /// Calls `done` when the memory is free again.
     func store(
         _ name: CacheEntryName, _ head: CacheEntryFile.Head, _ aside: AsideFile?, rest: Data, done: @escaping @Sendable () -> Void
     ) {
@@ -198,7 +200,9 @@ extension DiskTier {
 
     private var mayTouchDisk: Bool { !state.withLock { $0.isRefused } }
 
-    /// Everything there is, as a look-up would find it. On the caller's thread.
+    /// Everything there is, as a look-up would find it.
+    ///
+    /// On the caller's thread.
     func entries() -> [(response: StoredResponse, size: Int64, lastUse: Double)] {
         waitForChanges()
         guard isEnabled else { return [] }

@@ -44,7 +44,9 @@ extension DiskTier {
         }
     }
 
-    /// On the lane for upkeep. Writes down when an entry was used last: in the time of its file, which says nothing of its body then.
+    /// On the lane for upkeep.
+    ///
+    /// Writes down when an entry was used last: in the time of its file, which says nothing of its body then.
     func setLastUse(_ name: CacheEntryName, _ lastUse: Double) {
         let path = path(name)
         let known = state.withLock { $0.sound[name] }

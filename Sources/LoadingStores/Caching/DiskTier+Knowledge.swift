@@ -49,7 +49,7 @@ extension DiskTier {
 
     /// What a look-up would find, as far as that is known without the disk.
     ///
-    /// - Parameter wasSeen: Whether something was there just now.
+    /// It matters whether something was seen there just now.
     func foresee(_ name: CacheEntryName, now: Double, wasSeen: Bool) -> Foresight {
         let foresight = state.withLock { state -> Foresight in
             if state.pending[name] != nil { return .unknown(.changes) }

@@ -194,7 +194,9 @@ extension DiskTier {
 
     // MARK: Durability
 
-    /// Calls back, on the queue, when all that was changed before is durable. No look-up and no change waits for the syncs.
+    /// Calls back, on the queue, when all that was changed before is durable.
+    ///
+    /// No look-up and no change waits for the syncs.
     func flush(completion: @escaping @Sendable () -> Void) {
         queue.run(on: .changes) { [self] in
             // What was begun before is to be durable, too.

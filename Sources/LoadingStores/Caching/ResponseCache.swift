@@ -60,7 +60,9 @@ package final class ResponseCache: Sendable {
     }
 
     let memory: Mutex<MemoryTier>
-    /// Held while an entry is put into both tiers, so that both have the same one in the end. Nothing on the queue takes it.
+    /// Held while an entry is put into both tiers, so that both have the same one in the end.
+    ///
+    /// Nothing on the queue takes it.
     let storing = Mutex(())
     let disk: DiskTier?
 

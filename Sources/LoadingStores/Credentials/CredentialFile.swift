@@ -30,7 +30,9 @@ package enum CredentialFile {
         return writer.bytes
     }
 
-    /// Nil where the bytes are no credentials. One that could not be kept here is left out.
+    /// Nil where the bytes are no credentials.
+    ///
+    /// One that could not be kept here is left out.
     package static func decode(_ bytes: [UInt8]) -> [KeptCredential]? {
         bytes.withUnsafeBytes { bytes in
             var reader = RecordReader(bytes, from: 0)

@@ -71,7 +71,9 @@ extension CredentialStore {
         }
     }
 
-    /// Makes what was changed before durable, and answers whether it is. Waits for it.
+    /// Makes what was changed before durable, and answers whether it is.
+    ///
+    /// Waits for it.
     package func flushAndWait() -> Bool {
         queue.runAndWait { self.save() }
         return state.withLock { !$0.isMemoryOnly && $0.pending.isEmpty }

@@ -67,7 +67,7 @@ package final class CredentialStore: Sendable {
 
     /// In memory only without a place.
     ///
-    /// - Parameter queue: For tests, a queue as another process would have it.
+    /// The queue is for tests: one as another process would have it.
     package init(permanent: (any PermanentCredentials)?, queue: DiskQueue? = nil) {
         place = permanent
         self.queue = queue ?? Self.sharedQueue
@@ -107,7 +107,9 @@ package final class CredentialStore: Sendable {
 
     // MARK: Changing
 
-    /// Keeps a credential in place of that of the same user, as long as its persistence says. The first of a space is its default.
+    /// Keeps a credential in place of that of the same user, as long as its persistence says.
+    ///
+    /// The first of a space is its default.
     package func set(_ credential: LoadCredential, for space: ProtectionSpace) {
         put(credential, for: space, asDefault: false)
     }

@@ -29,5 +29,6 @@ package protocol PermanentCredentials: Sendable {
     /// - Parameters:
     ///   - changes: Often none: then there is something to do only where the place has lost what it had.
     ///   - known: What the caller believes to be kept, the changes included; used only where what was there turns out damaged.
+    /// - Throws: What kept a change from being made.
     func apply(_ changes: [CredentialChange], knowing known: [KeptCredential]) throws(StoreFailure)
 }

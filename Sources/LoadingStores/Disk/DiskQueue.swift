@@ -16,7 +16,9 @@ import Glibc
 import Musl
 #endif
 
-/// A few threads for what would make others wait for the disk. No file of a store is touched on an event loop.
+/// A few threads for what would make others wait for the disk.
+///
+/// No file of a store is touched on an event loop.
 ///
 /// Each ``Lane`` is a thread that starts with its first work, and runs its work in the order in which it came; where none is to be
 /// had, work runs on that of whoever gives it. Of the ``shared`` queue, what is left when the process exits is run before it does,

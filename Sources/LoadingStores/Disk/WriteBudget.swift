@@ -17,7 +17,9 @@ final class WriteBudget: Sendable {
 
     private let taken = Atomic(0)
 
-    /// Whether so many bytes more may wait. If so, they are to be given back.
+    /// Whether so many bytes more may wait.
+    ///
+    /// If so, they are to be given back.
     func take(_ count: Int, isLimited: Bool = true) -> Bool {
         let (_, total) = taken.add(count, ordering: .relaxed)
         guard isLimited, total > Self.limit else { return true }

@@ -97,7 +97,9 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
     /// What would be used unless the app knows better: the credential that was refused, or a stored one, or nil.
     open var proposedCredential: URLCredential? { proposal }
 
-    /// How often an answer to this challenge was refused. 0 the first time.
+    /// How often an answer to this challenge was refused.
+    ///
+    /// 0 the first time.
     open var previousFailureCount: Int { failureCount }
 
     /// The response that asked, or nil where no response did.

@@ -14,7 +14,9 @@ public import Foundation
 ///
 /// Sendable because it never changes once made.
 open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable, @unchecked Sendable {
-    /// How long a credential is remembered. Raw values are Apple's.
+    /// How long a credential is remembered.
+    ///
+    /// Raw values are Apple's.
     public enum Persistence: UInt, Sendable {
         /// For the one request.
         case none = 0
@@ -55,8 +57,9 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
         super.init()
     }
 
-    /// Makes a credential that says that a server's certificate is trusted, for `NSURLAuthenticationMethodServerTrust`. Whoever
-    /// makes it has judged the chain.
+    /// Makes a credential that says that a server's certificate is trusted, for `NSURLAuthenticationMethodServerTrust`.
+    ///
+    /// Whoever makes it has judged the chain.
     public init(trust: SecTrust) {
         content = .trust(trust)
         lifetime = .forSession
@@ -64,9 +67,13 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
     }
 
     /// The credential itself, since it never changes.
+    ///
+    /// - Returns: The credential.
     open override func copy() -> Any { self }
 
     /// The credential itself, since it never changes.
+    ///
+    /// - Returns: The credential.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
     /// Always true.
@@ -82,7 +89,9 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
         super.init()
     }
 
-    /// Archives the credential, its password in clear. Of an identity or of trust nothing is archived.
+    /// Archives the credential, its password in clear.
+    ///
+    /// Of an identity or of trust nothing is archived.
     open func encode(with coder: NSCoder) {
         coder.encode(user as NSString?, forKey: "user")
         coder.encode(password as NSString?, forKey: "password")
@@ -90,6 +99,8 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
     }
 
     /// Whether the other object is a credential with the same contents and persistence.
+    ///
+    /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? URLCredential else { return false }
         if other === self { return true }

@@ -24,10 +24,14 @@ package import LoadingStores
 open class URLCredentialStorage: NSObject, @unchecked Sendable {
     private static let programStorage = URLCredentialStorage(store: .program(ProcessInfo.processInfo.processName))
 
-    /// Where the credentials are. A session uses it directly where no subclass wants to be asked.
+    /// Where the credentials are.
+    ///
+    /// A session uses it directly where no subclass wants to be asked.
     package let store: CredentialStore
 
-    /// The program's own storage, apart from those of other programs. Several processes of the same program share it.
+    /// The program's own storage, apart from those of other programs.
+    ///
+    /// Several processes of the same program share it.
     ///
     /// Permanent credentials are in the desktop's Secret Service (GNOME Keyring, KWallet), which the user's login unlocks. Where
     /// there is none, as on a server, they are in an encrypted file that only the user may read, in the user's data directory.
@@ -53,6 +57,8 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     /// The credentials of a space by user name; nil where there are none.
     ///
     /// The first time, waits until those that are kept are read, for which the user may have to unlock a keyring.
+    ///
+    /// - Returns: The credentials by user name, or nil where there are none.
     open func credentials(for space: URLProtectionSpace) -> [String: URLCredential]? {
         store.prepareAndWait()
         let credentials = store.credentials(for: space.space).compactMapValues(URLCredential.make)
@@ -98,6 +104,8 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     }
 
     /// The credential that answers a space's challenges if nobody says otherwise; nil where none was set.
+    ///
+    /// - Returns: The default credential, or nil where none was set.
     open func defaultCredential(for space: URLProtectionSpace) -> URLCredential? {
         store.prepareAndWait()
         return store.defaultCredential(for: space.space).flatMap(URLCredential.make)
@@ -111,7 +119,9 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
 
     // MARK: By task
 
-    /// Calls back with the credentials of a space. By default: ``credentials(for:)``, without keeping the caller waiting.
+    /// Calls back with the credentials of a space.
+    ///
+    /// By default: ``credentials(for:)``, without keeping the caller waiting.
     open func getCredentials(
         for protectionSpace: URLProtectionSpace, task: URLSessionTask,
         completionHandler: @escaping @Sendable ([String: URLCredential]?) -> Void
@@ -119,12 +129,16 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         store.prepare { completionHandler(self.credentials(for: protectionSpace)) }
     }
 
-    /// Keeps a credential that answered a task's challenge. By default: ``set(_:for:)``.
+    /// Keeps a credential that answered a task's challenge.
+    ///
+    /// By default: ``set(_:for:)``.
     open func set(_ credential: URLCredential, for protectionSpace: URLProtectionSpace, task: URLSessionTask) {
         set(credential, for: protectionSpace)
     }
 
-    /// Removes a credential for a task. By default: ``remove(_:for:options:)``.
+    /// Removes a credential for a task.
+    ///
+    /// By default: ``remove(_:for:options:)``.
     open func remove(
         _ credential: URLCredential, for protectionSpace: URLProtectionSpace, options: [String: Any]? = [:],
         task: URLSessionTask
@@ -132,15 +146,18 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         remove(credential, for: protectionSpace, options: options)
     }
 
-    /// Calls back with the default credential of a space. By default: ``defaultCredential(for:)``, without keeping the caller
-    /// waiting.
+    /// Calls back with the default credential of a space.
+    ///
+    /// By default: ``defaultCredential(for:)``, without keeping the caller waiting.
     open func getDefaultCredential(
         for space: URLProtectionSpace, task: URLSessionTask, completionHandler: @escaping @Sendable (URLCredential?) -> Void
     ) {
         store.prepare { completionHandler(self.defaultCredential(for: space)) }
     }
 
-    /// Sets the default credential of a space for a task. By default: ``setDefaultCredential(_:for:)``.
+    /// Sets the default credential of a space for a task.
+    ///
+    /// By default: ``setDefaultCredential(_:for:)``.
     open func setDefaultCredential(_ credential: URLCredential, for protectionSpace: URLProtectionSpace, task: URLSessionTask) {
         setDefaultCredential(credential, for: protectionSpace)
     }
@@ -152,12 +169,20 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
 }
 
 extension URLCredentialStorage {
-    /// The credentials of a space. See ``getCredentials(for:task:completionHandler:)``, which a subclass overrides.
+    /// The credentials of a space.
+    ///
+    /// See ``getCredentials(for:task:completionHandler:)``, which a subclass overrides.
+    ///
+    /// - Returns: The credentials by user name, or nil where there are none.
     public func credentials(for protectionSpace: URLProtectionSpace, task: URLSessionTask) async -> [String: URLCredential]? {
         await AnswerOnce.wait { getCredentials(for: protectionSpace, task: task, completionHandler: $0) }
     }
 
-    /// The default credential of a space. See ``getDefaultCredential(for:task:completionHandler:)``, which a subclass overrides.
+    /// The default credential of a space.
+    ///
+    /// See ``getDefaultCredential(for:task:completionHandler:)``, which a subclass overrides.
+    ///
+    /// - Returns: The default credential, or nil where none was set.
     public func defaultCredential(for space: URLProtectionSpace, task: URLSessionTask) async -> URLCredential? {
         await AnswerOnce.wait { getDefaultCredential(for: space, task: task, completionHandler: $0) }
     }

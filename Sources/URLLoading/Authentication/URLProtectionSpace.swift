@@ -87,9 +87,13 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     }
 
     /// The space itself, since it never changes.
+    ///
+    /// - Returns: The space.
     open override func copy() -> Any { self }
 
     /// The space itself, since it never changes.
+    ///
+    /// - Returns: The space.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
     /// Always true.
@@ -122,6 +126,8 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     }
 
     /// Whether the other object is the same space; what belongs to one handshake does not count.
+    ///
+    /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? URLProtectionSpace else { return false }
         return other === self
@@ -181,9 +187,12 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     open var serverTrust: SecTrust? { peer }
 
     /// The issuers whose client certificates the server takes, with `NSURLAuthenticationMethodClientCertificate`: names in DER.
+    ///
     /// Nil or empty where the server does not say.
     open var distinguishedNames: [Data]? { issuers }
 
     /// Whether it is a proxy that asks.
+    ///
+    /// - Returns: True for a proxy, false for a server.
     open override func isProxy() -> Bool { isProxySpace }
 }

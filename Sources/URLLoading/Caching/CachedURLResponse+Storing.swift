@@ -19,7 +19,9 @@ extension CachedURLResponse {
 
     // MARK: From the store
 
-    /// What the store found; nil where its body turns out to be damaged. Reads a body that is on disk, and may wait for it.
+    /// What the store found; nil where its body turns out to be damaged.
+    ///
+    /// Reads a body that is on disk, and may wait for it.
     convenience init?(_ hit: ResponseCache.Hit) {
         let notes = hit.attachment as? CacheNotes ?? hit.userInfo.flatMap(CacheNotes.init)
         guard let url = notes?.url ?? URL(string: hit.response.url), let data = try? Self.data(hit.body) else { return nil }
@@ -90,7 +92,9 @@ extension CachedURLResponse {
     }
 
     /// What goes along with the response: an ``EntryWriter`` takes ``CacheNotes/encoded()`` as the user info, and the whole as
-    /// the attachment. Nil where there is nothing.
+    /// the attachment.
+    ///
+    /// Nil where there is nothing.
     func notes(under key: String) -> CacheNotes? {
         let notes = CacheNotes(url: response.url?.absoluteString == key ? nil : response.url, userInfo: userInfo)
         return notes.isEmpty ? nil : notes

@@ -42,9 +42,13 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
     }
 
     /// The entry itself, since it never changes.
+    ///
+    /// - Returns: The entry.
     open override func copy() -> Any { self }
 
     /// The entry itself, since it never changes.
+    ///
+    /// - Returns: The entry.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
     /// Always true.
@@ -72,8 +76,11 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
         coder.encode(CacheNotes(userInfo: keptUserInfo).encoded().map { Data($0) as NSData }, forKey: "notes")
     }
 
-    /// Whether the other object is an entry with the same response, body and policy. The values of `userInfo` may be anything,
-    /// and are not compared.
+    /// Whether the other object is an entry with the same response, body and policy.
+    ///
+    /// The values of `userInfo` may be anything, and are not compared.
+    ///
+    /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? CachedURLResponse else { return false }
         return other === self

@@ -13,7 +13,9 @@ import HTTPWire
 import LoadingStores
 
 extension URLCache {
-    /// What is known of one entry, for a person to look at. Not in Apple's API.
+    /// What is known of one entry, for a person to look at.
+    ///
+    /// Not in Apple's API.
     public struct Entry: Sendable {
         /// Where it came from.
         public let url: URL
@@ -31,10 +33,13 @@ extension URLCache {
         public let size: Int64
     }
 
-    /// All entries of the cache, the last used first. Waits for the disk. A subclass that keeps responses elsewhere has none
-    /// here.
+    /// All entries of the cache, the last used first.
+    ///
+    /// Waits for the disk. A subclass that keeps responses elsewhere has none here.
     ///
     /// Not in Apple's API.
+    ///
+    /// - Returns: The entries; none for a subclass that does not override it.
     public func entries() -> [Entry] {
         store.entries().sorted { $0.lastUse > $1.lastUse }.compactMap { Self.entry($0.response, $0.size) }
     }

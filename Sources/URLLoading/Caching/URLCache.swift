@@ -24,7 +24,9 @@ import Synchronization
 ///
 /// Sendable because its state is under a mutex, and its store locks itself.
 open class URLCache: NSObject, @unchecked Sendable {
-    /// Where an entry may be kept. Raw values are Apple's.
+    /// Where an entry may be kept.
+    ///
+    /// Raw values are Apple's.
     public enum StoragePolicy: UInt, Sendable {
         /// In memory and on disk.
         case allowed = 0
@@ -117,6 +119,8 @@ open class URLCache: NSObject, @unchecked Sendable {
     ///
     /// Looking it up counts as use. It may wait for the disk. What a stored response's `Vary` names must be the same in the
     /// request; the fields that every session sends need not be set for it.
+    ///
+    /// - Returns: The entry, fresh or stale, or nil where there is none.
     open func cachedResponse(for request: URLRequest) -> CachedURLResponse? { lookUp(request) }
 
     /// Keeps an entry for a request, in place of the one it has.
@@ -168,6 +172,8 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     /// The entry for a task's request, or nil: that which ``getCachedResponse(for:completionHandler:)`` finds, which a session
     /// asks.
+    ///
+    /// - Returns: The entry, fresh or stale, or nil where there is none.
     open func cachedResponse(for dataTask: URLSessionDataTask) async -> CachedURLResponse? {
         await AnswerOnce.wait { getCachedResponse(for: dataTask, completionHandler: $0) }
     }
@@ -180,13 +186,17 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     // MARK: Sizes
 
-    /// The most bytes kept in memory. Lowering it removes entries at once; 0 keeps none.
+    /// The most bytes kept in memory.
+    ///
+    /// Lowering it removes entries at once; 0 keeps none.
     open var memoryCapacity: Int {
         get { store.memoryCapacity }
         set { store.memoryCapacity = newValue }
     }
 
-    /// The most bytes kept on disk. Lowering it removes entries at once; 0 removes all.
+    /// The most bytes kept on disk.
+    ///
+    /// Lowering it removes entries at once; 0 removes all.
     open var diskCapacity: Int {
         get { hasDirectory ? store.diskCapacity : idleDiskCapacity.withLock { $0 } }
         set {
@@ -199,7 +209,9 @@ open class URLCache: NSObject, @unchecked Sendable {
     /// Bytes that the entries take in memory, about.
     open var currentMemoryUsage: Int { store.currentMemoryUsage }
 
-    /// Bytes that the entries take on disk. Just after a cache was made, while its directory is looked at, less.
+    /// Bytes that the entries take on disk.
+    ///
+    /// Just after a cache was made, while its directory is looked at, less.
     open var currentDiskUsage: Int {
         waitForDisk()
         return store.currentDiskUsage

@@ -46,7 +46,9 @@ struct CookieProperties {
         return text(key).flatMap { CookieDate.parse($0) }
     }
 
-    /// Whether an attribute is there that is true by its presence, nil where it is absent. What says no is no.
+    /// Whether an attribute is there that is true by its presence, nil where it is absent.
+    ///
+    /// What says no is no.
     func flag(_ key: HTTPCookiePropertyKey) -> Bool? {
         if let number = values[key] as? NSNumber { return number.boolValue }
         return text(key).map { !["", "FALSE", "NO", "N", "0"].contains($0.uppercased()) }

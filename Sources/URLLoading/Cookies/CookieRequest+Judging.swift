@@ -12,7 +12,7 @@ import HTTPRules
 extension CookieRequest {
     /// Whether a cookie, read already, may be set by a response to this request (RFC 6265bis, section 5.7).
     ///
-    /// - Parameter others: The cookies there are, where the request is not secure.
+    /// The others are the cookies there are; they matter where the request is not secure.
     func maySet(_ cookie: Cookie, beside others: [Cookie]) -> Bool {
         guard cookie.matches(domain: host), mayCarry(cookie) else { return false }
         guard cookie.isHostOnly || cookie.domain == host || Cookie.mayReach(cookie.domain, from: host) else { return false }
@@ -26,8 +26,9 @@ extension CookieRequest {
             }
     }
 
-    /// Whether a cookie's same-site policy lets it go with this request, or be set by the answer. What a session sends for an app is
-    /// never a user's navigation.
+    /// Whether a cookie's same-site policy lets it go with this request, or be set by the answer.
+    ///
+    /// What a session sends for an app is never a user's navigation.
     func mayCarry(_ cookie: Cookie) -> Bool {
         switch (site, cookie.sameSite) {
         case (.sameSite, _), (.crossSite(topLevelNavigation: true), _), (_, .some(.none)), (_, nil): true

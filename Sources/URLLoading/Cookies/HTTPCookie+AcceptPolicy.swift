@@ -10,7 +10,9 @@
 import HTTPRules
 
 extension HTTPCookie {
-    /// Which cookies a storage takes. Raw values are Apple's.
+    /// Which cookies a storage takes.
+    ///
+    /// Raw values are Apple's.
     public enum AcceptPolicy: UInt, Sendable {
         /// All that the rules of cookies allow.
         case always = 0

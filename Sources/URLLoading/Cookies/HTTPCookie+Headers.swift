@@ -19,7 +19,9 @@ extension HTTPCookie {
         var ports: [Int] = []
         var isDiscarded = false
 
-        /// Reads them from a `Set-Cookie` value. The last of equal attributes counts, as in RFC 6265bis.
+        /// Reads them from a `Set-Cookie` value.
+        ///
+        /// The last of equal attributes counts, as in RFC 6265bis.
         init(_ field: String, port: Int?) {
             for attribute in field.split(separator: ";").dropFirst() {
                 let parts = attribute.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -46,7 +48,7 @@ extension HTTPCookie {
 
     /// The cookies that a response's `Set-Cookie` fields name, each field for itself.
     ///
-    /// - Parameter defaultPath: The path of a cookie that names none; nil for that of RFC 6265bis, section 5.1.4.
+    /// The default path is that of a cookie which names none; nil for that of RFC 6265bis, section 5.1.4.
     static func cookies(fields: [String], from url: URL, defaultPath: String? = nil) -> [HTTPCookie] {
         let now = Date().timeIntervalSinceReferenceDate
         let origin = Origin(url)

@@ -15,6 +15,8 @@ extension HTTPCookie {
     ///
     /// Not in Apple's API. Comments, lines that are no cookies, and cookies that have expired are left out; `#HttpOnly_` lines are
     /// cookies. Whether a storage takes them is up to the storage.
+    ///
+    /// - Returns: The cookies; lines that say none are left out.
     public static func cookies(netscapeFile text: String) -> [HTTPCookie] {
         NetscapeCookieFile.parse(text, now: Date().timeIntervalSinceReferenceDate).map { cookie in
             var cookie = cookie
@@ -29,6 +31,8 @@ extension HTTPCookie {
     ///
     /// Not in Apple's API. The format has no place for same-site policies, and none for cookies with a tab in them or with a
     /// partition: these cookies are left out. Cookies that end with the session expire at 0.
+    ///
+    /// - Returns: The text of the file.
     public static func netscapeFile(_ cookies: [HTTPCookie]) -> String {
         NetscapeCookieFile.text(
             cookies.map { cookie in

@@ -63,7 +63,9 @@ extension HTTPCookie {
         return properties
     }
 
-    /// The domain as the rules have it: in lower case and A-label form, without a dot in front. An address has no hosts in it.
+    /// The domain as the rules have it: in lower case and A-label form, without a dot in front.
+    ///
+    /// An address has no hosts in it.
     static func domain(named text: String) -> (name: String, isHostOnly: Bool) {
         let isHostOnly = !text.hasPrefix(".")
         let name = canonicalHost(isHostOnly ? text : String(text.dropFirst()))

@@ -26,10 +26,11 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     /// All values may be strings; ``HTTPCookiePropertyKey`` says which other types they may have. Properties with other keys are
     /// ignored.
     ///
+    /// Nil where one of those that are needed is missing, or where the name, the value, the domain or the path has a control character
+    /// in it.
+    ///
     /// - Parameter properties: At least the name, the value, and the domain or the URL of origin. Apple's documentation requires
     ///   the path, too; where there is a URL of origin, its path is the default (RFC 6265bis, section 5.1.4).
-    /// - Returns: nil where one of them is missing, or where the name, the value, the domain or the path has a control character
-    ///   in it.
     public init?(properties: [HTTPCookiePropertyKey: Any]) {
         let values = CookieProperties(properties)
         let origin = values.url(.originURL)
@@ -51,7 +52,9 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
 
     /// The header fields that send cookies with a request: `Cookie`, or none where there are no cookies.
     ///
-    /// Which cookies a request may have is not asked here; ``HTTPCookieStorage/cookies(for:)`` knows.
+    /// Which cookies a request may have is not asked here; ``HTTPCookieStorage/cookies(for:)-(URL)`` knows.
+    ///
+    /// - Returns: A dictionary with one field, or an empty one.
     open class func requestHeaderFields(with cookies: [HTTPCookie]) -> [String: String] {
         guard !cookies.isEmpty else { return [:] }
         return ["Cookie": cookies.map(\.pair).joined(separator: "; ")]
@@ -69,6 +72,7 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     ///   - headerFields: The response's header fields; those other than `Set-Cookie` are ignored. Several cookies in one value are
     ///     parted by commas.
     ///   - url: Where the response came from.
+    /// - Returns: The cookies; fields that set none are left out.
     open class func cookies(withResponseHeaderFields headerFields: [String: String], for url: URL) -> [HTTPCookie] {
         let lines = headerFields.filter { $0.key.lowercased() == "set-cookie" }.sorted { $0.key < $1.key }
         return cookies(fields: lines.flatMap { SetCookie.split(unfolded($0.value)) }, from: url, defaultPath: "/")
@@ -137,6 +141,8 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     // MARK: As an object
 
     /// Whether the other object is a cookie that says the same, whenever it was made.
+    ///
+    /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? HTTPCookie else { return false }
         return other === self || other.content == content

@@ -15,7 +15,7 @@ import Synchronization
 /// Keeps cookies, and knows which of them go with a request.
 ///
 /// A subclass may keep cookies of its own. A session asks it through ``storeCookies(_:for:)`` and
-/// ``getCookiesFor(_:completionHandler:)``, which by default call ``setCookies(_:for:mainDocumentURL:)`` and ``cookies(for:)``: to
+/// ``getCookiesFor(_:completionHandler:)``, which by default call ``setCookies(_:for:mainDocumentURL:)`` and ``cookies(for:)-(URL)``: to
 /// override either pair is enough.
 ///
 /// Sendable because its policy is under a mutex, and its store locks itself.
@@ -27,7 +27,9 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         store(in: StoreLocations.dataDirectory(program: ProcessInfo.processInfo.processName))
     }
 
-    /// Where the cookies are. A session uses it directly where no subclass wants to be asked.
+    /// Where the cookies are.
+    ///
+    /// A session uses it directly where no subclass wants to be asked.
     let store: CookieStore
     private let policy = Mutex(HTTPCookie.AcceptPolicy.always)
 
@@ -40,6 +42,8 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
     ///
     /// It is on disk, in the user's data directory. The same identifier gives the same object. Differs from Apple's because there
     /// are no entitlements here: each program of the user may name each group.
+    ///
+    /// - Returns: The storage; the same object for the same group.
     open class func sharedCookieStorage(forGroupContainerIdentifier identifier: String) -> HTTPCookieStorage {
         groupStorages.withLock { storages in
             if let storage = storages[identifier] { return storage }
@@ -68,6 +72,8 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
     open var cookies: [HTTPCookie]? { store.all.map(HTTPCookie.init) }
 
     /// All cookies in the order that sort descriptors give.
+    ///
+    /// - Returns: The cookies, sorted.
     open func sortedCookies(using sortOrder: [NSSortDescriptor]) -> [HTTPCookie] {
         (cookies ?? []).sorted { first, second in
             for descriptor in sortOrder {
@@ -102,8 +108,11 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
 
     // MARK: By URL
 
-    /// The cookies that go with a request for a URL; nil where no HTTP request can be made for it. Longer paths come first, then
-    /// older cookies (RFC 6265bis, section 5.8.3).
+    /// The cookies that go with a request for a URL; nil where no HTTP request can be made for it.
+    ///
+    /// Longer paths come first, then older cookies (RFC 6265bis, section 5.8.3).
+    ///
+    /// - Returns: The cookies, or nil where no HTTP request can be made for the URL.
     open func cookies(for url: URL) -> [HTTPCookie]? {
         CookieRequest(url: url, mainDocumentURL: nil, method: "GET", partition: nil).map(cookies(for:))
     }
@@ -128,7 +137,9 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Which cookies are taken, while the object lives. Default ``HTTPCookie/AcceptPolicy/always``.
+    /// Which cookies are taken, while the object lives.
+    ///
+    /// Default ``HTTPCookie/AcceptPolicy/always``.
     ///
     /// What a session takes is up to its configuration.
     open var cookieAcceptPolicy: HTTPCookie.AcceptPolicy {
@@ -145,14 +156,15 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
 
     // MARK: By task
 
-    /// Keeps the cookies of a response to a task's request. By default: ``setCookies(_:for:mainDocumentURL:)`` with the URLs of the
-    /// request.
+    /// Keeps the cookies of a response to a task's request.
+    ///
+    /// By default: ``setCookies(_:for:mainDocumentURL:)`` with the URLs of the request.
     open func storeCookies(_ cookies: [HTTPCookie], for task: URLSessionTask) {
         guard let request = task.currentRequest else { return }
         setCookies(cookies, for: request.url, mainDocumentURL: request.mainDocumentURL)
     }
 
-    /// Calls back with the cookies that go with a task's request: by default those of ``cookies(for:)``, less those whose same-site
+    /// Calls back with the cookies that go with a task's request: by default those of ``cookies(for:)-(URL)``, less those whose same-site
     /// policy the request's main document does not meet.
     open func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
         guard let request = task.currentRequest, let url = request.url else { return completionHandler(nil) }
@@ -175,7 +187,11 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
 }
 
 extension HTTPCookieStorage {
-    /// The cookies that go with a task's request. See ``getCookiesFor(_:completionHandler:)``, which a subclass overrides.
+    /// The cookies that go with a task's request.
+    ///
+    /// See ``getCookiesFor(_:completionHandler:)``, which a subclass overrides.
+    ///
+    /// - Returns: The cookies, or nil where there are none to be had.
     public func cookies(for task: URLSessionTask) async -> [HTTPCookie]? {
         await AnswerOnce.wait { getCookiesFor(task, completionHandler: $0) }
     }

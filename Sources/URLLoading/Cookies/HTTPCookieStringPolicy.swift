@@ -7,7 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Says to which requests of other sites a cookie goes along (RFC 6265bis, section 5.6.7). Raw values are Apple's.
+/// Says to which requests of other sites a cookie goes along (RFC 6265bis, section 5.6.7).
+///
+/// Raw values are Apple's.
 public struct HTTPCookieStringPolicy: RawRepresentable, Hashable, Sendable {
     /// The policy's name, in lower case.
     public var rawValue: String

@@ -11,7 +11,9 @@ package import Foundation
 
 /// Calls delegate methods in whatever form their class implements them, and says where it implements none.
 package enum DelegateCall {
-    /// Tells an object something. False if its class does not implement the method.
+    /// Tells an object something.
+    ///
+    /// False if its class does not implement the method.
     @discardableResult
     package static func tell(_ method: DelegateMethod, _ receiver: AnyObject, _ call: () -> Void) -> Bool {
         let type: AnyClass = type(of: receiver)
@@ -30,6 +32,8 @@ package enum DelegateCall {
     /// Asks an object something: in the form it implements, the completion-handler form first.
     ///
     /// - Parameters:
+    ///   - method: What it is asked by.
+    ///   - receiver: The object.
     ///   - completionForm: Calls the completion-handler form with the handler it is given, on the calling thread.
     ///   - asyncForm: Calls the `async` form; it runs in a task of its own.
     ///   - reply: Gets the answer, from any thread and as often as the app gives it, or nil if the method is not implemented.
@@ -66,7 +70,9 @@ package enum DelegateCall {
         Task { handler(await DelegateProbe.runAsync(method, on: receiver, asyncForm) ?? fallback) }
     }
 
-    /// The same for a call to the `async` form. The first answer counts.
+    /// The same for a call to the `async` form.
+    ///
+    /// The first answer counts.
     static func answer<Answer: Sendable>(
         _ method: DelegateMethod, _ receiver: any AnyObject & Sendable, otherwise fallback: Answer,
         completionForm: (@escaping @Sendable (Answer) -> Void) -> Void

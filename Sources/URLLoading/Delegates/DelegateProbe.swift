@@ -34,8 +34,9 @@ package final class DelegateProbe: Sendable {
         self.form = form
     }
 
-    /// Calls a method in its plain or completion-handler form, and says whether only the default ran. In that case the completion
-    /// handler was not called and never will be.
+    /// Calls a method in its plain or completion-handler form, and says whether only the default ran.
+    ///
+    /// In that case the completion handler was not called and never will be.
     package static func run(_ method: DelegateMethod, on receiver: AnyObject, _ call: () -> Void) -> Bool {
         let probe = DelegateProbe(receiver: receiver, method: method, form: .completion)
         $current.withValue(probe) { call() }
@@ -51,7 +52,9 @@ package final class DelegateProbe: Sendable {
         return probe.fellThrough.load(ordering: .acquiring) ? nil : answer
     }
 
-    /// What a default implementation calls first. True if a probe took note: then it does no more.
+    /// What a default implementation calls first.
+    ///
+    /// True if a probe took note: then it does no more.
     static func note(_ method: DelegateMethod, _ form: Form = .completion, on receiver: AnyObject) -> Bool {
         guard let probe = current, probe.method == method, probe.form == form,
             probe.receiver == ObjectIdentifier(receiver)

@@ -19,6 +19,8 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
     )
 
     /// The `async` form of `urlSession(_:dataTask:didReceive:completionHandler:)`.
+    ///
+    /// - Returns: What becomes of the task.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
     ) async -> URLSession.ResponseDisposition
@@ -36,6 +38,8 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
     )
 
     /// The `async` form of `urlSession(_:dataTask:willCacheResponse:completionHandler:)`.
+    ///
+    /// - Returns: What to store, or nil for nothing.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
     ) async -> CachedURLResponse?
@@ -56,6 +60,8 @@ extension URLSessionDataDelegate {
     }
 
     /// Stands for a class that does not implement the method: the body is delivered.
+    ///
+    /// - Returns: `.allow`, or what the completion handler's form answers.
     public func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
     ) async -> URLSession.ResponseDisposition {
@@ -91,6 +97,8 @@ extension URLSessionDataDelegate {
     }
 
     /// Stands for a class that does not implement the method: the response is stored as proposed.
+    ///
+    /// - Returns: The proposed response, or what the completion handler's form answers.
     public func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
     ) async -> CachedURLResponse? {

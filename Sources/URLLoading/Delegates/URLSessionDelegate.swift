@@ -19,7 +19,9 @@ public import Foundation
 public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
     /// The session was invalidated: the last message a delegate gets, after which the session lets go of it.
     ///
-    /// - Parameter error: nil when the app invalidated the session.
+    /// - Parameters:
+    ///   - session: The session, which is invalid now.
+    ///   - error: Nil when the app invalidated the session.
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?)
 
     /// A connection needs an answer about trust or identity that counts for the whole session.
@@ -31,6 +33,8 @@ public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
     )
 
     /// The `async` form of `urlSession(_:didReceive:completionHandler:)`.
+    ///
+    /// - Returns: What to do, and the credential that `.useCredential` is about.
     func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
@@ -59,6 +63,8 @@ extension URLSessionDelegate {
     }
 
     /// Stands for a class that does not implement the method: default handling.
+    ///
+    /// - Returns: `.performDefaultHandling`, or what the completion handler's form answers.
     public func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {

@@ -29,6 +29,8 @@ extension URLSessionTaskDelegate {
     }
 
     /// Stands for a class that does not implement the method: the request goes out as it is.
+    ///
+    /// - Returns: `.continueLoading`, or what the completion handler's form answers.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest
     ) async -> (URLSession.DelayedRequestDisposition, URLRequest?) {
@@ -59,6 +61,8 @@ extension URLSessionTaskDelegate {
     }
 
     /// Stands for a class that does not implement the method: the redirect is followed.
+    ///
+    /// - Returns: The new request, or what the completion handler's form answers.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest
@@ -85,6 +89,8 @@ extension URLSessionTaskDelegate {
     }
 
     /// Stands for a class that does not implement the method: default handling.
+    ///
+    /// - Returns: `.performDefaultHandling`, or what the completion handler's form answers.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
@@ -108,6 +114,8 @@ extension URLSessionTaskDelegate {
     }
 
     /// Stands for a class that does not implement the method: there is no stream.
+    ///
+    /// - Returns: Nil, or what the completion handler's form answers.
     public func urlSession(
         _ session: URLSession, needNewBodyStreamForTask task: URLSessionTask
     ) async -> InputStream? {
@@ -131,6 +139,8 @@ extension URLSessionTaskDelegate {
     }
 
     /// Stands for a class that does not implement the method: there is no stream.
+    ///
+    /// - Returns: Nil, or what the completion handler's form answers.
     public func urlSession(
         _ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64
     ) async -> InputStream? {

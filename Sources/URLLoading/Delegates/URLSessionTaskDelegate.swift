@@ -25,6 +25,8 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
     )
 
     /// The `async` form of `urlSession(_:task:willBeginDelayedRequest:completionHandler:)`.
+    ///
+    /// - Returns: What to do, and the request that `.useNewRequest` is about.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest
     ) async -> (URLSession.DelayedRequestDisposition, URLRequest?)
@@ -42,6 +44,8 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
     )
 
     /// The `async` form of `urlSession(_:task:willPerformHTTPRedirection:newRequest:completionHandler:)`.
+    ///
+    /// - Returns: The request to follow with, or nil for the redirect itself as the response.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest
@@ -54,6 +58,8 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
     )
 
     /// The `async` form of `urlSession(_:task:didReceive:completionHandler:)`.
+    ///
+    /// - Returns: What to do, and the credential that `.useCredential` is about.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
@@ -65,6 +71,8 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
     )
 
     /// The `async` form of `urlSession(_:task:needNewBodyStream:)`.
+    ///
+    /// - Returns: A stream that nobody has opened, or nil, with which the task fails.
     func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream?
 
     /// An interrupted upload goes on: answer with a new, unopened stream that starts at an offset in bytes.
@@ -74,6 +82,8 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
     )
 
     /// The `async` form of `urlSession(_:task:needNewBodyStreamFrom:completionHandler:)`.
+    ///
+    /// - Returns: A stream that nobody has opened, or nil, with which the task fails.
     func urlSession(
         _ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64
     ) async -> InputStream?
@@ -92,6 +102,9 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
 
     /// The task is over: the last message about it.
     ///
-    /// - Parameter error: nil on success, whatever the status code; mostly a `URLError` otherwise.
+    /// - Parameters:
+    ///   - session: The session of the task.
+    ///   - task: The task, which has completed.
+    ///   - error: Nil on success, whatever the status code; mostly a `URLError` otherwise.
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?)
 }

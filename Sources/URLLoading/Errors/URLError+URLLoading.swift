@@ -16,12 +16,15 @@ public let NSURLSessionUploadTaskResumeData = "NSURLSessionUploadTaskResumeData"
 /// `URLError.NetworkUnavailableReason`.
 public let NSURLErrorNetworkUnavailableReasonKey = "NSURLErrorNetworkUnavailableReasonKey"
 
-/// The code of an error that is about a file outside the safe area: -1104. Linux's `URLError.Code` is a closed enumeration that
-/// lacks it.
+/// The code of an error that is about a file outside the safe area: -1104.
+///
+/// Linux's `URLError.Code` is a closed enumeration that lacks it.
 public let NSURLErrorFileOutsideSafeArea = -1104
 
 extension URLError {
-    /// Why the network could not be used. Raw values are Apple's.
+    /// Why the network could not be used.
+    ///
+    /// Raw values are Apple's.
     public enum NetworkUnavailableReason: Int, Sendable {
         /// Only a cellular network was there, and the request does not allow it.
         case cellular = 0
@@ -33,7 +36,9 @@ extension URLError {
         case ultraConstrained = 3
     }
 
-    /// Why a background task was cancelled. Raw values are Apple's.
+    /// Why a background task was cancelled.
+    ///
+    /// Raw values are Apple's.
     public enum BackgroundTaskCancelledReason: Int, Sendable {
         /// The user ended the app.
         case userForceQuitApplication = 0
@@ -56,11 +61,15 @@ extension URLError {
         (userInfo[NSURLErrorBackgroundTaskCancelledReasonKey] as? Int).flatMap(BackgroundTaskCancelledReason.init)
     }
 
-    /// The load must use TLS, and did not: -1022. Foundation on Linux has the code but not this short name.
+    /// The load must use TLS, and did not: -1022.
+    ///
+    /// Foundation on Linux has the code but not this short name.
     public static var appTransportSecurityRequiresSecureConnection: URLError.Code {
         .appTransportSecurityRequiresSecureConnection
     }
 
-    /// The body is longer than allowed, or a GET request has one: -1103. Foundation on Linux has the code but not this short name.
+    /// The body is longer than allowed, or a GET request has one: -1103.
+    ///
+    /// Foundation on Linux has the code but not this short name.
     public static var dataLengthExceedsMaximum: URLError.Code { .dataLengthExceedsMaximum }
 }

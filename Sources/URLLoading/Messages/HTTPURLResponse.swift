@@ -17,7 +17,9 @@ import Synchronization
 /// Sendable because it never changes once made, but for the dictionary of ``allHeaderFields``, which is built at the first use
 /// under a mutex.
 open class HTTPURLResponse: URLResponse, @unchecked Sendable {
-    /// The value of ``allHeaderFields``. Sendable because it holds strings alone.
+    /// The value of ``allHeaderFields``.
+    ///
+    /// Sendable because it holds strings alone.
     private struct FieldDictionary: @unchecked Sendable {
         let fields: [AnyHashable: Any]
     }
@@ -27,14 +29,13 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     private let status: Int
     private let dictionary = Mutex<FieldDictionary?>(nil)
 
-    /// Makes a response.
+    /// Makes a response; nil where a field has no name, or a name or value with a CR, LF or NUL in it.
     ///
     /// - Parameters:
     ///   - url: Where it came from.
     ///   - statusCode: The status code.
     ///   - httpVersion: The version, as in "HTTP/1.1"; not kept.
     ///   - headerFields: The header fields, or nil for none.
-    /// - Returns: nil where a field has no name, or a name or value with a CR, LF or NUL in it.
     public init?(url: URL, statusCode: Int, httpVersion: String?, headerFields: [String: String]?) {
         var headers = HeaderBlock()
         for (name, value) in (headerFields ?? [:]).sorted(by: { $0.key < $1.key }) {
@@ -79,6 +80,8 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     }
 
     /// Whether the other object is a response that says the same, header fields included.
+    ///
+    /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? HTTPURLResponse, super.isEqual(object) else { return false }
         return other === self
@@ -105,8 +108,10 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     /// The status code (RFC 9110, section 15).
     open var statusCode: Int { status }
 
-    /// The header fields. Well-known names are spelt as the RFCs spell them, whatever the server wrote ("Content-Type"); others
-    /// keep the server's spelling. Repeated fields are joined by ", ", under the spelling that came first.
+    /// The header fields.
+    ///
+    /// Well-known names are spelt as the RFCs spell them, whatever the server wrote ("Content-Type"); others keep the server's
+    /// spelling. Repeated fields are joined by ", ", under the spelling that came first.
     ///
     /// The dictionary is built at the first use; ``value(forHTTPHeaderField:)`` does without it.
     open var allHeaderFields: [AnyHashable: Any] {
@@ -119,8 +124,11 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         return built.fields
     }
 
-    /// The value of a header field, its name compared without regard to case; nil where it is absent. The values of a repeated
-    /// field are joined by ", ".
+    /// The value of a header field, its name compared without regard to case; nil where it is absent.
+    ///
+    /// The values of a repeated field are joined by ", ".
+    ///
+    /// - Returns: The value, or nil where the response has no such field.
     open func value(forHTTPHeaderField field: String) -> String? { headers.joined(field) }
 
     /// The MIME type that Content-Type names, in lower case and without parameters.
@@ -157,6 +165,10 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
     // MARK: Status texts
 
-    /// A short text for a status code, as Apple's system has it: "not found" for 404, "no error" for 200. Lower case, English.
+    /// A short text for a status code, as Apple's system has it: "not found" for 404, "no error" for 200.
+    ///
+    /// Lower case, English.
+    ///
+    /// - Returns: The text; never empty.
     open class func localizedString(forStatusCode statusCode: Int) -> String { StatusText.text(for: statusCode) }
 }

@@ -15,6 +15,8 @@ public import Foundation
 /// platforms.)
 open class NSMutableURLRequest: NSURLRequest, @unchecked Sendable {
     /// An immutable copy.
+    ///
+    /// - Returns: An `NSURLRequest`.
     open override func copy(with zone: NSZone? = nil) -> Any { NSURLRequest(request) }
 
     /// See ``URLRequest/url``.

@@ -11,7 +11,9 @@ import Foundation
 import LoadingModel
 
 extension NSURLRequest {
-    /// How a request uses the cache. Raw values are Apple's.
+    /// How a request uses the cache.
+    ///
+    /// Raw values are Apple's.
     public enum CachePolicy: UInt, Sendable {
         /// What the protocol of the URL says; for HTTP, RFC 9111. The default.
         case useProtocolCachePolicy = 0
@@ -53,7 +55,9 @@ extension NSURLRequest {
         }
     }
 
-    /// What traffic is for. Raw values are Apple's.
+    /// What traffic is for.
+    ///
+    /// Raw values are Apple's.
     public enum NetworkServiceType: UInt, Sendable {
         /// Ordinary traffic. The default.
         case `default` = 0
@@ -75,7 +79,9 @@ extension NSURLRequest {
         case callSignaling = 11
     }
 
-    /// Who caused a load. Raw values are Apple's.
+    /// Who caused a load.
+    ///
+    /// Raw values are Apple's.
     public enum Attribution: UInt, Sendable {
         /// The app on its own account. The default.
         case developer = 0

@@ -15,7 +15,9 @@ public import Foundation
 /// Sendable because it never changes once made; ``NSMutableURLRequest``, which does, must stay in one thread's hands while it is
 /// changed, as on Apple's platforms.
 open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, @unchecked Sendable {
-    /// The request. Only ``NSMutableURLRequest`` and ``URLProtocol`` change it.
+    /// The request.
+    ///
+    /// Only ``NSMutableURLRequest`` and ``URLProtocol`` change it.
     final var request: URLRequest
 
     /// Makes a `GET` request; see ``URLRequest/init(url:cachePolicy:timeoutInterval:)``.
@@ -35,23 +37,33 @@ open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, 
     // MARK: Copying and coding
 
     /// An immutable copy.
+    ///
+    /// - Returns: An `NSURLRequest`.
     open override func copy() -> Any { copy(with: nil) }
 
     /// An immutable copy.
+    ///
+    /// - Returns: An `NSURLRequest`.
     open func copy(with zone: NSZone? = nil) -> Any {
         type(of: self) == NSURLRequest.self ? self : NSURLRequest(request)
     }
 
     /// A copy that can be changed.
+    ///
+    /// - Returns: An `NSMutableURLRequest`.
     open override func mutableCopy() -> Any { mutableCopy(with: nil) }
 
     /// A copy that can be changed.
+    ///
+    /// - Returns: An `NSMutableURLRequest`.
     open func mutableCopy(with zone: NSZone? = nil) -> Any { NSMutableURLRequest(request) }
 
     /// Always true.
     open class var supportsSecureCoding: Bool { true }
 
-    /// Reads an archived request. The body stream is not archived.
+    /// Reads an archived request.
+    ///
+    /// The body stream is not archived.
     public required init?(coder: NSCoder) {
         guard let request = RequestArchive.decode(coder) else { return nil }
         self.request = request
@@ -62,6 +74,8 @@ open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, 
     open func encode(with coder: NSCoder) { RequestArchive.encode(request, coder) }
 
     /// Whether the other object is a request for the same thing in the same way.
+    ///
+    /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
         switch object {
         case let other as NSURLRequest: other === self || other.request == request
@@ -84,7 +98,9 @@ open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, 
     open var mainDocumentURL: URL? { request.mainDocumentURL }
     /// See ``URLRequest/cachePolicy``.
     open var cachePolicy: CachePolicy { request.cachePolicy }
-    /// See ``URLRequest/timeoutInterval``. In seconds.
+    /// See ``URLRequest/timeoutInterval``.
+    ///
+    /// In seconds.
     open var timeoutInterval: TimeInterval { request.timeoutInterval }
     /// See ``URLRequest/networkServiceType``.
     open var networkServiceType: NetworkServiceType { request.networkServiceType }
@@ -111,6 +127,8 @@ open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, 
     /// See ``URLRequest/allHTTPHeaderFields``.
     open var allHTTPHeaderFields: [String: String]? { request.allHTTPHeaderFields }
     /// See ``URLRequest/value(forHTTPHeaderField:)``.
+    ///
+    /// - Returns: The value, or nil where the request has no such field.
     open func value(forHTTPHeaderField field: String) -> String? { request.value(forHTTPHeaderField: field) }
     /// See ``URLRequest/httpBody``.
     open var httpBody: Data? { request.httpBody }

@@ -9,8 +9,9 @@
 
 import Foundation
 
-/// Writes requests to archives and reads them back, for `NSURLRequest`'s coding. The body stream and what
-/// `URLProtocol.setProperty(_:forKey:in:)` added are left out.
+/// Writes requests to archives and reads them back, for `NSURLRequest`'s coding.
+///
+/// The body stream and what `URLProtocol.setProperty(_:forKey:in:)` added are left out.
 enum RequestArchive {
     static func encode(_ request: URLRequest, _ coder: NSCoder) {
         coder.encode(request.url as NSURL?, forKey: "url")

@@ -17,7 +17,9 @@ import LoadingModel
 /// (`isKnownUniquelyReferenced`), and nobody else does until that is over. The body stream and the properties are the app's to
 /// share, as they are on Apple's platforms.
 final class RequestStorage: @unchecked Sendable {
-    /// The flags of a request that the engine does not act on. All are off by default.
+    /// The flags of a request that the engine does not act on.
+    ///
+    /// All are off by default.
     struct Options: OptionSet {
         let rawValue: UInt16
         static let usesPipelining = Options(rawValue: 1 << 0)

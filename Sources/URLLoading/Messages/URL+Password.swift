@@ -10,8 +10,9 @@
 internal import Foundation
 
 extension URL {
-    /// The same URL for where it may be read by others: in errors, descriptions and files. The user stays; nil where the password
-    /// cannot be told from the rest.
+    /// The same URL for where it may be read by others: in errors, descriptions and files.
+    ///
+    /// The user stays; nil where the password cannot be told from the rest.
     var withoutPassword: URL? {
         guard password != nil else { return self }
         guard var parts = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return nil }

@@ -39,21 +39,26 @@ public struct URLRequest: Sendable {
         if timeoutInterval != RequestStorage.defaultTimeout { storage.load.timeout = timeoutInterval }
     }
 
-    /// What to load. Setting nil makes a request that fails with `URLError.badURL`.
+    /// What to load.
+    ///
+    /// Setting nil makes a request that fails with `URLError.badURL`.
     public var url: URL? {
         get { storage.load.url }
         set { unique().load.url = newValue }
     }
 
-    /// The URL of the main document this request belongs to, by which third-party and same-site cookies are told apart. Default
-    /// nil: the request is of its own site. Where it is the request's own URL, it moves along redirects.
+    /// The URL of the main document this request belongs to, by which third-party and same-site cookies are told apart.
+    ///
+    /// Default nil: the request is of its own site. Where it is the request's own URL, it moves along redirects.
     public var mainDocumentURL: URL? {
         get { storage.load.mainDocumentURL }
         set { unique().load.mainDocumentURL = newValue }
     }
 
-    /// How the request uses the cache. Default `.useProtocolCachePolicy`. Of this and the session's own policy the more restrictive
-    /// one holds; see ``URLSessionConfiguration/requestCachePolicy``.
+    /// How the request uses the cache.
+    ///
+    /// Default `.useProtocolCachePolicy`. Of this and the session's own policy the more restrictive one holds; see
+    /// ``URLSessionConfiguration/requestCachePolicy``.
     public var cachePolicy: CachePolicy {
         get { CachePolicy(storage.load.cachePolicy) }
         set { unique().load.cachePolicy = newValue.loadPolicy }
@@ -68,7 +73,9 @@ public struct URLRequest: Sendable {
         set { unique().load.timeout = newValue }
     }
 
-    /// The method. Default "GET"; setting nil makes it "GET" again.
+    /// The method.
+    ///
+    /// Default "GET"; setting nil makes it "GET" again.
     ///
     /// GET, HEAD, POST, PUT, DELETE and CONNECT are recognised in any case and written in capitals; every other method is kept as
     /// it is spelt, since methods are case-sensitive (RFC 9110, section 9.1).
@@ -77,7 +84,9 @@ public struct URLRequest: Sendable {
         set { unique().load.method = RequestStorage.normalizedMethod(newValue ?? "GET") }
     }
 
-    /// The request's own header fields, nil as long as none was ever set. What the session adds is not among them.
+    /// The request's own header fields, nil as long as none was ever set.
+    ///
+    /// What the session adds is not among them.
     ///
     /// Setting it replaces all fields. Reading builds a dictionary; ``value(forHTTPHeaderField:)`` is cheaper for one field.
     public var allHTTPHeaderFields: [String: String]? {
@@ -86,6 +95,8 @@ public struct URLRequest: Sendable {
     }
 
     /// The value of a header field, its name compared without regard to case.
+    ///
+    /// - Returns: The value, or nil where the request has no such field.
     public func value(forHTTPHeaderField field: String) -> String? { storage.value(for: field) }
 
     /// Sets a header field, replacing its value; nil removes the field.
@@ -97,13 +108,17 @@ public struct URLRequest: Sendable {
     /// Adds a value to a header field, after a comma where the field already has one.
     public mutating func addValue(_ value: String, forHTTPHeaderField field: String) { unique().add(value, for: field) }
 
-    /// The body. Default nil. Setting it removes ``httpBodyStream``.
+    /// The body.
+    ///
+    /// Default nil. Setting it removes ``httpBodyStream``.
     public var httpBody: Data? {
         get { storage.body }
         set { unique().body = newValue }
     }
 
-    /// A stream that produces the body, sent with chunked transfer coding. Default nil. Setting it removes ``httpBody``.
+    /// A stream that produces the body, sent with chunked transfer coding.
+    ///
+    /// Default nil. Setting it removes ``httpBody``.
     ///
     /// A stream can be read once: where the body must be sent again, after a redirect or a challenge, the task's delegate is asked
     /// for another one.
@@ -112,14 +127,17 @@ public struct URLRequest: Sendable {
         set { unique().bodyStream = newValue }
     }
 
-    /// Whether the session's cookies are sent with this request, and its response's are stored. Default true. A `Cookie` field of the
-    /// app's own is sent in either case.
+    /// Whether the session's cookies are sent with this request, and its response's are stored.
+    ///
+    /// Default true. A `Cookie` field of the app's own is sent in either case.
     public var httpShouldHandleCookies: Bool {
         get { storage.load.handlesCookies }
         set { unique().load.handlesCookies = newValue }
     }
 
-    /// Whether the request may be sent before earlier ones on its connection are answered. Default false.
+    /// Whether the request may be sent before earlier ones on its connection are answered.
+    ///
+    /// Default false.
     ///
     /// HTTP/1.1 pipelining is never used, here as in Apple's newer loading mode: one lost response would stall all behind it.
     public var httpShouldUsePipelining: Bool {
@@ -127,69 +145,83 @@ public struct URLRequest: Sendable {
         set { unique().options.set(.usesPipelining, newValue) }
     }
 
-    /// What the traffic is for. Default `.default`. Linux has no counterpart of Apple's network scheduling: the value is kept for
-    /// code that reads it, and packets are not marked.
+    /// What the traffic is for.
+    ///
+    /// Default `.default`. Linux has no counterpart of Apple's network scheduling: the value is kept for code that reads it, and
+    /// packets are not marked.
     public var networkServiceType: NetworkServiceType {
         get { storage.serviceType }
         set { unique().serviceType = newValue }
     }
 
-    /// Whether the load may use a cellular network. Default true. Every network counts as allowed on Linux, where routes do not say
-    /// what they cost.
+    /// Whether the load may use a cellular network.
+    ///
+    /// Default true. Every network counts as allowed on Linux, where routes do not say what they cost.
     public var allowsCellularAccess: Bool {
         get { !storage.options.contains(.refusesCellular) }
         set { unique().options.set(.refusesCellular, !newValue) }
     }
 
-    /// Whether the load may use an expensive network. Default true. On Linux no network counts as expensive.
+    /// Whether the load may use an expensive network.
+    ///
+    /// Default true. On Linux no network counts as expensive.
     public var allowsExpensiveNetworkAccess: Bool {
         get { !storage.options.contains(.refusesExpensive) }
         set { unique().options.set(.refusesExpensive, !newValue) }
     }
 
-    /// Whether the load may use a network in low data mode. Default true. Linux has no low data mode.
+    /// Whether the load may use a network in low data mode.
+    ///
+    /// Default true. Linux has no low data mode.
     public var allowsConstrainedNetworkAccess: Bool {
         get { !storage.options.contains(.refusesConstrained) }
         set { unique().options.set(.refusesConstrained, !newValue) }
     }
 
-    /// Whether the load may use an ultra-constrained network, such as a satellite's. Default true. Linux does not tell such
-    /// networks apart.
+    /// Whether the load may use an ultra-constrained network, such as a satellite's.
+    ///
+    /// Default true. Linux does not tell such networks apart.
     public var allowsUltraConstrainedNetworkAccess: Bool {
         get { !storage.options.contains(.refusesUltraConstrained) }
         set { unique().options.set(.refusesUltraConstrained, !newValue) }
     }
 
-    /// Whether the server is assumed to speak HTTP/3 without having said so. Default false. HTTP/3 is not spoken here, so that the
-    /// assumption is never acted on.
+    /// Whether the server is assumed to speak HTTP/3 without having said so.
+    ///
+    /// Default false. HTTP/3 is not spoken here, so that the assumption is never acted on.
     public var assumesHTTP3Capable: Bool {
         get { storage.options.contains(.assumesHTTP3) }
         set { unique().options.set(.assumesHTTP3, newValue) }
     }
 
-    /// Whether the app's developer or its user caused the load, for Apple's privacy report. Default `.developer`. Linux has no such
-    /// report.
+    /// Whether the app's developer or its user caused the load, for Apple's privacy report.
+    ///
+    /// Default `.developer`. Linux has no such report.
     public var attribution: Attribution {
         get { storage.options.contains(.attributedToUser) ? .user : .developer }
         set { unique().options.set(.attributedToUser, newValue == .user) }
     }
 
-    /// Whether the host's addresses must be validated by DNSSEC. Default false. Names are resolved by the system's resolver, which
-    /// does not tell what it validated: configure validation there.
+    /// Whether the host's addresses must be validated by DNSSEC.
+    ///
+    /// Default false. Names are resolved by the system's resolver, which does not tell what it validated: configure validation
+    /// there.
     public var requiresDNSSECValidation: Bool {
         get { storage.options.contains(.requiresDNSSEC) }
         set { unique().options.set(.requiresDNSSEC, newValue) }
     }
 
-    /// Whether an expired DNS answer may be used while a new one is fetched. Default false. DNS answers are not kept here; the
-    /// system's resolver decides.
+    /// Whether an expired DNS answer may be used while a new one is fetched.
+    ///
+    /// Default false. DNS answers are not kept here; the system's resolver decides.
     public var allowsPersistentDNS: Bool {
         get { storage.options.contains(.allowsPersistentDNS) }
         set { unique().options.set(.allowsPersistentDNS, newValue) }
     }
 
-    /// The cookie partition the load belongs to. Default nil. Cookies with `Partitioned` that its responses set
-    /// go with requests of the same partition alone.
+    /// The cookie partition the load belongs to.
+    ///
+    /// Default nil. Cookies with `Partitioned` that its responses set go with requests of the same partition alone.
     public var cookiePartitionIdentifier: String? {
         get { storage.cookiePartition }
         set { unique().cookiePartition = newValue }
@@ -205,7 +237,9 @@ public struct URLRequest: Sendable {
 // MARK: - For the seam and the bridged classes
 
 extension URLRequest {
-    /// The engine's terms of this request. A body stream stands in it as `.streamOnDemand`.
+    /// The engine's terms of this request.
+    ///
+    /// A body stream stands in it as `.streamOnDemand`.
     package var loadRequest: LoadRequest { storage.load }
 
     /// Whether ``timeoutInterval`` was set, so that it overrules the session's.

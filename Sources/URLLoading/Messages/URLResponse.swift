@@ -14,7 +14,9 @@ package import LoadingModel
 /// The length a response reports when it is not known: -1.
 public let NSURLResponseUnknownLength: Int64 = -1
 
-/// What came back for a URL, apart from its body. For HTTP it is an ``HTTPURLResponse``.
+/// What came back for a URL, apart from its body.
+///
+/// For HTTP it is an ``HTTPURLResponse``.
 ///
 /// Sendable because it never changes once made.
 open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
@@ -70,9 +72,13 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
     // MARK: Copying and coding
 
     /// The response itself, since it never changes.
+    ///
+    /// - Returns: The response.
     open override func copy() -> Any { self }
 
     /// The response itself, since it never changes.
+    ///
+    /// - Returns: The response.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
     /// Always true.
@@ -99,6 +105,8 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
     }
 
     /// Whether the other object is a response of the same class from the same URL that says the same.
+    ///
+    /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? URLResponse else { return false }
         return other === self
@@ -126,7 +134,9 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
     /// Where the response came from: the last URL after redirects.
     open var url: URL? { responseURL }
 
-    /// The MIME type of the body in lower case, without parameters, or nil where the server did not say. Bodies are not sniffed.
+    /// The MIME type of the body in lower case, without parameters, or nil where the server did not say.
+    ///
+    /// Bodies are not sniffed.
     open var mimeType: String? { givenMIMEType }
 
     /// The length of the body in bytes, or -1 where it is not known: of a coded body the coded length says nothing.

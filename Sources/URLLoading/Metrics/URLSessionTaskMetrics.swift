@@ -14,7 +14,9 @@ package import LoadingModel
 ///
 /// Sendable because it never changes once made.
 open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
-    /// Where a response came from. Raw values are Apple's.
+    /// Where a response came from.
+    ///
+    /// Raw values are Apple's.
     public enum ResourceFetchType: Int, Sendable {
         /// Not known.
         case unknown = 0
@@ -26,7 +28,9 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
         case localCache = 3
     }
 
-    /// How the host's name was resolved. Raw values are Apple's.
+    /// How the host's name was resolved.
+    ///
+    /// Raw values are Apple's.
     public enum DomainResolutionProtocol: Int, Sendable {
         /// Not known. On Linux the system's resolver does not tell.
         case unknown = 0

@@ -115,13 +115,21 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var negotiatedTLSCipherSuite: tls_ciphersuite_t? {
         timeline.connection?.tlsCipherSuite.flatMap(tls_ciphersuite_t.init(rawValue:))
     }
-    /// Whether the network is cellular. Always false: Linux does not tell.
+    /// Whether the network is cellular.
+    ///
+    /// Always false: Linux does not tell.
     open var isCellular: Bool { false }
-    /// Whether the network is expensive. Always false: Linux does not tell.
+    /// Whether the network is expensive.
+    ///
+    /// Always false: Linux does not tell.
     open var isExpensive: Bool { false }
-    /// Whether the network is in low data mode. Always false: Linux has none.
+    /// Whether the network is in low data mode.
+    ///
+    /// Always false: Linux has none.
     open var isConstrained: Bool { false }
-    /// Whether multipath TCP was in use. Always false: it is never asked for.
+    /// Whether multipath TCP was in use.
+    ///
+    /// Always false: it is never asked for.
     open var isMultipath: Bool { false }
 
     /// The request, the response and the dates.

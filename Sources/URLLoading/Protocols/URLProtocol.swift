@@ -87,29 +87,49 @@ open class URLProtocol: NSObject, @unchecked Sendable {
     /// The task whose load this is.
     open var task: URLSessionTask? { loadedTask.withLock { $0 } }
 
-    /// Starts the load. Subclasses must override it; the default reports `URLError.unsupportedURL`.
+    /// Starts the load.
+    ///
+    /// Subclasses must override it; the default reports `URLError.unsupportedURL`.
     open func startLoading() {
         client?.urlProtocol(self, didFailWithError: URLError(.unsupportedURL))
     }
 
-    /// Ends the load, complete or not; nothing reported later counts. The default does nothing.
+    /// Ends the load, complete or not; nothing reported later counts.
+    ///
+    /// The default does nothing.
     open func stopLoading() {}
 
     // MARK: Which loads
 
-    /// Whether the class loads a request. The default is false.
+    /// Whether the class loads a request.
+    ///
+    /// The default is false.
+    ///
+    /// - Returns: Whether it does.
     open class func canInit(with request: URLRequest) -> Bool { false }
 
-    /// Whether the class loads a task. The default asks ``canInit(with:)-(URLRequest)`` about the task's current request.
+    /// Whether the class loads a task.
+    ///
+    /// The default asks ``canInit(with:)-(URLRequest)`` about the task's current request.
+    ///
+    /// - Returns: Whether it does.
     open class func canInit(with task: URLSessionTask) -> Bool {
         guard let request = task.currentRequest ?? task.originalRequest else { return false }
         return canInit(with: request)
     }
 
-    /// The canonical form of a request: requests for the same thing become equal. The default leaves it as it is.
+    /// The canonical form of a request: requests for the same thing become equal.
+    ///
+    /// The default leaves it as it is.
+    ///
+    /// - Returns: The request to load.
     open class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
 
-    /// Whether two requests are the same to a cache. The default says so if their URLs are, scheme and host in lower case.
+    /// Whether two requests are the same to a cache.
+    ///
+    /// The default says so if their URLs are, scheme and host in lower case.
+    ///
+    /// - Returns: Whether they are.
     open class func requestIsCacheEquivalent(_ a: URLRequest, to b: URLRequest) -> Bool {
         guard let first = CacheKey(a), let second = CacheKey(b) else { return a == b }
         return first == second
@@ -117,11 +137,16 @@ open class URLProtocol: NSObject, @unchecked Sendable {
 
     // MARK: Properties of requests
 
-    /// What ``setProperty(_:forKey:in:)`` kept with a request, or nil. Copies of the request have it, and so have the requests that
-    /// a session makes from it.
+    /// What ``setProperty(_:forKey:in:)`` kept with a request, or nil.
+    ///
+    /// Copies of the request have it, and so have the requests that a session makes from it.
+    ///
+    /// - Returns: The value, or nil where none was kept.
     open class func property(forKey key: String, in request: URLRequest) -> Any? { request.properties[key] }
 
-    /// Keeps a value with a request. It is not sent; a class can mark with it what it has seen.
+    /// Keeps a value with a request.
+    ///
+    /// It is not sent; a class can mark with it what it has seen.
     open class func setProperty(_ value: Any, forKey key: String, in request: NSMutableURLRequest) {
         request.request.properties[key] = value
     }
@@ -133,7 +158,9 @@ open class URLProtocol: NSObject, @unchecked Sendable {
 
     // MARK: Registration
 
-    /// Lets a subclass load what the shared session asks for. Later registrations are asked first.
+    /// Lets a subclass load what the shared session asks for.
+    ///
+    /// Later registrations are asked first.
     ///
     /// - Returns: false if the class is not a subclass of `URLProtocol`.
     open class func registerClass(_ protocolClass: AnyClass) -> Bool { URLProtocolRegistry.register(protocolClass) }

@@ -9,7 +9,9 @@
 
 public import Foundation
 
-/// What a ``URLProtocol`` reports to, about its load. Methods may be called from any thread, one after another.
+/// What a ``URLProtocol`` reports to, about its load.
+///
+/// Methods may be called from any thread, one after another.
 public protocol URLProtocolClient: NSObjectProtocol {
     /// The load was redirected. The protocol stops; the session follows with the new request.
     func urlProtocol(_ protocol: URLProtocol, wasRedirectedTo request: URLRequest, redirectResponse: URLResponse)

@@ -12,7 +12,7 @@ internal import LoadingModel
 
 /// Challenges as the app sees them, and its answers as the engine understands them.
 enum ChallengeTranslation {
-    /// - Parameter roots: The session's own, in DER; empty for the system's.
+    /// The challenge of a question; the roots are the session's own, in DER, or none for the system's.
     static func challenge(_ question: ChallengeQuestion, roots: [Data]) -> URLAuthenticationChallenge {
         URLAuthenticationChallenge(
             protectionSpace: space(question, roots),

@@ -11,8 +11,10 @@ import Foundation
 internal import LoadingEngine
 internal import LoadingStores
 
-/// Posts that a store changed. Observers are the app's and may take their time, or look into the store: what an event loop changed,
-/// because a response came, or a thread of the disk found changed by another process, is told of by a queue.
+/// Posts that a store changed.
+///
+/// Observers are the app's and may take their time, or look into the store: what an event loop changed, because a response came,
+/// or a thread of the disk found changed by another process, is told of by a queue.
 enum ChangeNotices {
     private static let queue = DispatchQueue(label: "urlloading.notices")
 

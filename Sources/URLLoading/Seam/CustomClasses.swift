@@ -24,7 +24,9 @@ struct CustomClasses: Sendable {
 
     var isEmpty: Bool { own.isEmpty && (!usesRegistered || URLProtocolRegistry.classes.isEmpty) }
 
-    /// The class that wants to load a task, or nil. Where it does not say otherwise, it is asked about the task's current request.
+    /// The class that wants to load a task, or nil.
+    ///
+    /// Where it does not say otherwise, it is asked about the task's current request.
     ///
     /// Runs code of the app's.
     func claimant(of task: URLSessionTask) -> URLProtocol.Type? {

@@ -89,7 +89,9 @@ struct SessionMemory: Sendable {
 }
 
 extension URLSessionTask {
-    /// Puts a question about what the app keeps to the app, away from the event loop. The first answer counts.
+    /// Puts a question about what the app keeps to the app, away from the event loop.
+    ///
+    /// The first answer counts.
     func askMemory(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
         guard let memory = mutex.withLock({ $0.session?.memory }) else { return reply(.done) }
         let once = AnswerOnce<TaskAnswer> { reply($0 ?? .done) }

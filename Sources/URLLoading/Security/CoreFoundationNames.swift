@@ -45,27 +45,39 @@ public final class CFAllocator: Sendable {
 public var kCFAllocatorDefault: CFAllocator? { nil }
 
 /// The first byte, valid for as long as the data is.
+///
+/// - Returns: The byte's address, or nil where there are no bytes.
 @discardableResult
 public func CFDataGetBytePtr(_ theData: CFData) -> UnsafePointer<UInt8>? {
     theData.length == 0 ? nil : theData.bytes.assumingMemoryBound(to: UInt8.self)
 }
 
 /// How many bytes there are.
+///
+/// - Returns: The length in bytes.
 @discardableResult
 public func CFDataGetLength(_ theData: CFData) -> CFIndex { theData.length }
 
 /// How many objects there are.
+///
+/// - Returns: The count.
 @discardableResult
 public func CFArrayGetCount(_ theArray: CFArray) -> CFIndex { theArray.count }
 
 /// The error's code.
+///
+/// - Returns: The code.
 @discardableResult
 public func CFErrorGetCode(_ error: CFError) -> CFIndex { error.code }
 
 /// The error's domain.
+///
+/// - Returns: The domain.
 @discardableResult
 public func CFErrorGetDomain(_ error: CFError) -> CFString { error.domain as NSString }
 
 /// What the error says.
+///
+/// - Returns: A text for people.
 @discardableResult
 public func CFErrorCopyDescription(_ error: CFError) -> CFString? { error.localizedDescription as NSString }

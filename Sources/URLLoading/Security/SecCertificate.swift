@@ -26,6 +26,8 @@ public final class SecCertificate: NSObject, Sendable {
     }
 
     /// Whether the other object is the same certificate.
+    ///
+    /// - Returns: Whether they are equal.
     public override func isEqual(_ object: Any?) -> Bool { (object as? SecCertificate)?.der == der }
 
     /// The hash of its bytes.
@@ -47,16 +49,22 @@ public func SecCertificateCreateWithData(_ allocator: CFAllocator?, _ data: CFDa
 }
 
 /// The certificate in DER.
+///
+/// - Returns: The bytes.
 @discardableResult
 public func SecCertificateCopyData(_ certificate: SecCertificate) -> CFData { certificate.der as NSData }
 
 /// The most telling part of the subject: its common name, if it has one.
+///
+/// - Returns: The summary, or nil where the certificate cannot be read.
 @discardableResult
 public func SecCertificateCopySubjectSummary(_ certificate: SecCertificate) -> CFString? {
     certificate.facts.map { $0.subjectSummary as NSString }
 }
 
 /// The common name of the subject.
+///
+/// - Returns: `errSecSuccess`, or `errSecDecode` where the certificate cannot be read.
 @discardableResult
 public func SecCertificateCopyCommonName(
     _ certificate: SecCertificate, _ commonName: UnsafeMutablePointer<CFString?>
@@ -67,12 +75,16 @@ public func SecCertificateCopyCommonName(
 }
 
 /// The public key.
+///
+/// - Returns: The key, or nil where the certificate cannot be read.
 @discardableResult
 public func SecCertificateCopyKey(_ certificate: SecCertificate) -> SecKey? {
     certificate.facts.map { SecKey(publicKey: $0.publicKey, $0.key) }
 }
 
 /// The serial number as it is encoded.
+///
+/// - Returns: The number's bytes, or nil, with the error, where the certificate cannot be read.
 @discardableResult
 public func SecCertificateCopySerialNumberData(
     _ certificate: SecCertificate, _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?
@@ -85,24 +97,32 @@ public func SecCertificateCopySerialNumberData(
 }
 
 /// The issuer's name in DER; unlike on Apple's platforms as the certificate has it, letters unchanged.
+///
+/// - Returns: The name, or nil where the certificate cannot be read.
 @discardableResult
 public func SecCertificateCopyNormalizedIssuerSequence(_ certificate: SecCertificate) -> CFData? {
     certificate.facts.map { $0.issuerDER as NSData }
 }
 
 /// The subject's name in DER; unlike on Apple's platforms as the certificate has it, letters unchanged.
+///
+/// - Returns: The name, or nil where the certificate cannot be read.
 @discardableResult
 public func SecCertificateCopyNormalizedSubjectSequence(_ certificate: SecCertificate) -> CFData? {
     certificate.facts.map { $0.subjectDER as NSData }
 }
 
 /// From when on the certificate is valid.
+///
+/// - Returns: The date, or nil where the certificate cannot be read.
 @discardableResult
 public func SecCertificateCopyNotValidBeforeDate(_ certificate: SecCertificate) -> CFDate? {
     certificate.facts.map { $0.notBefore as NSDate }
 }
 
 /// Until when the certificate is valid.
+///
+/// - Returns: The date, or nil where the certificate cannot be read.
 @discardableResult
 public func SecCertificateCopyNotValidAfterDate(_ certificate: SecCertificate) -> CFDate? {
     certificate.facts.map { $0.notAfter as NSDate }

@@ -61,6 +61,8 @@ public final class SecIdentity: NSObject, Sendable {
     var certificates: [SecCertificate] { clientIdentity.certificates.map { SecCertificate(presented: $0) } }
 
     /// Whether the other object is the same identity.
+    ///
+    /// - Returns: Whether they are equal.
     public override func isEqual(_ object: Any?) -> Bool { (object as? SecIdentity)?.clientIdentity == clientIdentity }
 
     /// The hash of the certificates.
@@ -73,6 +75,8 @@ public final class SecIdentity: NSObject, Sendable {
 }
 
 /// An identity's certificate.
+///
+/// - Returns: `errSecSuccess`, or `errSecItemNotFound` where there is no certificate.
 @discardableResult
 public func SecIdentityCopyCertificate(
     _ identityRef: SecIdentity, _ certificateRef: UnsafeMutablePointer<SecCertificate?>
@@ -83,6 +87,8 @@ public func SecIdentityCopyCertificate(
 }
 
 /// An identity's private key.
+///
+/// - Returns: `errSecSuccess`, or `errSecItemNotFound` where there is no certificate.
 @discardableResult
 public func SecIdentityCopyPrivateKey(
     _ identityRef: SecIdentity, _ privateKeyRef: UnsafeMutablePointer<SecKey?>

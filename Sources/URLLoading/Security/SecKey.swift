@@ -27,6 +27,8 @@ public final class SecKey: NSObject, Sendable {
     }
 
     /// Whether the other object is the same key.
+    ///
+    /// - Returns: Whether they are equal.
     public override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? SecKey else { return false }
         return other.publicKey == publicKey && other.isPrivate == isPrivate
@@ -44,6 +46,8 @@ public final class SecKey: NSObject, Sendable {
 /// The bytes of a public key: PKCS #1 of an RSA key (RFC 8017, appendix A.1.1), X9.63 of an EC key.
 ///
 /// Private keys are not given out: for them there is an error with `errSecUnimplemented`.
+///
+/// - Returns: The bytes, or nil for a private key.
 @discardableResult
 public func SecKeyCopyExternalRepresentation(
     _ key: SecKey, _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?
@@ -56,6 +60,8 @@ public func SecKeyCopyExternalRepresentation(
 }
 
 /// The kind, the size and the class of a key: `kSecAttrKeyType`, `kSecAttrKeySizeInBits`, `kSecAttrKeyClass`.
+///
+/// - Returns: The attributes.
 @discardableResult
 public func SecKeyCopyAttributes(_ key: SecKey) -> CFDictionary? {
     let type =
@@ -73,10 +79,14 @@ public func SecKeyCopyAttributes(_ key: SecKey) -> CFDictionary? {
 }
 
 /// The public part of a key.
+///
+/// - Returns: The public key.
 @discardableResult
 public func SecKeyCopyPublicKey(_ key: SecKey) -> SecKey? { SecKey(publicKey: key.publicKey, key.facts) }
 
 /// How many bytes a signature or an encrypted block has at most.
+///
+/// - Returns: The size in bytes.
 @discardableResult
 public func SecKeyGetBlockSize(_ key: SecKey) -> Int { (key.facts.bits + 7) / 8 }
 
@@ -86,6 +96,7 @@ public func SecKeyGetBlockSize(_ key: SecKey) -> Int { (key.facts.bits + 7) / 8 
 ///   - keyData: As ``SecKeyCopyExternalRepresentation(_:_:)`` gives it.
 ///   - attributes: `kSecAttrKeyType` at least. Private keys are not supported.
 ///   - error: Why there is no key.
+/// - Returns: The key, or nil, with the error, where the data is none.
 @discardableResult
 public func SecKeyCreateWithData(
     _ keyData: CFData, _ attributes: CFDictionary, _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?

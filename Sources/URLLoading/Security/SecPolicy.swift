@@ -29,6 +29,8 @@ public final class SecPolicy: NSObject, Sendable {
     }
 
     /// Whether the other object is the same rule.
+    ///
+    /// - Returns: Whether they are equal.
     public override func isEqual(_ object: Any?) -> Bool { (object as? SecPolicy)?.rule == rule }
 
     /// The hash of the rule.
@@ -45,6 +47,8 @@ public final class SecPolicy: NSObject, Sendable {
 }
 
 /// A policy that looks at nothing but the chain: signatures, dates, constraints (RFC 5280).
+///
+/// - Returns: The policy.
 @discardableResult
 public func SecPolicyCreateBasicX509() -> SecPolicy { SecPolicy(.basic) }
 
@@ -53,6 +57,7 @@ public func SecPolicyCreateBasicX509() -> SecPolicy { SecPolicy(.basic) }
 /// - Parameters:
 ///   - server: True to judge a server's certificate, false for a client's.
 ///   - hostname: The name or address that the certificate must be for; nil for any.
+/// - Returns: The policy.
 @discardableResult
 public func SecPolicyCreateSSL(_ server: Bool, _ hostname: CFString?) -> SecPolicy {
     SecPolicy(.tls(isServer: server, host: hostname.map { $0 as String }))
@@ -62,6 +67,8 @@ public func SecPolicyCreateSSL(_ server: Bool, _ hostname: CFString?) -> SecPoli
 ///
 /// On Linux revocation is not checked, neither by lists (CRL) nor by OCSP: the chain is judged as if nothing were revoked, even
 /// with `kSecRevocationRequirePositiveResponse`.
+///
+/// - Returns: The policy.
 @discardableResult
 public func SecPolicyCreateRevocation(_ revocationFlags: CFOptionFlags) -> SecPolicy? {
     revocationFlags == 0 ? nil : SecPolicy(.revocation(revocationFlags))

@@ -16,6 +16,7 @@ public import Foundation
 ///   - certificates: A `SecCertificate`, or an array of them with the one in question first.
 ///   - policies: A `SecPolicy`, or an array of them; nil for the basic one.
 ///   - trust: The chain.
+/// - Returns: `errSecSuccess`, or why there is no chain.
 @discardableResult
 public func SecTrustCreateWithCertificates(
     _ certificates: CFTypeRef, _ policies: CFTypeRef?, _ trust: UnsafeMutablePointer<SecTrust?>
@@ -27,6 +28,8 @@ public func SecTrustCreateWithCertificates(
 }
 
 /// Replaces the rules: a `SecPolicy`, or an array of them, all of which must be met.
+///
+/// - Returns: `errSecSuccess`, or `errSecParam` for what is no policy.
 @discardableResult
 public func SecTrustSetPolicies(_ trust: SecTrust, _ policies: CFTypeRef) -> OSStatus {
     guard let rules: [SecPolicy] = objects(policies), !rules.isEmpty else { return errSecParam }
@@ -35,6 +38,8 @@ public func SecTrustSetPolicies(_ trust: SecTrust, _ policies: CFTypeRef) -> OSS
 }
 
 /// The rules.
+///
+/// - Returns: `errSecSuccess`.
 @discardableResult
 public func SecTrustCopyPolicies(_ trust: SecTrust, _ policies: UnsafeMutablePointer<CFArray?>) -> OSStatus {
     policies.pointee = trust.policies as NSArray
@@ -42,7 +47,11 @@ public func SecTrustCopyPolicies(_ trust: SecTrust, _ policies: UnsafeMutablePoi
 }
 
 /// Names the roots to trust instead of the usual ones, or beside them after `SecTrustSetAnchorCertificatesOnly(trust, false)`;
-/// nil puts the usual ones back. A server's own certificate may be among them.
+/// nil puts the usual ones back.
+///
+/// A server's own certificate may be among them.
+///
+/// - Returns: `errSecSuccess`, or `errSecParam` for what is no certificate.
 @discardableResult
 public func SecTrustSetAnchorCertificates(_ trust: SecTrust, _ anchorCertificates: CFArray?) -> OSStatus {
     guard let anchorCertificates else {
@@ -55,6 +64,8 @@ public func SecTrustSetAnchorCertificates(_ trust: SecTrust, _ anchorCertificate
 }
 
 /// Says whether only the roots of ``SecTrustSetAnchorCertificates(_:_:)`` are trusted.
+///
+/// - Returns: `errSecSuccess`.
 @discardableResult
 public func SecTrustSetAnchorCertificatesOnly(_ trust: SecTrust, _ anchorCertificatesOnly: Bool) -> OSStatus {
     trust.set(trustsOnlyAnchors: anchorCertificatesOnly)
@@ -62,6 +73,8 @@ public func SecTrustSetAnchorCertificatesOnly(_ trust: SecTrust, _ anchorCertifi
 }
 
 /// The roots of ``SecTrustSetAnchorCertificates(_:_:)``.
+///
+/// - Returns: `errSecSuccess`.
 @discardableResult
 public func SecTrustCopyCustomAnchorCertificates(
     _ trust: SecTrust, _ anchors: UnsafeMutablePointer<CFArray?>
@@ -71,6 +84,8 @@ public func SecTrustCopyCustomAnchorCertificates(
 }
 
 /// Says when the certificates must be valid, instead of now.
+///
+/// - Returns: `errSecSuccess`.
 @discardableResult
 public func SecTrustSetVerifyDate(_ trust: SecTrust, _ verifyDate: CFDate) -> OSStatus {
     trust.set(date: verifyDate as Date)
@@ -78,14 +93,20 @@ public func SecTrustSetVerifyDate(_ trust: SecTrust, _ verifyDate: CFDate) -> OS
 }
 
 /// When the certificates must be valid, in seconds since the beginning of 2001.
+///
+/// - Returns: The seconds.
 @discardableResult
 public func SecTrustGetVerifyTime(_ trust: SecTrust) -> CFAbsoluteTime { trust.date.timeIntervalSinceReferenceDate }
 
 /// Does nothing: no certificates are fetched, and revocation is not checked.
+///
+/// - Returns: `errSecSuccess`.
 @discardableResult
 public func SecTrustSetNetworkFetchAllowed(_ trust: SecTrust, _ allowFetch: Bool) -> OSStatus { errSecSuccess }
 
-/// Judges the chain, and waits for the verdict. Revocation is not checked.
+/// Judges the chain, and waits for the verdict.
+///
+/// Revocation is not checked.
 ///
 /// - Parameters:
 ///   - trust: The chain.
@@ -100,6 +121,8 @@ public func SecTrustEvaluateWithError(_ trust: SecTrust, _ error: UnsafeMutableP
 }
 
 /// Judges the chain, as older programs ask for it; deprecated by Apple.
+///
+/// - Returns: `errSecSuccess`, whatever the verdict.
 @discardableResult
 public func SecTrustEvaluate(_ trust: SecTrust, _ result: UnsafeMutablePointer<SecTrustResultType>) -> OSStatus {
     _ = trust.evaluate()
@@ -108,6 +131,8 @@ public func SecTrustEvaluate(_ trust: SecTrust, _ result: UnsafeMutablePointer<S
 }
 
 /// Judges the chain on a queue.
+///
+/// - Returns: `errSecSuccess`.
 @discardableResult
 public func SecTrustEvaluateAsyncWithError(
     _ trust: SecTrust, _ queue: DispatchQueue, _ result: @escaping @Sendable (SecTrust, Bool, CFError?) -> Void
@@ -121,6 +146,8 @@ public func SecTrustEvaluateAsyncWithError(
 }
 
 /// The last verdict; `.invalid` if there is none, or the settings have changed since.
+///
+/// - Returns: `errSecSuccess`.
 @discardableResult
 public func SecTrustGetTrustResult(_ trust: SecTrust, _ result: UnsafeMutablePointer<SecTrustResultType>) -> OSStatus {
     result.pointee = trust.result
@@ -131,14 +158,20 @@ public func SecTrustGetTrustResult(_ trust: SecTrust, _ result: UnsafeMutablePoi
 ///
 /// Where it is not trusted, what was presented as far as each certificate signed the one before: what a server merely sends along
 /// is not among them, so that it cannot match a pin.
+///
+/// - Returns: The chain.
 @discardableResult
 public func SecTrustCopyCertificateChain(_ trust: SecTrust) -> CFArray? { trust.chain as NSArray }
 
 /// How many certificates the chain has; deprecated by Apple.
+///
+/// - Returns: The count.
 @discardableResult
 public func SecTrustGetCertificateCount(_ trust: SecTrust) -> CFIndex { trust.chain.count }
 
 /// One certificate of the chain; deprecated by Apple.
+///
+/// - Returns: The certificate, or nil beyond the end.
 @discardableResult
 public func SecTrustGetCertificateAtIndex(_ trust: SecTrust, _ ix: CFIndex) -> SecCertificate? {
     let chain = trust.chain
@@ -146,16 +179,22 @@ public func SecTrustGetCertificateAtIndex(_ trust: SecTrust, _ ix: CFIndex) -> S
 }
 
 /// The public key of the certificate in question, whether it is trusted or not.
+///
+/// - Returns: The key, or nil where the certificate cannot be read.
 @discardableResult
 public func SecTrustCopyKey(_ trust: SecTrust) -> SecKey? {
     trust.presented.first.flatMap { SecCertificateCopyKey(SecCertificate(presented: $0)) }
 }
 
 /// The same as ``SecTrustCopyKey(_:)``; deprecated by Apple.
+///
+/// - Returns: The key, or nil where the certificate cannot be read.
 @discardableResult
 public func SecTrustCopyPublicKey(_ trust: SecTrust) -> SecKey? { SecTrustCopyKey(trust) }
 
 /// What, given to ``SecTrustSetExceptions(_:_:)``, makes this chain be trusted in spite of what is wrong with it now.
+///
+/// - Returns: The exceptions, for this chain and this fault alone.
 @discardableResult
 public func SecTrustCopyExceptions(_ trust: SecTrust) -> CFData? { trust.exceptions.map { $0 as NSData } }
 

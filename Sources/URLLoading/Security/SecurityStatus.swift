@@ -52,7 +52,9 @@ public let errSecCertificateRevoked: OSStatus = -67_820
 /// The certificate is not to be trusted.
 public let errSecNotTrusted: OSStatus = -67_843
 
-/// The outcome of judging a certificate. Raw values are Apple's.
+/// The outcome of judging a certificate.
+///
+/// Raw values are Apple's.
 public enum SecTrustResultType: UInt32, Sendable {
     /// It was not judged, or something that it depends on has changed since.
     case invalid = 0
@@ -71,6 +73,8 @@ public enum SecTrustResultType: UInt32, Sendable {
 }
 
 /// What a status means, in words; nil where it is not one of those given here.
+///
+/// - Returns: The text, or nil.
 @discardableResult
 public func SecCopyErrorMessageString(_ status: OSStatus, _ reserved: UnsafeMutableRawPointer?) -> CFString? {
     let text: String? =

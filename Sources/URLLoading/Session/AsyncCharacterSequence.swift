@@ -26,6 +26,8 @@ public struct AsyncCharacterSequence<Base: AsyncSequence>: AsyncSequence where B
     public init(_ base: Base) { scalars = AsyncUnicodeScalarSequence(base) }
 
     /// Makes an iterator over the characters.
+    ///
+    /// - Returns: The iterator.
     @inlinable
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(scalars.makeAsyncIterator()) }
 
@@ -45,12 +47,18 @@ public struct AsyncCharacterSequence<Base: AsyncSequence>: AsyncSequence where B
         init(_ scalars: AsyncUnicodeScalarSequence<Base>.AsyncIterator) { self.scalars = scalars }
 
         /// The next character, or nil at the end.
+        ///
+        /// - Returns: The character, or nil.
+        /// - Throws: What the bytes' own sequence throws.
         @inlinable
         public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> Character? {
             try await next(isolation: #isolation)
         }
 
         /// The next character, or nil at the end.
+        ///
+        /// - Returns: The character, or nil.
+        /// - Throws: What the bytes' own sequence throws.
         @inlinable
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> Character? {
             while let scalar = try await scalars.next(isolation: actor) {

@@ -26,6 +26,8 @@ public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.E
     public init(_ base: Base) { self.base = base }
 
     /// Makes an iterator over the lines.
+    ///
+    /// - Returns: The iterator.
     @inlinable
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base.makeAsyncIterator()) }
 
@@ -41,12 +43,18 @@ public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.E
         init(_ base: Base.AsyncIterator) { self.base = base }
 
         /// The next line, or nil at the end.
+        ///
+        /// - Returns: The line without what ended it, or nil.
+        /// - Throws: What the bytes' own sequence throws.
         @inlinable
         public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> String? {
             try await next(isolation: #isolation)
         }
 
         /// The next line, or nil at the end.
+        ///
+        /// - Returns: The line without what ended it, or nil.
+        /// - Throws: What the bytes' own sequence throws.
         @inlinable
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> String? {
             buffer.removeAll(keepingCapacity: true)

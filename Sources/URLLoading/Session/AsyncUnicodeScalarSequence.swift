@@ -25,6 +25,8 @@ public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence whe
     public init(_ base: Base) { self.base = base }
 
     /// Makes an iterator over the scalars.
+    ///
+    /// - Returns: The iterator.
     @inlinable
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base.makeAsyncIterator()) }
 
@@ -41,12 +43,18 @@ public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence whe
         init(_ base: Base.AsyncIterator) { self.base = base }
 
         /// The next scalar, or nil at the end.
+        ///
+        /// - Returns: The scalar, or nil.
+        /// - Throws: What the bytes' own sequence throws.
         @inlinable
         public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> UnicodeScalar? {
             try await next(isolation: #isolation)
         }
 
         /// The next scalar, or nil at the end.
+        ///
+        /// - Returns: The scalar, or nil.
+        /// - Throws: What the bytes' own sequence throws.
         @inlinable
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> UnicodeScalar? {
             let first: UInt8

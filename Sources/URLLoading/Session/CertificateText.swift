@@ -14,7 +14,9 @@ enum CertificateText {
     private static let begin = "-----BEGIN CERTIFICATE-----"
     private static let end = "-----END CERTIFICATE-----"
 
-    /// Each certificate as DER. Data without a PEM marker is taken for DER as it is.
+    /// Each certificate as DER.
+    ///
+    /// Data without a PEM marker is taken for DER as it is.
     ///
     /// There is never less than one, and a damaged PEM block stays as it is: as a root that no certificate leads to. If it were left
     /// out, an app that names its roots badly would find itself trusting the system's.

@@ -7,7 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Versions of TLS, as older programs name them. Raw values are Apple's.
+/// Versions of TLS, as older programs name them.
+///
+/// Raw values are Apple's.
 ///
 /// Use `tls_protocol_version_t`. Versions before TLS 1.0 are never spoken; the nearest that is stands for them.
 public enum SSLProtocol: Int32, Sendable {

@@ -27,6 +27,8 @@ extension URL {
         let url: URL
 
         /// Makes an iterator that loads the URL.
+        ///
+        /// - Returns: The iterator.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(url: url) }
 
         /// Hands out one byte after the other.
@@ -38,6 +40,9 @@ extension URL {
             init(url: URL) { self.url = url }
 
             /// The next byte, or nil at the end.
+            ///
+            /// - Returns: The byte, or nil.
+            /// - Throws: What kept the URL from being loaded, or the file from being read.
             public nonisolated(nonsending) mutating func next() async throws -> UInt8? {
                 if !hasBegun {
                     hasBegun = true

@@ -14,16 +14,25 @@ internal import LoadingModel
 /// task cancels the load, which then throws `URLError.cancelled`.
 extension URLSession {
     /// Loads a request into memory.
+    ///
+    /// - Returns: The body and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
     public nonisolated(nonsending) func data(for request: URLRequest) async throws -> (Data, URLResponse) {
         try await data(for: request, delegate: nil)
     }
 
     /// Loads a URL into memory.
+    ///
+    /// - Returns: The body and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
     public nonisolated(nonsending) func data(from url: URL) async throws -> (Data, URLResponse) {
         try await data(for: URLRequest(url: url), delegate: nil)
     }
 
     /// Loads a request into memory, telling a delegate of the task's own besides the session's.
+    ///
+    /// - Returns: The body and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
     public nonisolated(nonsending) func data(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
@@ -32,6 +41,9 @@ extension URLSession {
     }
 
     /// Loads a URL into memory, telling a delegate of the task's own besides the session's.
+    ///
+    /// - Returns: The body and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
     public nonisolated(nonsending) func data(
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
@@ -39,6 +51,9 @@ extension URLSession {
     }
 
     /// Sends a file as the request's body and loads the answer into memory.
+    ///
+    /// - Returns: The answer's body and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
     public nonisolated(nonsending) func upload(
         for request: URLRequest, fromFile fileURL: URL
     ) async throws -> (Data, URLResponse) {
@@ -46,11 +61,17 @@ extension URLSession {
     }
 
     /// Sends data as the request's body and loads the answer into memory.
+    ///
+    /// - Returns: The answer's body and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
     public nonisolated(nonsending) func upload(for request: URLRequest, from bodyData: Data) async throws -> (Data, URLResponse) {
         try await upload(for: request, from: bodyData, delegate: nil)
     }
 
     /// Sends a file as the request's body and loads the answer into memory, telling a delegate of the task's own.
+    ///
+    /// - Returns: The answer's body and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
     public nonisolated(nonsending) func upload(
         for request: URLRequest, fromFile fileURL: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
@@ -60,6 +81,9 @@ extension URLSession {
     }
 
     /// Sends data as the request's body and loads the answer into memory, telling a delegate of the task's own.
+    ///
+    /// - Returns: The answer's body and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
     public nonisolated(nonsending) func upload(
         for request: URLRequest, from bodyData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
@@ -71,6 +95,10 @@ extension URLSession {
     /// Loads a request into a file in the temporary directory.
     ///
     /// The file stays until the app moves or deletes it.
+    ///
+    /// - Returns: The file and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskResumeData`` goes on with what has
+    ///   come, where that is possible.
     public nonisolated(nonsending) func download(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
@@ -82,6 +110,10 @@ extension URLSession {
     /// Loads a URL into a file in the temporary directory.
     ///
     /// The file stays until the app moves or deletes it.
+    ///
+    /// - Returns: The file and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskResumeData`` goes on with what has
+    ///   come, where that is possible.
     public nonisolated(nonsending) func download(
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
@@ -91,6 +123,10 @@ extension URLSession {
     /// Goes on with an earlier download.
     ///
     /// The file stays until the app moves or deletes it.
+    ///
+    /// - Returns: The file and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskResumeData`` goes on with what has
+    ///   come, where that is possible.
     public nonisolated(nonsending) func download(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
@@ -99,7 +135,9 @@ extension URLSession {
         return try await task.file()
     }
 
-    /// What the cache has fresh, where nobody wants to hear how it was loaded. Cancelled callers take the long way, and are told.
+    /// What the cache has fresh, where nobody wants to hear how it was loaded.
+    ///
+    /// Cancelled callers take the long way, and are told.
     @inline(never)
     private func answerAtOnce(_ request: URLRequest) -> (Data, URLResponse)? {
         let equipment = equipment

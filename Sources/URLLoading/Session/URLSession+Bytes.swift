@@ -15,6 +15,9 @@ extension URLSession {
     ///
     /// The body is fetched as it is read: a slow reader slows the server. Leaving the loop, dropping the sequence, and cancelling
     /// the Swift task that reads all cancel the load.
+    ///
+    /// - Returns: The bytes and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
     public nonisolated(nonsending) func bytes(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, URLResponse) {
@@ -34,6 +37,9 @@ extension URLSession {
     }
 
     /// Loads a URL and returns as soon as the response has come, with the body as a sequence of bytes.
+    ///
+    /// - Returns: The bytes and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
     public nonisolated(nonsending) func bytes(
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, URLResponse) {
@@ -55,6 +61,8 @@ extension URLSession {
         let lease: ByteLease
 
         /// Makes an iterator that waits for the next bytes.
+        ///
+        /// - Returns: The iterator.
         public func makeAsyncIterator() -> Iterator {
             Iterator(window: ByteWindow(task: task, stream: stream, lease: lease))
         }
@@ -73,6 +81,9 @@ extension URLSession {
             }
 
             /// The next byte, or nil at the end of the body.
+            ///
+            /// - Returns: The byte, or nil.
+            /// - Throws: A `URLError` where the load fails before its end.
             @inlinable
             @inline(__always)
             public nonisolated(nonsending) mutating func next() async throws -> UInt8? {
@@ -85,6 +96,9 @@ extension URLSession {
             }
 
             /// The next byte, or nil at the end of the body.
+            ///
+            /// - Returns: The byte, or nil.
+            /// - Throws: A `URLError` where the load fails before its end.
             @inlinable
             @inline(__always)
             public mutating func next(isolation actor: isolated (any Actor)?) async throws -> UInt8? {

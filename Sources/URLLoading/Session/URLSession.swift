@@ -127,9 +127,13 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// Returns the session itself.
+    ///
+    /// - Returns: The session.
     open override func copy() -> Any { self }
 
     /// Returns the session itself.
+    ///
+    /// - Returns: The session.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
     // MARK: What it is
@@ -209,9 +213,11 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         renew(.reset) { self.delegateQueue.addOperation { completionHandler() } }
     }
 
-    /// Writes what the session remembers to disk and lets the next requests go over new connections, then calls the handler on the
-    /// delegate queue. What was stored before is durable then, unless the disk, or the keyring, takes more than fifteen seconds for
-    /// one step: nobody waits for ever for what does not answer.
+    /// Writes what the session remembers to disk and lets the next requests go over new connections, then calls the handler on
+    /// the delegate queue.
+    ///
+    /// What was stored before is durable then, unless the disk, or the keyring, takes more than fifteen seconds for one step:
+    /// nobody waits for ever for what does not answer.
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
         renew(.flush) { self.delegateQueue.addOperation { completionHandler() } }
     }
@@ -250,35 +256,51 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     // MARK: Making tasks
 
     /// Makes a task that loads a request and tells the delegate.
+    ///
+    /// - Returns: The task, suspended: call ``URLSessionTask/resume()``.
     open func dataTask(with request: URLRequest) -> URLSessionDataTask { makeDataTask(request, .delegate) }
 
     /// Makes a task that loads a URL and tells the delegate.
+    ///
+    /// - Returns: The task, suspended.
     open func dataTask(with url: URL) -> URLSessionDataTask { makeDataTask(URLRequest(url: url), .delegate) }
 
     /// Makes a task that sends a file as the request's body.
+    ///
+    /// - Returns: The task, suspended.
     open func uploadTask(with request: URLRequest, fromFile fileURL: URL) -> URLSessionUploadTask {
         makeUploadTask(request, .file(fileURL), .delegate)
     }
 
     /// Makes a task that sends data as the request's body.
+    ///
+    /// - Returns: The task, suspended.
     open func uploadTask(with request: URLRequest, from bodyData: Data) -> URLSessionUploadTask {
         makeUploadTask(request, .data(bodyData), .delegate)
     }
 
     /// Makes a task that sends a stream: the request's own, or the one the delegate gives in `needNewBodyStream`.
+    ///
+    /// - Returns: The task, suspended.
     open func uploadTask(withStreamedRequest request: URLRequest) -> URLSessionUploadTask {
         makeUploadTask(request, .stream, .delegate)
     }
 
     /// Makes a task that loads a request into a file and tells the delegate.
+    ///
+    /// - Returns: The task, suspended.
     open func downloadTask(with request: URLRequest) -> URLSessionDownloadTask { makeDownloadTask(request, nil, .delegate) }
 
     /// Makes a task that loads a URL into a file and tells the delegate.
+    ///
+    /// - Returns: The task, suspended.
     open func downloadTask(with url: URL) -> URLSessionDownloadTask { makeDownloadTask(URLRequest(url: url), nil, .delegate) }
 
     /// Makes a task that goes on with an earlier download.
     ///
     /// If the data is not resume data, the task fails once it is resumed.
+    ///
+    /// - Returns: The task, suspended.
     open func downloadTask(withResumeData resumeData: Data) -> URLSessionDownloadTask {
         makeDownloadTask(nil, resumeData, .delegate)
     }
@@ -286,6 +308,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     // MARK: Making tasks with a handler
 
     /// Makes a task that loads a request and hands the result to a handler, on the delegate queue.
+    ///
+    /// - Returns: The task, suspended.
     open func dataTask(
         with request: URLRequest, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDataTask {
@@ -293,6 +317,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// Makes a task that loads a URL and hands the result to a handler, on the delegate queue.
+    ///
+    /// - Returns: The task, suspended.
     open func dataTask(
         with url: URL, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDataTask {
@@ -300,6 +326,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// Makes a task that sends a file, and hands the answer to a handler, on the delegate queue.
+    ///
+    /// - Returns: The task, suspended.
     open func uploadTask(
         with request: URLRequest, fromFile fileURL: URL,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -310,6 +338,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// Makes a task that sends data, and hands the answer to a handler, on the delegate queue.
     ///
     /// Without data the body is empty.
+    ///
+    /// - Returns: The task, suspended.
     open func uploadTask(
         with request: URLRequest, from bodyData: Data?,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -318,6 +348,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// Makes a task that loads a request into a file, which is the handler's while it runs.
+    ///
+    /// - Returns: The task, suspended.
     open func downloadTask(
         with request: URLRequest, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDownloadTask {
@@ -325,6 +357,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// Makes a task that loads a URL into a file, which is the handler's while it runs.
+    ///
+    /// - Returns: The task, suspended.
     open func downloadTask(
         with url: URL, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDownloadTask {
@@ -332,6 +366,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// Makes a task that goes on with an earlier download; the file is the handler's while it runs.
+    ///
+    /// - Returns: The task, suspended.
     open func downloadTask(
         withResumeData resumeData: Data, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDownloadTask {

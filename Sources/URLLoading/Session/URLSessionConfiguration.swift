@@ -18,18 +18,6 @@ import Synchronization
 ///
 /// Sendable because its state is under a mutex.
 open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
-    /// What multipath TCP is used for. Raw values are Apple's.
-    public enum MultipathServiceType: Int, Sendable {
-        /// Not at all. The default.
-        case none = 0
-        /// To keep connections when networks change.
-        case handover = 1
-        /// For the lowest latency.
-        case interactive = 2
-        /// For the highest throughput.
-        case aggregate = 3
-    }
-
     private let settings: Mutex<SessionSettings>
 
     /// The configuration that ``default`` gives.
@@ -58,9 +46,13 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// An independent copy.
+    ///
+    /// - Returns: The copy.
     open override func copy() -> Any { copy(with: nil) }
 
     /// An independent copy.
+    ///
+    /// - Returns: The copy.
     open func copy(with zone: NSZone? = nil) -> Any { URLSessionConfiguration(snapshot) }
 
     /// Has the stores be those that are shared now, whatever takes their place later.
@@ -81,7 +73,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Requests
 
-    /// How requests use the cache. Default `.useProtocolCachePolicy`.
+    /// How requests use the cache; default `.useProtocolCachePolicy`.
     ///
     /// Of this and the request's own policy the more restrictive one holds: from the least, `.useProtocolCachePolicy`,
     /// `.returnCacheDataElseLoad`, `.reloadRevalidatingCacheData`, `.reloadIgnoringLocalCacheData`,
@@ -91,8 +83,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.requestCachePolicy = newValue } }
     }
 
-    /// Seconds that the server may be silent before a load fails, where the request does not say otherwise. Default 60; 0 and less mean
-    /// for ever.
+    /// Seconds that the server may be silent before a load fails, where the request does not say otherwise.
+    ///
+    /// Default 60; 0 and less mean for ever.
     ///
     /// The time stands still while the task is suspended, waits in line for a connection, or the app is asked.
     open var timeoutIntervalForRequest: TimeInterval {
@@ -100,13 +93,13 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.timeoutIntervalForRequest = newValue } }
     }
 
-    /// Seconds after which a load fails, whatever its progress. Default 604,800, seven days.
+    /// Seconds after which a load fails, whatever its progress; default 604,800, seven days.
     open var timeoutIntervalForResource: TimeInterval {
         get { get { $0.timeoutIntervalForResource } }
         set { set { $0.timeoutIntervalForResource = newValue } }
     }
 
-    /// Header fields that are added to requests which do not have them. Default nil.
+    /// Header fields that are added to requests which do not have them; default nil.
     ///
     /// The fields that Apple reserves (`Authorization`, `Connection`, `Host`, `Proxy-Authenticate`, `Proxy-Authorization`,
     /// `WWW-Authenticate`) and those that frame a message are left out, and standard error says so once. `Cookie` goes to the origin of
@@ -119,14 +112,15 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// The most connections to one host at a time. Default 6.
+    /// The most connections to one host at a time; default 6.
     open var httpMaximumConnectionsPerHost: Int {
         get { get { $0.httpMaximumConnectionsPerHost } }
         set { set { $0.httpMaximumConnectionsPerHost = newValue } }
     }
 
-    /// Whether requests may be sent before earlier ones on their connection are answered. Default false. HTTP/1.1 pipelining is
-    /// never used; see ``URLRequest/httpShouldUsePipelining``.
+    /// Whether requests may be sent before earlier ones on their connection are answered.
+    ///
+    /// Default false. HTTP/1.1 pipelining is never used; see ``URLRequest/httpShouldUsePipelining``.
     open var httpShouldUsePipelining: Bool {
         get { get { $0.httpShouldUsePipelining } }
         set { set { $0.httpShouldUsePipelining = newValue } }
@@ -134,37 +128,47 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Networks
 
-    /// What the traffic is for. Default `.default`. Linux has no counterpart; see ``URLRequest/networkServiceType``.
+    /// What the traffic is for.
+    ///
+    /// Default `.default`. Linux has no counterpart; see ``URLRequest/networkServiceType``.
     open var networkServiceType: NSURLRequest.NetworkServiceType {
         get { get { $0.networkServiceType } }
         set { set { $0.networkServiceType = newValue } }
     }
 
-    /// Whether loads may use a cellular network. Default true. Linux does not tell; every network is allowed.
+    /// Whether loads may use a cellular network.
+    ///
+    /// Default true. Linux does not tell; every network is allowed.
     open var allowsCellularAccess: Bool {
         get { get { $0.allowsCellularAccess } }
         set { set { $0.allowsCellularAccess = newValue } }
     }
 
-    /// Whether loads may use an expensive network. Default true. Linux does not tell; every network is allowed.
+    /// Whether loads may use an expensive network.
+    ///
+    /// Default true. Linux does not tell; every network is allowed.
     open var allowsExpensiveNetworkAccess: Bool {
         get { get { $0.allowsExpensiveNetworkAccess } }
         set { set { $0.allowsExpensiveNetworkAccess = newValue } }
     }
 
-    /// Whether loads may use a network in low data mode. Default true. Linux has no low data mode.
+    /// Whether loads may use a network in low data mode.
+    ///
+    /// Default true. Linux has no low data mode.
     open var allowsConstrainedNetworkAccess: Bool {
         get { get { $0.allowsConstrainedNetworkAccess } }
         set { set { $0.allowsConstrainedNetworkAccess = newValue } }
     }
 
-    /// Whether loads may use an ultra-constrained network. Default true. Linux does not tell such networks apart.
+    /// Whether loads may use an ultra-constrained network.
+    ///
+    /// Default true. Linux does not tell such networks apart.
     open var allowsUltraConstrainedNetworkAccess: Bool {
         get { get { $0.allowsUltraConstrainedNetworkAccess } }
         set { set { $0.allowsUltraConstrainedNetworkAccess = newValue } }
     }
 
-    /// Whether a load waits for a network instead of failing at once where there is none. Default false.
+    /// Whether a load waits for a network instead of failing at once where there is none; default false.
     ///
     /// Differs from Apple's so far: the value is kept and not acted on. A load that cannot connect fails at once in either case, and
     /// `urlSession(_:taskIsWaitingForConnectivity:)` is not called.
@@ -173,27 +177,33 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.waitsForConnectivity = newValue } }
     }
 
-    /// Whether addresses must be validated by DNSSEC. Default false. The system's resolver decides; see
-    /// ``URLRequest/requiresDNSSECValidation``.
+    /// Whether addresses must be validated by DNSSEC.
+    ///
+    /// Default false. The system's resolver decides; see ``URLRequest/requiresDNSSECValidation``.
     open var requiresDNSSECValidation: Bool {
         get { get { $0.requiresDNSSECValidation } }
         set { set { $0.requiresDNSSECValidation = newValue } }
     }
 
-    /// What multipath TCP is used for. Default `.none`. Kept for code that reads it: connections use plain TCP.
+    /// What multipath TCP is used for.
+    ///
+    /// Default `.none`. Kept for code that reads it: connections use plain TCP.
     open var multipathServiceType: MultipathServiceType {
         get { get { $0.multipathServiceType } }
         set { set { $0.multipathServiceType = newValue } }
     }
 
-    /// Whether Apple's older loader is used. Default true. There is one loader here; both values mean it.
+    /// Whether Apple's older loader is used.
+    ///
+    /// Default true. There is one loader here; both values mean it.
     open var usesClassicLoadingMode: Bool {
         get { get { $0.usesClassicLoadingMode } }
         set { set { $0.usesClassicLoadingMode = newValue } }
     }
 
-    /// Whether requests may be sent in a TLS handshake's early data. Default false. Early data needs HTTP/3 in Apple's system,
-    /// which is not spoken here, so that none is ever sent.
+    /// Whether requests may be sent in a TLS handshake's early data.
+    ///
+    /// Default false. Early data needs HTTP/3 in Apple's system, which is not spoken here, so that none is ever sent.
     open var enablesEarlyData: Bool {
         get { get { $0.enablesEarlyData } }
         set { set { $0.enablesEarlyData = newValue } }
@@ -201,8 +211,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Cookies
 
-    /// Where the session's cookies are, or nil for nowhere. Default `HTTPCookieStorage.shared`; an ephemeral configuration has its own,
-    /// in memory.
+    /// Where the session's cookies are, or nil for nowhere.
+    ///
+    /// Default `HTTPCookieStorage.shared`; an ephemeral configuration has its own, in memory.
     ///
     /// A subclass is asked through its task-based methods; see ``HTTPCookieStorage``.
     open var httpCookieStorage: HTTPCookieStorage? {
@@ -210,13 +221,15 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.cookies = .given(newValue) } }
     }
 
-    /// Which cookies are accepted, whatever the storage's own policy. Default `.onlyFromMainDocumentDomain`.
+    /// Which cookies are accepted, whatever the storage's own policy; default `.onlyFromMainDocumentDomain`.
     open var httpCookieAcceptPolicy: HTTPCookie.AcceptPolicy {
         get { get { $0.cookieAcceptPolicy } }
         set { set { $0.cookieAcceptPolicy = newValue } }
     }
 
-    /// Whether requests carry the storage's cookies. Default true. What is kept of responses is `httpCookieAcceptPolicy`'s affair.
+    /// Whether requests carry the storage's cookies.
+    ///
+    /// Default true. What is kept of responses is `httpCookieAcceptPolicy`'s affair.
     ///
     /// A request's own `Cookie` field is sent in either case, before the storage's cookies.
     open var httpShouldSetCookies: Bool {
@@ -227,6 +240,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     // MARK: Trust
 
     /// Whether hosts that asked for it, and the top-level domains that are known for it, are spoken to over TLS alone (RFC 6797).
+    ///
     /// Default true.
     ///
     /// A request for `http` is then sent over `https`; nothing leaves before. Its metrics have a transaction for that, which used no
@@ -238,8 +252,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.usesStrictTransportSecurity = newValue } }
     }
 
-    /// Whether a challenge that says Negotiate is answered with the Kerberos ticket of whoever runs the process, without a question.
-    /// Default true.
+    /// Whether a challenge that says Negotiate is answered with the Kerberos ticket of whoever runs the process, without a
+    /// question; default true.
     ///
     /// Set to false where the app itself says who the user is: then only the user info of a URL, the storage and the delegate do.
     ///
@@ -249,8 +263,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.usesKerberosTickets = newValue } }
     }
 
-    /// Where the session finds credentials for the challenges of servers, and keeps those that are permanent; nil for nowhere. Default
-    /// `URLCredentialStorage.shared`; an ephemeral configuration has its own, in memory.
+    /// Where the session finds credentials for the challenges of servers, and keeps those that are permanent; nil for nowhere.
+    ///
+    /// Default `URLCredentialStorage.shared`; an ephemeral configuration has its own, in memory.
     ///
     /// A subclass is asked through its task-based methods; see ``URLCredentialStorage``.
     open var urlCredentialStorage: URLCredentialStorage? {
@@ -258,8 +273,10 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.credentials = .given(newValue) } }
     }
 
-    /// The `NSAppTransportSecurity` dictionary that holds for the session. Default nil: the program's own, from the `Info.plist` of its
-    /// bundle or beside its executable, and where there is none all of its defaults: https everywhere, with TLS 1.2 and forward secrecy.
+    /// The `NSAppTransportSecurity` dictionary that holds for the session.
+    ///
+    /// Default nil: the program's own, from the `Info.plist` of its bundle or beside its executable, and where there is none all
+    /// of its defaults: https everywhere, with TLS 1.2 and forward secrecy.
     ///
     /// IP addresses, names without a dot, and `.local` are exempt. What is refused fails with
     /// `URLError.appTransportSecurityRequiresSecureConnection`, and a message that names the key which would allow it. The environment
@@ -274,7 +291,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// The proxies that requests go through. Default nil: none.
+    /// The proxies that requests go through; default nil: none.
     ///
     /// Keys are those of CFNetwork: `HTTPEnable`, `HTTPProxy`, `HTTPPort` for `http` URLs; `HTTPSEnable`, `HTTPSProxy`, `HTTPSPort` for
     /// `https` URLs, which go through a tunnel; `ExceptionsList`, `ExcludeSimpleHostnames`; `kCFProxyUsernameKey` and
@@ -301,20 +318,25 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { tlsMaximumSupportedProtocolVersion = newValue.version(unknown: .TLSv13) }
     }
 
-    /// The lowest version of TLS to accept. Default TLS 1.2.
+    /// The lowest version of TLS to accept.
+    ///
+    /// Default TLS 1.2.
     open var tlsMinimumSupportedProtocolVersion: tls_protocol_version_t {
         get { get { $0.tlsMinimum } }
         set { set { $0.tlsMinimum = newValue } }
     }
 
-    /// The highest version of TLS to offer. Default TLS 1.3.
+    /// The highest version of TLS to offer.
+    ///
+    /// Default TLS 1.3.
     open var tlsMaximumSupportedProtocolVersion: tls_protocol_version_t {
         get { get { $0.tlsMaximum } }
         set { set { $0.tlsMaximum = newValue } }
     }
 
-    /// The certificates that servers' certificates must lead to: each DER, or PEM with any number of certificates. Default empty:
-    /// the system's roots, for which the environment variable SSL_CERT_FILE may name another file.
+    /// The certificates that servers' certificates must lead to: each DER, or PEM with any number of certificates.
+    ///
+    /// Default empty: the system's roots, for which the environment variable SSL_CERT_FILE may name another file.
     ///
     /// What cannot be read counts as a root that nothing leads to: if no other one vouches for the server, the load fails with
     /// `URLError.secureConnectionFailed`. The system's roots never stand in for it.
@@ -327,14 +349,17 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Loading
 
-    /// Classes that load for the session before the built-in loaders do: subclasses of ``URLProtocol``, asked in order. Default
-    /// empty. Classes registered with `URLProtocol.registerClass(_:)` serve the shared session alone.
+    /// Classes that load for the session before the built-in loaders do: subclasses of ``URLProtocol``, asked in order.
+    ///
+    /// Default empty. Classes registered with `URLProtocol.registerClass(_:)` serve the shared session alone.
     open var protocolClasses: [AnyClass]? {
         get { get { $0.protocolClasses } }
         set { set { $0.protocolClasses = newValue } }
     }
 
-    /// The cache of the session, or nil for none. Default `URLCache.shared`; an ephemeral configuration has its own.
+    /// The cache of the session, or nil for none.
+    ///
+    /// Default `URLCache.shared`; an ephemeral configuration has its own.
     ///
     /// A subclass is asked through its task-based methods; see ``URLCache``.
     open var urlCache: URLCache? {
@@ -343,14 +368,18 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// The most bytes of a body that is collected in memory, for completion handlers and `data(for:)`; a longer one fails with
-    /// `URLError.dataLengthExceedsMaximum`. Default nil, no limit. Not in Apple's API.
+    /// `URLError.dataLengthExceedsMaximum`.
+    ///
+    /// Default nil, no limit. Not in Apple's API.
     open var maximumResponseBytesInMemory: Int64? {
         get { get { $0.maximumResponseBytesInMemory } }
         set { set { $0.maximumResponseBytesInMemory = newValue } }
     }
 
     /// How many times its coded length a decoded body may have, beyond the first 64 MiB, before its load fails with
-    /// `URLError.dataLengthExceedsMaximum`: the guard against decompression bombs. Default 200. Not in Apple's API.
+    /// `URLError.dataLengthExceedsMaximum`: the guard against decompression bombs.
+    ///
+    /// Default 200. Not in Apple's API.
     open var maximumDecompressionRatio: Int {
         get { get { $0.maximumDecompressionRatio } }
         set { set { $0.maximumDecompressionRatio = newValue } }

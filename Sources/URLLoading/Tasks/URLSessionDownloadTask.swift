@@ -24,6 +24,8 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
     }
 
     /// Gives the download up and returns what is needed to go on with it, or nil where that is not possible.
+    ///
+    /// - Returns: The resume data, or nil.
     open func cancelByProducingResumeData() async -> Data? {
         await AnswerOnce.wait { cancel(byProducingResumeData: $0) }
     }

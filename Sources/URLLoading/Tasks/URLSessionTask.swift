@@ -67,9 +67,13 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     }
 
     /// Returns the task itself.
+    ///
+    /// - Returns: The task.
     open override func copy() -> Any { self }
 
     /// Returns the task itself.
+    ///
+    /// - Returns: The task.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
     // MARK: What it is
@@ -154,8 +158,9 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         set { mutex.withLock { $0.earliestBegin = newValue } }
     }
 
-    /// Whether data is handed over as it arrives: true for data and upload tasks whose delegate gets the data. Setting it has no
-    /// effect: what the kind of task says is what happens.
+    /// Whether data is handed over as it arrives: true for data and upload tasks whose delegate gets the data.
+    ///
+    /// Setting it has no effect: what the kind of task says is what happens.
     open var prefersIncrementalDelivery: Bool {
         get { mutex.withLock { $0.prefersIncrementalDelivery } }
         set { mutex.withLock { $0.prefersIncrementalDelivery = newValue } }
@@ -168,15 +173,17 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// Pausing, resuming and cancelling it does so to the task.
     open var progress: Progress { visibleProgress() }
 
-    /// The app's guess at the bytes it will send; `NSURLSessionTransferSizeUnknown` unless set. It is for the scheduling of
-    /// background sessions; other sessions keep it and make nothing of it.
+    /// The app's guess at the bytes it will send; `NSURLSessionTransferSizeUnknown` unless set.
+    ///
+    /// It is for the scheduling of background sessions; other sessions keep it and make nothing of it.
     open var countOfBytesClientExpectsToSend: Int64 {
         get { mutex.withLock { $0.clientExpectsToSend } }
         set { mutex.withLock { $0.clientExpectsToSend = newValue } }
     }
 
-    /// The app's guess at the bytes it will receive; `NSURLSessionTransferSizeUnknown` unless set. It is for the scheduling of
-    /// background sessions; other sessions keep it and make nothing of it.
+    /// The app's guess at the bytes it will receive; `NSURLSessionTransferSizeUnknown` unless set.
+    ///
+    /// It is for the scheduling of background sessions; other sessions keep it and make nothing of it.
     open var countOfBytesClientExpectsToReceive: Int64 {
         get { mutex.withLock { $0.clientExpectsToReceive } }
         set { mutex.withLock { $0.clientExpectsToReceive = newValue } }

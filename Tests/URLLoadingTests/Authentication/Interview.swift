@@ -29,7 +29,7 @@ final class Interview: Sendable {
         var kind: String?
         var isProxy: Bool
         var failures: Int
-        /// `user:password`
+        /// As `user:password`.
         var proposed: String?
         var status: Int?
     }

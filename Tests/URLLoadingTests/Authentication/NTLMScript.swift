@@ -11,8 +11,10 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-/// A server's side of the three legs of NTLM over HTTP (MS-NTHT), as far as the connection goes: it reads the user, and lets in whoever
-/// has a name it knows. What the password proves is for other tests.
+/// A server's side of the three legs of NTLM over HTTP (MS-NTHT), as far as the connection goes: it reads the user, and lets in
+/// whoever has a name it knows.
+///
+/// What the password proves is for other tests.
 final class NTLMScript: Sendable {
     private enum Stage: Sendable, Equatable {
         case fresh, challenged

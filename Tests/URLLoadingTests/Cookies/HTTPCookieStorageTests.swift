@@ -26,7 +26,9 @@ import URLLoading
 
     private func names(_ cookies: [HTTPCookie]?) -> [String]? { cookies?.map(\.name) }
 
-    /// Counts a storage's notifications while an action is done. The storage is the test's own, so that no other test posts them.
+    /// Counts a storage's notifications while an action is done.
+    ///
+    /// The storage is the test's own, so that no other test posts them.
     private func count(_ name: Notification.Name, while action: () throws -> Void) rethrows -> Int {
         final class Counter: Sendable { let count = Mutex(0) }
         let counter = Counter()

@@ -19,8 +19,9 @@ enum ProgramRun {
     /// Where to write what came of it, in a process that was made for that.
     static var report: String? { environment[reportKey] }
 
-    /// Runs the suite in a process whose executable lies beside an Info.plist of the test's, if there is to be one. One that is
-    /// empty is a link to itself, which nobody can open, not even root.
+    /// Runs the suite in a process whose executable lies beside an Info.plist of the test's, if there is to be one.
+    ///
+    /// One that is empty is a link to itself, which nobody can open, not even root.
     static func run(
         _ urls: [String], proxy: Int, infoPropertyList: String?, environment: [String: String]
     ) async throws -> [String] {
