@@ -43,13 +43,19 @@ let x509: Target.Dependency = .product(name: "X509", package: "swift-certificate
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 
-/// One room of docs/ARCHITECTURE.md. What it may import is what it lists here; `Scripts/check` holds the sources to it.
+/// One room of docs/ARCHITECTURE.md.
+///
+/// What it may import is what it lists here; `Scripts/check` holds the sources to it.
 func room(_ name: String, _ dependencies: [Target.Dependency] = [], settings: [SwiftSetting] = settings) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies, swiftSettings: testSettings)
+}
+
+func example(_ name: String) -> Target {
+    .executableTarget(name: name, dependencies: ["URLLoading"], path: "Examples/\(name)/Sources/\(name)")
 }
 
 var targets: [Target] = [
@@ -125,6 +131,14 @@ var targets: [Target] = [
         swiftSettings: [.swiftLanguageMode(.v5)]
     ),
     tests("ToolTests", ["LoadingTestKit", "urlsession"]),
+    // Each folder of Examples/ is a package for who copies it. Here its sources share the build, and belong to no product.
+    example("ResumableDownload"),
+    example("FanOut"),
+    example("Pinning"),
+    .target(name: "Weather", dependencies: ["URLLoading"], path: "Examples/MockedSession/Sources/Weather"),
+    .testTarget(
+        name: "WeatherTests", dependencies: ["Weather", "URLLoading"], path: "Examples/MockedSession/Tests/WeatherTests"),
+    tests("ExampleTests", ["LoadingTestKit", "ResumableDownload", "FanOut", "Pinning"]),
 ]
 
 // Fuzzers see `package` declarations, so they live here; only `FUZZING=1 swift build --sanitize=fuzzer` builds them.

@@ -1,0 +1,71 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// What a server does for a request that it answers from many others: asks all of them, a few at a time, waits for each so long and
+/// no longer, and answers with what it got.
+@main
+struct FanOut {
+    static func main() async {
+        let urls = CommandLine.arguments.dropFirst().compactMap { URL(string: $0) }
+        guard !urls.isEmpty else {
+            print("usage: FanOut URL ...")
+            exit(2)
+        }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.timeoutIntervalForResource = 10
+        // The group is the limit here, not the line for connections.
+        configuration.httpMaximumConnectionsPerHost = 64
+        let session = URLSession(configuration: configuration)
+        defer { session.finishTasksAndInvalidate() }
+        for answer in await answers(from: urls, atOnce: 8, by: session) {
+            switch answer {
+            case .success(let data): print("\(data.count) bytes")
+            case .failure(let error): print("failed: \(error.localizedDescription)")
+            }
+        }
+    }
+
+    /// Asks all URLs, so many at once.
+    ///
+    /// - Returns: The answers in the order of the URLs. One that fails does not take the others along.
+    static func answers(
+        from urls: [URL], atOnce limit: Int, by session: URLSession
+    ) async -> [Result<Data, any Error>] {
+        await withTaskGroup(of: (Int, Result<Data, any Error>).self) { group in
+            var answers = [Result<Data, any Error>](repeating: .failure(URLError(.cancelled)), count: urls.count)
+            var next = 0
+            func addNext() {
+                guard next < urls.count else { return }
+                let (index, url) = (next, urls[next])
+                next += 1
+                group.addTask { (index, await answer(from: url, by: session)) }
+            }
+            for _ in 0..<limit { addNext() }
+            // When one has answered the next is asked. Cancelling the caller cancels the group, and with it the loads.
+            while let (index, answer) = await group.next() {
+                answers[index] = answer
+                addNext()
+            }
+            return answers
+        }
+    }
+
+    private static func answer(from url: URL, by session: URLSession) async -> Result<Data, any Error> {
+        do {
+            let (data, response) = try await session.data(from: url)
+            guard (response as? HTTPURLResponse)?.statusCode == 200 else { throw URLError(.badServerResponse) }
+            return .success(data)
+        } catch {
+            return .failure(error)
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+import URLLoading
+
+/// Answers a session's requests by a function of the test.
+///
+/// Sessions are told apart by a header field, so that tests may run side by side. Sendable because the only state is under a mutex.
+final class Mock: URLProtocol, @unchecked Sendable {
+    typealias Answer = @Sendable (URLRequest) throws -> (status: Int, body: String)
+
+    private static let answers = Mutex<[String: Answer]>([:])
+
+    /// A session that knows no other server than the function.
+    static func session(_ answer: @escaping Answer) -> URLSession {
+        let name = UUID().uuidString
+        answers.withLock { $0[name] = answer }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.protocolClasses = [Mock.self]
+        configuration.httpAdditionalHeaders = ["X-Mock": name]
+        return URLSession(configuration: configuration)
+    }
+
+    override class func canInit(with request: URLRequest) -> Bool { true }
+
+    override func startLoading() {
+        do {
+            let name = request.value(forHTTPHeaderField: "X-Mock") ?? ""
+            guard let answer = Self.answers.withLock({ $0[name] }), let url = request.url else { throw URLError(.unsupportedURL) }
+            let (status, body) = try answer(request)
+            guard let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: nil) else {
+                throw URLError(.badServerResponse)
+            }
+            client?.urlProtocol(self, didReceive: response, cacheStoragePolicy: .notAllowed)
+            client?.urlProtocol(self, didLoad: Data(body.utf8))
+            client?.urlProtocolDidFinishLoading(self)
+        } catch {
+            client?.urlProtocol(self, didFailWithError: error)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+import URLLoading
+
+/// One download as a sequence of events, which ends when the file is in its place, or with the error.
+final class Download: NSObject, URLSessionDownloadDelegate {
+    enum Event: Sendable {
+        /// What an earlier download had got, in bytes, is kept.
+        case wentOn(at: Int64)
+        case progress(percent: Int64)
+    }
+
+    /// The server answered, but not with the file.
+    struct Refused: Error {
+        let status: Int
+    }
+
+    private let target: URL
+    private let shownTenth = Mutex<Int64>(-1)
+    private let (events, continuation) = AsyncThrowingStream.makeStream(of: Event.self)
+
+    init(to target: URL) { self.target = target }
+
+    func events(of url: URL, resumeData: Data?) -> AsyncThrowingStream<Event, any Error> {
+        let session = URLSession(configuration: .default, delegate: self, delegateQueue: nil)
+        let task = resumeData.map { session.downloadTask(withResumeData: $0) } ?? session.downloadTask(with: url)
+        task.resume()
+        // The session takes no other task, and lets go of its delegate when this one is over.
+        session.finishTasksAndInvalidate()
+        return events
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
+        expectedTotalBytes: Int64
+    ) {
+        continuation.yield(.wentOn(at: fileOffset))
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
+        totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
+    ) {
+        // The length is not always known.
+        guard totalBytesExpectedToWrite > 0 else { return }
+        let tenth = 10 * totalBytesWritten / totalBytesExpectedToWrite
+        let isNew = shownTenth.withLock { shown in
+            defer { shown = max(shown, tenth) }
+            return tenth > shown
+        }
+        if isNew { continuation.yield(.progress(percent: 10 * tenth)) }
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
+    ) {
+        // Also a page that says "not found" is a file. This one is deleted when the method returns.
+        let status = (downloadTask.response as? HTTPURLResponse)?.statusCode ?? 0
+        do {
+            guard (200..<300).contains(status) else { throw Refused(status: status) }
+            if FileManager.default.fileExists(atPath: target.path) { try FileManager.default.removeItem(at: target) }
+            try FileManager.default.moveItem(at: location, to: target)
+        } catch {
+            continuation.finish(throwing: error)
+        }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        continuation.finish(throwing: error)
+    }
+}

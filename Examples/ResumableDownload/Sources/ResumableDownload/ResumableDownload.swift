@@ -1,0 +1,52 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// Downloads a URL into a file, shows how far it is, and goes on where the connection was lost: at once, and if that does not help,
+/// when it is run again.
+@main
+struct ResumableDownload {
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count == 3, let url = URL(string: arguments[1]) else {
+            print("usage: ResumableDownload URL FILE")
+            exit(2)
+        }
+        let target = URL(fileURLWithPath: arguments[2])
+        // What an earlier run left.
+        let notes = target.appendingPathExtension("resume")
+        var resumeData = try? Data(contentsOf: notes)
+
+        for attempt in 1... {
+            let download = Download(to: target)
+            do {
+                for try await event in download.events(of: url, resumeData: resumeData) {
+                    switch event {
+                    case .wentOn(let offset): print("went on at \(offset)")
+                    case .progress(let percent): print("\(percent) %")
+                    }
+                }
+                try? FileManager.default.removeItem(at: notes)
+                print("done")
+                return
+            } catch let error as URLError {
+                guard let rest = error.downloadTaskResumeData else { throw error }
+                resumeData = rest
+                try rest.write(to: notes)
+                print("lost: \(error.localizedDescription)")
+                if attempt == 5 {
+                    print("run it again to go on")
+                    exit(1)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// The programs of Examples/ do what they are examples of.
+///
+/// The mocked session has tests of its own.
+@Suite(.timeLimit(.minutes(3)))
+struct ExampleTests {
+    @Test func `the download goes on where the connection was lost, and shows how far it is`() async throws {
+        let folder = try TemporaryDirectory()
+        let file = ScriptedFile(ScriptedFile.pattern(1_000_000))
+        try await withScriptedServer(reply: { file.reply(to: $0, cutAfter: $0.order == 0 ? 500_000 : nil) }) { server in
+            let outcome = try await ExampleProgram.run(
+                "ResumableDownload", [server.url("/file").absoluteString, "file.bin"], in: folder)
+            #expect(outcome.code == 0, "\(outcome.output)")
+            let lines = outcome.output.split(separator: "\n")
+            #expect(lines.contains("50 %"))
+            #expect(lines.contains("went on at 500000"))
+            #expect(lines.suffix(2) == ["100 %", "done"])
+            #expect(try await server.request(1).header("Range") == "bytes=500000-")
+            #expect(try Array(Data(contentsOf: folder.file("file.bin"))) == file.content)
+            #expect(try !folder.names.contains("file.bin.resume"))
+        }
+    }
+
+    @Test func `a download that is given up goes on when it is run again`() async throws {
+        let folder = try TemporaryDirectory()
+        let file = ScriptedFile(ScriptedFile.pattern(1_000_000))
+        try await withScriptedServer(reply: { file.reply(to: $0, cutAfter: $0.order < 5 ? 100_000 : nil) }) { server in
+            let arguments = [server.url("/file").absoluteString, "file.bin"]
+            let first = try await ExampleProgram.run("ResumableDownload", arguments, in: folder)
+            #expect(first.code == 1, "\(first.output)")
+            #expect(first.output.hasSuffix("run it again to go on\n"))
+            #expect(try folder.names.contains("file.bin.resume"))
+            let second = try await ExampleProgram.run("ResumableDownload", arguments, in: folder)
+            #expect(second.code == 0, "\(second.output)")
+            #expect(second.output.hasPrefix("went on at 500000\n"))
+            #expect(try Array(Data(contentsOf: folder.file("file.bin"))) == file.content)
+        }
+    }
+
+    @Test func `a fan-out asks eight at a time, and answers in order with the failures among the rest`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { request in
+            request.path == "/13" ? .status(500) : .ok(String(repeating: "a", count: Int(request.path.dropFirst()) ?? 0))
+        }) { server in
+            let urls = (0..<40).map { server.url("/\($0)").absoluteString }
+            let outcome = try await ExampleProgram.run("FanOut", urls, in: folder)
+            #expect(outcome.code == 0)
+            let lines = outcome.output.split(separator: "\n")
+            try #require(lines.count == 40, "\(outcome.output)")
+            for (index, line) in lines.enumerated() {
+                #expect(index == 13 ? line.hasPrefix("failed: ") : line == "\(index) bytes")
+            }
+            // Each request that is under way has a connection, and connections are used again.
+            #expect((1...8).contains(server.connectionCount))
+        }
+    }
+
+    @Test func `the pinned key is accepted, and another server's gets no request`() async throws {
+        let folder = try TemporaryDirectory()
+        let certificates = try TestCertificates.shared.get()
+        let trusted = try folder.write(Array(certificates.rootPEM.utf8), to: "root.pem")
+        let pinned = try folder.write(try #require(certificates.valid.chain.first), to: "server.der")
+        let other = try folder.write(Array(certificates.root), to: "other.der")
+        try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("hello") }) { server in
+            let environment = ["SSL_CERT_FILE": trusted.path]
+            let address = server.url("/").absoluteString
+            let refused = try await ExampleProgram.run("Pinning", [address, other.path], in: folder, environment: environment)
+            #expect(refused.code == 1)
+            #expect(refused.output == "the server has another key\n")
+            #expect(server.requests.isEmpty)
+            let accepted = try await ExampleProgram.run("Pinning", [address, pinned.path], in: folder, environment: environment)
+            #expect(accepted.code == 0, "\(accepted.output)")
+            #expect(accepted.output == "hello\n")
+        }
+    }
+}
