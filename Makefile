@@ -5,13 +5,17 @@ PREFIX ?= /usr/local
 # The tool needs no Swift where it runs: the toolchain's libraries are in it.
 STATIC = swift build -c release --static-swift-stdlib --scratch-path .build-static
 
-.PHONY: demo test sanitize fuzz bench scale check api format format-check tool install uninstall
+.PHONY: demo test docs sanitize fuzz bench scale check api format format-check tool install uninstall
 
 demo:
 	@Scripts/demo
 
 test:
 	@Scripts/test
+
+# The documentation as a static site in .build/docs: no network, only the toolchain.
+docs:
+	@Scripts/docs
 
 sanitize:
 	@Scripts/sanitize thread address
@@ -49,7 +53,7 @@ uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/urlsession"
 
 format:
-	swift format --in-place --recursive --parallel Package.swift Sources Tests
+	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples
 
 format-check:
-	swift format lint --strict --recursive --parallel Package.swift Sources Tests
+	swift format lint --strict --recursive --parallel Package.swift Sources Tests Examples
