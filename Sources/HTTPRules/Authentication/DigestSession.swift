@@ -24,7 +24,7 @@ package struct DigestSession: Sendable, Hashable {
 
     private var nonce: String
     private var count: UInt32 = 0
-    private let opaque: String?
+    private var opaque: String?
     /// Only where the server names the algorithm the answer does.
     private let namesAlgorithm: Bool
     /// Nil for servers as old as RFC 2069, which offer none.
@@ -109,7 +109,11 @@ package struct DigestSession: Sendable, Hashable {
     /// Another load may have got the same nonce already: then the count goes on.
     package mutating func accept(_ challenge: AuthenticateHeader.Challenge) -> Bool {
         guard var next = DigestSession(challenge), next.isStale, next.realm == realm else { return false }
-        if next.nonce == nonce { return true }
+        guard next.nonce != nonce else {
+            // Of the challenge that was answered last.
+            opaque = next.opaque
+            return true
+        }
         next.proof = proof
         self = next
         return true
