@@ -38,6 +38,9 @@ package struct HeaderBlock: Sendable {
     package private(set) var lines: [Line]
     /// A bit for each name that is here, by its length and first letter: most fields that are asked for are absent.
     private var marks: UInt64
+    /// Lines that need not be judged before they are written, as they were before they came here.
+    private var judgedStart: UInt32 = 0
+    private var judgedEnd: UInt32 = 0
 
     package init() {
         bytes = []
@@ -63,6 +66,20 @@ package struct HeaderBlock: Sendable {
 
     package var count: Int { lines.count }
     package var isEmpty: Bool { lines.isEmpty }
+
+    /// Where the lines stand that were judged.
+    var judged: Range<Int> { Int(judgedStart)..<Int(max(judgedStart, judgedEnd)) }
+
+    /// Says that every name is a token, and every value may be written: blocks that this one is appended to remember it.
+    package mutating func markAsJudged() {
+        judgedStart = 0
+        judgedEnd = UInt32(truncatingIfNeeded: count)
+    }
+
+    private mutating func forgetJudged() {
+        judgedStart = 0
+        judgedEnd = 0
+    }
 
     // MARK: Reading
 
@@ -150,6 +167,10 @@ package struct HeaderBlock: Sendable {
 
     package mutating func append(contentsOf other: HeaderBlock) {
         marks |= other.marks
+        if judged.isEmpty, other.judged == 0..<other.count {
+            judgedStart = UInt32(truncatingIfNeeded: count)
+            judgedEnd = judgedStart + UInt32(truncatingIfNeeded: other.count)
+        }
         let offset = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(contentsOf: other.bytes)
         lines.reserveCapacity(lines.count + other.lines.count)
@@ -163,6 +184,7 @@ package struct HeaderBlock: Sendable {
     /// Replaces every line of a field by one, at the place of the first.
     package mutating func set(_ name: String, _ value: String) {
         guard let index = index(of: name) else { return append(name, value) }
+        forgetJudged()
         var added = HeaderBlock()
         added.append(name, value)
         let tail = lines[(index + 1)...].filter { !matches($0, name) }
@@ -173,6 +195,7 @@ package struct HeaderBlock: Sendable {
 
     package mutating func remove(_ name: String) {
         guard contains(name) else { return }
+        forgetJudged()
         lines = lines.filter { !matches($0, name) }
     }
 

@@ -29,7 +29,8 @@ package enum RequestSerializer {
 
     /// Judges the fields of a header or trailer section.
     package static func validate(_ headers: HeaderBlock) throws(InvalidRequest) {
-        for (index, line) in headers.lines.enumerated() {
+        let judged = headers.judged
+        for (index, line) in headers.lines.enumerated() where !judged.contains(index) {
             let (isName, isValue) = headers.bytes.withUnsafeBytes { bytes in
                 (isToken(bytes, line.name), isFieldValue(bytes, line.value))
             }

@@ -72,6 +72,53 @@ import Testing
         #expect(!expected.message.isEmpty)
     }
 
+    @Test func `what was judged before is not judged again and all else is`() throws {
+        var judged = HeaderBlock([("Accept", "*/*"), ("Accept-Language", "en")])
+        judged.markAsJudged()
+        func block(_ change: (inout HeaderBlock) -> Void) -> RequestHead {
+            var block = HeaderBlock([("Host", "a")])
+            block.append(contentsOf: judged)
+            change(&block)
+            return RequestHead(method: "GET", target: "/", headers: block)
+        }
+        let text = "GET / HTTP/1.1\r\nHost: a\r\nAccept: */*\r\nAccept-Language: en\r\n\r\n"
+        #expect(try written(block { _ in }) == text)
+        let bad = "x\r\nEvil: y"
+        let changes: [(String, (inout HeaderBlock) -> Void)] = [
+            ("appended", { $0.append("Accept", bad) }),
+            ("a block appended", { $0.append(contentsOf: HeaderBlock([("Accept", bad)])) }),
+            ("set in its place", { $0.set("Accept", bad) }),
+            ("set behind", { $0.set("New", bad) }),
+            (
+                "set where another was taken out",
+                {
+                    $0.set("Host", "b")
+                    $0.remove("Accept-Language")
+                    $0.set("Accept", bad)
+                }
+            ),
+            (
+                "moved up",
+                {
+                    $0.append("Accept", bad)
+                    $0.remove("Accept-Language")
+                    $0.remove("Host")
+                }
+            ),
+            (
+                "judged twice over",
+                {
+                    $0.append("Accept", bad)
+                    $0.append(contentsOf: judged)
+                }
+            ),
+        ]
+        for (what, change) in changes {
+            let isRefused = (try? written(block(change))) == nil
+            #expect(isRefused, "\(what)")
+        }
+    }
+
     @Test func `a method that is no token is refused`() {
         for method in ["", "G ET", "GET\r\n", "GET\n", "G\0", "G:", "GÉT", "GET / HTTP/1.1\r\nEvil:"] {
             #expect(throws: InvalidRequest.method, "\(method.debugDescription)") {

@@ -29,6 +29,7 @@ package struct OutgoingHeaders: Sendable {
             }
             defaults.append(field.name, field.value)
         }
+        defaults.markAsJudged()
         self.defaults = defaults
         names = defaults.fields.map(\.name)
         hasCredentials = names.contains(where: Self.isBoundToOrigin)
