@@ -40,7 +40,8 @@ package struct LoadRequest: Sendable {
 
     /// Sendable because it is copied on write: it changes only while one value, in one thread's hands, refers to it.
     private final class Box: @unchecked Sendable {
-        var facts: Facts
+        // Unchecked, as for that reason nobody reads it while it changes.
+        @exclusivity(unchecked) var facts: Facts
         init(_ facts: Facts) { self.facts = facts }
     }
 
@@ -57,50 +58,50 @@ package struct LoadRequest: Sendable {
     }
 
     package var url: URL? {
-        get { facts.url }
+        _read { yield box.facts.url }
         set { facts.url = newValue }
     }
 
     package var mainDocumentURL: URL? {
-        get { facts.mainDocumentURL }
+        _read { yield box.facts.mainDocumentURL }
         set { facts.mainDocumentURL = newValue }
     }
 
     package var method: String {
-        get { facts.method }
+        _read { yield box.facts.method }
         set { facts.method = newValue }
     }
 
     /// The caller's own fields; the engine adds the rest when it composes the message.
     package var headers: HeaderBlock {
-        get { facts.headers }
+        _read { yield box.facts.headers }
         set { facts.headers = newValue }
     }
 
     package var body: RequestBody {
-        get { facts.body }
+        _read { yield box.facts.body }
         set { facts.body = newValue }
     }
 
     /// Seconds without progress after which the load fails; nil where the caller set none and the session's applies.
     package var timeout: Double? {
-        get { facts.timeout }
+        _read { yield box.facts.timeout }
         set { facts.timeout = newValue }
     }
 
     package var cachePolicy: CachePolicy {
-        get { facts.cachePolicy }
+        _read { yield box.facts.cachePolicy }
         set { facts.cachePolicy = newValue }
     }
 
     package var handlesCookies: Bool {
-        get { facts.handlesCookies }
+        _read { yield box.facts.handlesCookies }
         set { facts.handlesCookies = newValue }
     }
 
     /// Names the partition of the site that the request is made for (`Partitioned` cookies).
     package var cookiePartition: String? {
-        get { facts.cookiePartition }
+        _read { yield box.facts.cookiePartition }
         set { facts.cookiePartition = newValue }
     }
 }

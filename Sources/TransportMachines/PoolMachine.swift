@@ -121,6 +121,13 @@ package struct PoolMachine: Sendable {
         /// Dialling, leased and idle.
         var total = 0
         var line = WaitingLine()
+
+        /// Lets a connection idle, unless somebody waits for one.
+        mutating func keepIdle(_ connection: ConnectionID) -> Bool {
+            guard line.isEmpty else { return false }
+            idle.append(connection)
+            return true
+        }
     }
 
     private let maximumPerHost: Int
@@ -245,19 +252,17 @@ extension PoolMachine {
         let entry = connections.values[slot]
         guard case .leased = entry.stage, let place = origins.index(forKey: entry.origin) else { return [] }
         let idleTime = min(keepAlive ?? Self.idleLimit, Self.idleLimit)
-        guard reusable, !entry.isRetired, !isShutDown, idleTime > 0,
-            origins.values[place].line.isEmpty || !firstWantsNew(entry.origin)
-        else {
-            remove(connection)
-            return [.close(connection)] + dialIfNeeded(entry.origin)
+        let isKept = reusable && !entry.isRetired && !isShutDown && idleTime > 0
+        if isKept, origins.values[place].keepIdle(connection) {
+            connections.values[slot].stage = .idle(since: now, until: now + idleTime)
+            idles(since: now)
+            return startSweep(at: now + idleTime, now: now)
         }
-        if !origins.values[place].line.isEmpty, let lease = popFirst(entry.origin) {
+        if isKept, !firstWantsNew(entry.origin), let lease = popFirst(entry.origin) {
             return [.grant(lease, connection, reused: true)]
         }
-        connections.values[slot].stage = .idle(since: now, until: now + idleTime)
-        origins.values[place].idle.append(connection)
-        idles(since: now)
-        return startSweep(at: now + idleTime, now: now)
+        remove(connection)
+        return [.close(connection)] + dialIfNeeded(entry.origin)
     }
 
     private mutating func move(_ connection: ConnectionID, _ origin: OriginID) -> [Action] {

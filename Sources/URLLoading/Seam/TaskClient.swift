@@ -113,11 +113,8 @@ extension URLSessionDataTask {
     /// Nil if it was over before.
     func succeedAsDownload() -> URLSessionDownloadTask? {
         mutex.withLock { state in
-            var successor = state
+            let successor = state.successorAsDownload()
             guard state.lifecycle.handle(.finished) == .complete else { return nil }
-            successor.delivery = .download(resuming: nil)
-            successor.prefersIncrementalDelivery = false
-            successor.progress = nil
             state.session = nil
             state.bridge = nil
             state.ownDelegate = nil

@@ -11,7 +11,9 @@ internal import Foundation
 internal import LoadingModel
 
 /// Everything that changes about a task; it lives in the one `Mutex` of its `URLSessionTask`.
-struct TaskState: Sendable {
+///
+/// Not copyable, as a copy on the way into the mutex would retain a dozen objects for each task.
+struct TaskState: ~Copyable, Sendable {
     var lifecycle = TaskLifecycle()
     /// Held until the task completed, as the session's delegate must hear of it.
     var session: URLSession?
@@ -49,7 +51,7 @@ struct TaskState: Sendable {
     var isWatched = false
     /// Given up only to go on later: a success that was on its way counts.
     var mayStillSucceed = false
-    let created = Date.timeIntervalSinceReferenceDate
+    private(set) var created = Date.timeIntervalSinceReferenceDate
 
     /// The task's own delegate, until it completed.
     var ownDelegate: DelegateRoster?
@@ -74,6 +76,36 @@ struct TaskState: Sendable {
         } else {
             prefersIncrementalDelivery = false
         }
+    }
+
+    /// The state of the download task by which the load goes on.
+    func successorAsDownload() -> TaskState {
+        var next = TaskState(
+            session: session, request: original, delivery: .download(resuming: nil), audience: audience, uploadBody: uploadBody
+        )
+        next.lifecycle = lifecycle
+        next.priorityInPool = priorityInPool
+        next.current = current
+        next.sentRequest = sentRequest
+        next.response = response
+        next.loadResponse = loadResponse
+        next.error = error
+        next.sentCount = sentCount
+        next.expectedToSend = expectedToSend
+        next.receivedCount = receivedCount
+        next.expectedToReceive = expectedToReceive
+        next.clientExpectsToSend = clientExpectsToSend
+        next.clientExpectsToReceive = clientExpectsToReceive
+        next.priority = priority
+        next.description = description
+        next.earliestBegin = earliestBegin
+        next.isWatched = isWatched
+        next.mayStillSucceed = mayStillSucceed
+        next.created = created
+        next.ownDelegate = ownDelegate
+        next.bridge = bridge
+        next.resumeDataHandlers = resumeDataHandlers
+        return next
     }
 
     /// Whether the app gave the task up, so that nothing but its end is told.

@@ -60,9 +60,9 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     }
 
     /// Takes the place of a task whose load goes on as another kind of task.
-    init(succeeding state: TaskState, identifier: Int) {
+    init(succeeding state: consuming TaskState, identifier: Int) {
         identity = identifier
-        mutex = Mutex(state)
+        mutex = Mutex(consume state)
         super.init()
     }
 
