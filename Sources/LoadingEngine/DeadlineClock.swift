@@ -15,6 +15,11 @@ import TransportMachines
 ///
 /// Progress is noted in each load's `LoadControl`, which costs one store; it is read from there when the timer fires.
 final class DeadlineClock {
+    struct LoadPart {
+        /// Where the clock keeps the load.
+        fileprivate(set) var slot = -1
+    }
+
     private let loop: any EventLoop
     private let turns: LoopTurns
     @exclusivity(unchecked) private var machine = DeadlineMachine()
@@ -36,15 +41,15 @@ final class DeadlineClock {
             deadline: Self.nanoseconds(load.session.policy.resourceTimeout).map { Self.instant(now, after: $0) },
             now: Int64(now.uptimeNanoseconds)
         )
-        load.deadlineSlot = slot
+        load.deadline.slot = slot
         if slot == watched.count { watched.append(load) } else { watched[slot] = load }
         perform(actions)
     }
 
     func remove(_ load: Load) {
-        guard watched.indices.contains(load.deadlineSlot), watched[load.deadlineSlot] === load else { return }
-        watched[load.deadlineSlot] = nil
-        machine.remove(load.deadlineSlot)
+        guard watched.indices.contains(load.deadline.slot), watched[load.deadline.slot] === load else { return }
+        watched[load.deadline.slot] = nil
+        machine.remove(load.deadline.slot)
     }
 
     private func fire() {
@@ -57,7 +62,7 @@ final class DeadlineClock {
             if load.control.isHeldUp, let timeout = Self.nanoseconds(load.requestTimeout) {
                 idleSince = max(idleSince, now + Self.pause - .nanoseconds(timeout))
             }
-            machine.progress(load.deadlineSlot, now: Int64(idleSince.uptimeNanoseconds))
+            machine.progress(load.deadline.slot, now: Int64(idleSince.uptimeNanoseconds))
         }
         perform(machine.timerFired(now: Int64(now.uptimeNanoseconds)))
     }

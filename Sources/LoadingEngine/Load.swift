@@ -24,33 +24,24 @@ final class Load {
     let control: LoadControl
     let session: SessionFacts
     let started: NIODeadline
-    @exclusivity(unchecked) var order: TaskOrder
+    @exclusivity(unchecked) private(set) var order: TaskOrder
     /// The response that was, or is being, delivered.
-    @exclusivity(unchecked) var response: LoadResponse?
+    @exclusivity(unchecked) private(set) var response: LoadResponse?
     /// The transaction that goes on, or was the last.
     @exclusivity(unchecked) private(set) var transaction: Transaction?
     @exclusivity(unchecked) private var earlierTransactions: [Transaction] = []
-    @exclusivity(unchecked) var redirectCount = 0
-    /// Where `DeadlineClock` keeps the load.
-    @exclusivity(unchecked) var deadlineSlot = -1
     /// Cancelled by the app so that it can go on later.
-    @exclusivity(unchecked) var wantsResumeData = false
-    /// `Range` and `If-Range` of a download that goes on; part of every hop, since a redirect leads to the same file.
-    @exclusivity(unchecked) var rangeFields: [(String, String)] = []
-    /// What the last attempt did on the wire, for the decision whether to try again.
-    @exclusivity(unchecked) var lastAttempt = Attempt()
-    /// What proxies ask, for the connections that are made for the load; each is put to the app when the one before is answered.
-    @exclusivity(unchecked) var tunnelQuestions: [TunnelQuestion] = []
+    @exclusivity(unchecked) private(set) var wantsResumeData = false
     /// Bytes told to the client and not yet dealt with.
-    @exclusivity(unchecked) private(set) var outstandingBytes = 0
-    /// Bytes of the body that were collected, or are in the file, and all that there will be, or -1.
-    @exclusivity(unchecked) var receivedBodyBytes: Int64 = 0
-    @exclusivity(unchecked) var expectedBodyBytes: Int64 = -1
+    @exclusivity(unchecked) private var outstandingBytes = 0
 
-    struct Attempt {
-        var connectionWasReused = false
-        var receivedAnyBytes = false
-    }
+    // Each part is declared beside the code that changes it.
+    @exclusivity(unchecked) var followUp = FollowUpStage.LoadPart()
+    @exclusivity(unchecked) var lastAttempt = NetworkStage.LoadPart()
+    @exclusivity(unchecked) var resumption = DownloadResumption.LoadPart()
+    @exclusivity(unchecked) var tunnels = TunnelQuestions()
+    @exclusivity(unchecked) var body = BodyCounts()
+    @exclusivity(unchecked) var deadline = DeadlineClock.LoadPart()
 
     init(_ order: TaskOrder, client: any LoadClient, session: SessionFacts, now: NIODeadline) {
         id = order.id
@@ -66,6 +57,24 @@ final class Load {
     func begin(_ transaction: Transaction) {
         if let earlier = self.transaction { earlierTransactions.append(earlier) }
         self.transaction = transaction
+    }
+
+    func setPriority(_ priority: Float) {
+        order.priority = priority
+        control.line?.priorityChanged(priority)
+    }
+
+    /// The app has another request in mind than it ordered.
+    func replaceRequest(_ request: LoadRequest) { order.request = request }
+
+    func add(_ interests: TaskOrder.Interests) { order.interests.formUnion(interests) }
+
+    /// Keeps a response as the one that is delivered, or goes with the error.
+    func take(_ response: LoadResponse?) { self.response = response }
+
+    func cancel(producingResumeData: Bool) {
+        if producingResumeData { wantsResumeData = true }
+        control.abort(.cancelled)
     }
 
     var isDownload: Bool { if case .download = order.delivery { true } else { false } }

@@ -92,13 +92,9 @@ package actor SessionEngine {
         switch command {
         case .suspend: load.control.suspend()
         case .resume: load.control.resume(now: .now())
-        case .cancel: load.control.abort(.cancelled)
-        case .cancelProducingResumeData:
-            load.wantsResumeData = true
-            load.control.abort(.cancelled)
-        case .setPriority(let priority):
-            load.order.priority = priority
-            load.control.line?.priorityChanged(priority)
+        case .cancel: load.cancel(producingResumeData: false)
+        case .cancelProducingResumeData: load.cancel(producingResumeData: true)
+        case .setPriority(let priority): load.setPriority(priority)
         case .consumed(let bytes): load.consumed(bytes)
         case .tellCounts: load.beginTellingCounts()
         }
@@ -201,10 +197,10 @@ package actor SessionEngine {
         load.control.exchange = nil
         var outcome = TaskOutcome(
             result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [],
-            redirectCount: load.redirectCount
+            redirectCount: load.followUp.redirectCount
         )
         outcome.sentBodyBytes = load.transaction?.exchange?.requestBodyBytes ?? 0
-        outcome.receivedBodyBytes = load.receivedBodyBytes
+        outcome.receivedBodyBytes = load.body.received
         ended.append((load.client, outcome))
         // Loads that end in one turn of the loop are told of together: waking one thread many times costs more than the loads.
         if ended.count == 1 { executor.afterwards { self.tellEnded() } }
@@ -246,7 +242,7 @@ package actor SessionEngine {
         case .proceed: break
         case .cancel: throw .cancelled
         case .replace(let request):
-            load.order.request = request
+            load.replaceRequest(request)
             // Its timeout may be another.
             deadlines.remove(load)
             deadlines.add(load, now: load.control.lastProgress)

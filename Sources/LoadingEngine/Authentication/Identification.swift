@@ -14,18 +14,36 @@ import LoadingModel
 
 /// What a message carries of who sends it, and by whose connections it goes.
 enum Identification {
+    struct HopPart {
+        /// How the load authenticates with the server, and with a proxy, once one of them asked or is known to ask.
+        fileprivate(set) var server: Authenticator?
+        fileprivate(set) var proxy: Authenticator?
+        /// The way the message takes, where it is not the plain one to its server.
+        fileprivate(set) var route: Route?
+
+        /// Whether the load authenticates with anybody.
+        var isUsed: Bool { server != nil || proxy != nil }
+
+        /// What holds for the hop that a redirect leads to.
+        var afterRedirect: HopPart {
+            var part = HopPart()
+            part.proxy = proxy
+            return part
+        }
+    }
+
     /// Finds what goes with a hop before it is asked for; answers whether that takes waiting.
     @inline(__always)
     static func mustWait(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
-        if load.session.credentials.isEmpty, hop.server == nil, hop.proxy == nil { return false }
+        if load.session.credentials.isEmpty, !hop.authentication.isUsed { return false }
         try adopt(hop, in: load)
-        return hop.server?.mustBeginNegotiate ?? false || hop.proxy?.mustBeginNegotiate ?? false
+        return hop.authentication.server?.mustBeginNegotiate ?? false || hop.authentication.proxy?.mustBeginNegotiate ?? false
     }
 
     /// Makes what takes waiting: the first token of Negotiate.
     static func prepare(_ hop: Hop, in load: Load) async throws(LoadError) {
         let mustBegin = try mustWait(hop, in: load)
-        for authenticator in [hop.server, hop.proxy] {
+        for authenticator in [hop.authentication.server, hop.authentication.proxy] {
             guard let authenticator, authenticator.bodyHash == nil, authenticator.proof?.digest?.needsBody == true else {
                 continue
             }
@@ -33,26 +51,28 @@ enum Identification {
         }
         guard mustBegin else { return }
         // Where it fails the request goes without, and is asked.
-        if let server = hop.server, server.mustBeginNegotiate { _ = try await server.beginNegotiate(nil, in: load) }
-        if let proxy = hop.proxy, proxy.mustBeginNegotiate { _ = try await proxy.beginNegotiate(nil, in: load) }
+        if let server = hop.authentication.server, server.mustBeginNegotiate {
+            _ = try await server.beginNegotiate(nil, in: load)
+        }
+        if let proxy = hop.authentication.proxy, proxy.mustBeginNegotiate { _ = try await proxy.beginNegotiate(nil, in: load) }
     }
 
     @inline(never)
     private static func adopt(_ hop: Hop, in load: Load) throws(LoadError) {
         guard !load.session.credentials.isEmpty else { return }
         let target = try PrepareStage.target(of: hop, in: load)
-        if hop.server == nil, !hop.request.headers.contains("Authorization") {
+        if hop.authentication.server == nil, !hop.request.headers.contains("Authorization") {
             let place = AuthenticationScopes.Place(target.origin)
             if let proof = load.session.credentials.proof(for: place, path: target.path) {
-                hop.server = Authenticator(place, isSecure: target.origin.isSecure)
-                hop.server?.use(proof)
+                hop.authentication.server = Authenticator(place, isSecure: target.origin.isSecure)
+                hop.authentication.server?.use(proof)
             }
         }
-        if hop.proxy == nil, !target.origin.isSecure, let proxy = proxy(for: target, in: load) {
+        if hop.authentication.proxy == nil, !target.origin.isSecure, let proxy = proxy(for: target, in: load) {
             let place = ChallengeDesk.place(of: proxy, kind: "http")
             if let proof = load.session.credentials.proof(for: place, path: "/") {
-                hop.proxy = Authenticator(place, isSecure: false)
-                hop.proxy?.use(proof)
+                hop.authentication.proxy = Authenticator(place, isSecure: false)
+                hop.authentication.proxy?.use(proof)
             }
         }
     }
@@ -64,11 +84,13 @@ enum Identification {
     ) {
         if case .data(let data) = body {
             let hash: @Sendable (DigestAlgorithm) -> String = { $0.hash(Array(data)) }
-            hop.server?.bodyHash = hash
-            hop.proxy?.bodyHash = hash
+            hop.authentication.server?.bodyHash = hash
+            hop.authentication.proxy?.bodyHash = hash
         }
-        if let value = hop.server?.field(method: hop.request.method, uri: target.path) { fields.append(("Authorization", value)) }
-        if isForwarded, let value = hop.proxy?.field(method: hop.request.method, uri: target.absoluteForm) {
+        if let value = hop.authentication.server?.field(method: hop.request.method, uri: target.path) {
+            fields.append(("Authorization", value))
+        }
+        if isForwarded, let value = hop.authentication.proxy?.field(method: hop.request.method, uri: target.absoluteForm) {
             fields.append(("Proxy-Authorization", value))
         }
     }
@@ -76,7 +98,9 @@ enum Identification {
     @inline(__always)
     static func route(to target: RequestTarget, _ hop: Hop, _ pool: ConnectionPool, in load: Load) -> Route {
         let plain = Route(isSecure: target.origin.isSecure, host: target.origin.host, port: target.origin.port)
-        if load.session.policy.proxies == nil, hop.server == nil, load.order.connectionHolder == nil { return plain }
+        if load.session.policy.proxies == nil, hop.authentication.server == nil, load.order.connectionHolder == nil {
+            return plain
+        }
         return special(plain, target, hop, pool, in: load)
     }
 
@@ -92,10 +116,10 @@ enum Identification {
         if proxy != nil || judge != nil { route.details = RouteDetails(proxy: proxy, isForwarded: isForwarded, judge: judge) }
         let limit = load.session.policy.maximumConnectionsPerHost
         let holder =
-            hop.server?.chooseHolder(for: route, in: pool, limit: limit)
-            ?? hop.proxy?.chooseHolder(for: route, in: pool, limit: limit)
+            hop.authentication.server?.chooseHolder(for: route, in: pool, limit: limit)
+            ?? hop.authentication.proxy?.chooseHolder(for: route, in: pool, limit: limit)
         if let holder { route = route.held(by: holder) }
-        hop.route = route
+        hop.authentication.route = route
         return route
     }
 
@@ -118,17 +142,21 @@ enum Identification {
         guard let target = try? RequestTarget(url) else { return false }
         var context: ChallengeDesk.Context
         if head.status == 407 {
-            guard let route = hop.route, let proxy = route.proxy, route.details?.isForwarded == true else { return false }
-            let authenticator = hop.proxy ?? Authenticator(ChallengeDesk.place(of: proxy, kind: "http"), isSecure: false)
-            hop.proxy = authenticator
+            guard let route = hop.authentication.route, let proxy = route.proxy, route.details?.isForwarded == true else {
+                return false
+            }
+            let authenticator =
+                hop.authentication.proxy ?? Authenticator(ChallengeDesk.place(of: proxy, kind: "http"), isSecure: false)
+            hop.authentication.proxy = authenticator
             context = ChallengeDesk.Context(
                 authenticator: authenticator, challenges: head.headers.all("Proxy-Authenticate"), path: "/",
                 given: load.session.proxyCredential
             )
         } else {
             let authenticator =
-                hop.server ?? Authenticator(AuthenticationScopes.Place(target.origin), isSecure: target.origin.isSecure)
-            hop.server = authenticator
+                hop.authentication.server
+                ?? Authenticator(AuthenticationScopes.Place(target.origin), isSecure: target.origin.isSecure)
+            hop.authentication.server = authenticator
             context = ChallengeDesk.Context(
                 authenticator: authenticator, challenges: head.headers.all("WWW-Authenticate"), path: target.path
             )
@@ -160,10 +188,10 @@ enum Identification {
     @inline(never)
     static func settle(_ answer: Answer, _ hop: Hop, _ pool: ConnectionPool, in load: Load) async throws(LoadError) {
         guard let head = answer.response.head else { return }
-        if let proxy = hop.proxy, proxy.isOnTrial, head.status != 407 {
+        if let proxy = hop.authentication.proxy, proxy.isOnTrial, head.status != 407 {
             try await settle(proxy, head, answer, hop, path: "/", pool, in: load)
         }
-        if let server = hop.server, server.isOnTrial, head.status != 401, head.status != 407 {
+        if let server = hop.authentication.server, server.isOnTrial, head.status != 401, head.status != 407 {
             let path = hop.request.url.flatMap { try? RequestTarget($0) }?.path ?? "/"
             try await settle(server, head, answer, hop, path: path, pool, in: load)
         }
@@ -184,7 +212,7 @@ enum Identification {
             throw error
         }
         ChallengeDesk.accepted(authenticator, path: path, in: load)
-        if let route = hop.route { authenticator.settle(route, in: pool) }
+        if let route = hop.authentication.route { authenticator.settle(route, in: pool) }
     }
 }
 

@@ -14,6 +14,16 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
+/// What proxies ask, for the connections that are made for the load; each is put to the app when the one before is answered.
+struct TunnelQuestions {
+    fileprivate var questions: [Load.TunnelQuestion] = []
+
+    var isEmpty: Bool { questions.isEmpty }
+
+    /// The load wishes for another connection: what the last wish was about is asked of others by now.
+    mutating func forget() { questions = [] }
+}
+
 /// A load speaks for its session while a connection is made that it waits for.
 extension Load: HandshakeAdviser {
     package var judgesServers: Bool { wants(.challenges) }
@@ -117,14 +127,14 @@ extension Load: HandshakeAdviser {
             response: order.request.url.map { LoadResponse(url: $0, kind: .http(head), expectedLength: 0) }, path: "/",
             given: session.proxyCredential, facts: nil
         )
-        tunnelQuestions.append(.whoAsks(context, authority: tunnel.authority, reply: reply))
+        tunnels.questions.append(.whoAsks(context, authority: tunnel.authority, reply: reply))
         control.wake()
     }
 
     package func opened(_ tunnel: TunnelAttempt, by head: ResponseHead, reply: @escaping (LoadError?) -> Void) {
         guard let authenticator = tunnel.state as? Authenticator, authenticator.isOnTrial else { return reply(nil) }
         guard authenticator.proof?.scheme != .negotiate else {
-            tunnelQuestions.append(.isProved(authenticator, head.headers, reply: reply))
+            tunnels.questions.append(.isProved(authenticator, head.headers, reply: reply))
             return control.wake()
         }
         do throws(LoadError) {
@@ -158,8 +168,8 @@ extension Load: HandshakeAdviser {
     /// Out of line, because every load that waits would keep room for it.
     @inline(never)
     func answerTunnel() async {
-        guard !tunnelQuestions.isEmpty else { return }
-        switch tunnelQuestions.removeFirst() {
+        guard !tunnels.isEmpty else { return }
+        switch tunnels.questions.removeFirst() {
         case .whoAsks(let context, let authority, let reply):
             let answer: Result<String?, LoadError>
             do throws(LoadError) {

@@ -38,7 +38,7 @@ enum DataDelivery {
 
     @inline(never)
     private static func announce(_ answer: Answer, _ load: Load) throws(LoadError) {
-        load.response = answer.response
+        load.take(answer.response)
         if load.wants(.receivedBytes) { load.tell(.response(answer.response)) }
         try check(answer.response.expectedLength, answer, load)
     }
@@ -67,7 +67,7 @@ enum DataDelivery {
 
     @inline(never)
     static func stream(_ answer: Answer, of load: Load) async throws(LoadError) -> TaskOutcome.Body {
-        load.response = answer.response
+        load.take(answer.response)
         do throws(LoadError) {
             switch try await disposition(answer, load) {
             case .cancel:

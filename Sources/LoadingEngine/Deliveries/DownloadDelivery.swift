@@ -19,7 +19,7 @@ enum DownloadDelivery {
     static func deliver(
         _ answer: Answer, continuing start: DownloadResumption.Start?, of load: Load
     ) async throws(LoadError) -> TaskOutcome.Body {
-        load.response = answer.response
+        load.take(answer.response)
         load.tell(.response(answer.response))
         var download: Download
         do {
@@ -48,9 +48,7 @@ enum DownloadDelivery {
         _ answer: Answer, continuing start: DownloadResumption.Start?, of load: Load
     ) async throws(LoadError) -> Download {
         if let start {
-            load.tell(.resumed(offset: start.offset, expected: start.total ?? -1))
-            load.receivedBodyBytes = start.offset
-            load.expectedBodyBytes = start.total ?? -1
+            load.resumed(at: start.offset, expected: start.total ?? -1)
             return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1)
         }
         let expected = answer.response.expectedLength
@@ -129,7 +127,8 @@ enum DownloadDelivery {
         else { return false }
         let request = answer.transaction.request
         return ResumeDecision.mayResume(
-            method: request.method, asked: request.headers, isContinuing: !load.rangeFields.isEmpty, status: head.status,
+            method: request.method, asked: request.headers, isContinuing: !load.resumption.rangeFields.isEmpty,
+            status: head.status,
             headers: head.headers, receivedAt: received(answer)
         )
     }

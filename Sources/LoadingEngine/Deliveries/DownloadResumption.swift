@@ -22,6 +22,11 @@ struct DownloadResumption {
         let total: Int64?
     }
 
+    struct LoadPart {
+        /// `Range` and `If-Range` of a download that goes on; part of every hop, since a redirect leads to the same file.
+        fileprivate(set) var rangeFields: [(String, String)] = []
+    }
+
     /// Where the body of the answer belongs.
     private enum Place {
         /// To what is there.
@@ -83,7 +88,7 @@ struct DownloadResumption {
             // Somebody cleaned up: there is nothing to go on from, and nothing is lost by starting over.
             return (try await wholeAnswer(plan, in: load), .instead)
         }
-        load.rangeFields = ResumeDecision.requestFields(for: point)
+        load.resumption.rangeFields = ResumeDecision.requestFields(for: point)
         do {
             let answer = try await wholeAnswer(plan, in: load)
             return try await judge(answer, continuing: sink, plan, in: load)
@@ -103,7 +108,7 @@ struct DownloadResumption {
     private func judge(
         _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
     ) async throws(LoadError) -> (Answer, Place) {
-        guard let head = answer.response.head, !load.rangeFields.isEmpty else {
+        guard let head = answer.response.head, !load.resumption.rangeFields.isEmpty else {
             _ = await load.end(sink, sink.abort)
             return (answer, .instead)
         }
@@ -123,11 +128,11 @@ struct DownloadResumption {
         case .restart:
             answer.body.cancel()
             _ = await load.end(sink, sink.abort)
-            load.rangeFields = []
+            load.resumption.rangeFields = []
             return (try await wholeAnswer(plan, in: load), .instead)
         case .fail(let reason):
             answer.body.cancel()
-            load.response = answer.response
+            load.take(answer.response)
             throw LoadError(.badServerResponse, "resuming the download: the partial response cannot be used (\(reason))")
         }
     }

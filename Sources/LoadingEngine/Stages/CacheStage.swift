@@ -20,18 +20,26 @@ import NIOCore
 ///
 /// Downloads have nothing to do with the cache, as on Apple's platforms.
 final class CacheStage: LoadStage {
-    func passes(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
-        hop.cached = nil
+    struct HopPart {
+        /// What the cache has for this hop, and what is to be made of it.
+        fileprivate(set) var found: CachedAnswer?
+        /// Whether the cache may have something for this hop, which an answer that is not stored makes outdated.
+        fileprivate(set) var mayHaveMore = false
+    }
+
+    func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
+        hop.cache.found = nil
         let policy = Self.policy(hop, in: load)
-        guard !load.isDownload, let message = hop.message, message.head.method == "GET" || message.head.method == "HEAD",
+        guard !load.isDownload, let message = hop.preparation.message,
+            message.head.method == "GET" || message.head.method == "HEAD",
             policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote, !Self.namesAnotherHost(hop.request)
         else {
-            defer { hop.hasStored = !load.isDownload }
+            defer { hop.cache.mayHaveMore = !load.isDownload }
             return try settle(hop, nil, policy)
         }
         if load.wants(.cache) {
-            hop.cached = .asksApp
-            return false
+            hop.cache.found = .asksApp
+            return .wait
         }
         guard let cache = load.session.stores.cache, cache.mayHaveAny(now: Self.now(load), touchingDisk: false) else {
             return try settle(hop, nil, policy)
@@ -44,23 +52,23 @@ final class CacheStage: LoadStage {
         case .miss: return try settle(hop, nil, policy)
         case .unavailable:
             // There may be one all the same.
-            defer { hop.hasStored = true }
+            defer { hop.cache.mayHaveMore = true }
             return try settle(hop, nil, policy)
         case .wait(let lookUp):
-            hop.cached = .pending(lookUp)
-            return false
+            hop.cache.found = .pending(lookUp)
+            return .wait
         }
     }
 
-    /// Decides; answers true where the request goes out as any other.
+    /// Decides: the request goes on as any other, or there is something to be made of what is stored.
     private func settle(
         _ hop: Hop, _ hit: ResponseCache.Hit?, _ policy: CacheDecision.Policy, now: Double = 0
-    ) throws(LoadError) -> Bool {
-        hop.cached = nil
-        hop.hasStored = hit != nil
+    ) throws(LoadError) -> StageStep {
+        hop.cache.found = nil
+        hop.cache.mayHaveMore = hit != nil
         // The session's own fields are in the message only.
-        guard let message = hop.message else { return true }
-        if hit == nil, policy == .useProtocol, !message.head.headers.contains("Cache-Control") { return true }
+        guard let message = hop.preparation.message else { return .goOn }
+        if hit == nil, policy == .useProtocol, !message.head.headers.contains("Cache-Control") { return .goOn }
         let decision = CacheDecision.decide(
             method: message.head.method, requestHeaders: message.head.headers, policy: policy, stored: hit?.response, now: now
         )
@@ -70,34 +78,37 @@ final class CacheStage: LoadStage {
                 .resourceUnavailable, "the cache has no answer, and the request is not to be sent", url: hop.request.url
             )
         case (.fail, _):
-            hop.cached = .nothing
-            return false
+            hop.cache.found = .nothing
+            return .wait
         case (.fetch(let fields), let hit?) where fields.contains(where: { $0.0 == "If-Range" }):
-            hop.cached = .decided(hit, .fetch(fields))
-            return false
+            hop.cache.found = .decided(hit, .fetch(fields))
+            return .wait
         case (.fetch(let fields), _):
-            hop.add(fields)
-            return true
+            hop.preparation.add(fields)
+            return .goOn
         case (_, let hit?):
-            hop.cached = .decided(hit, decision)
-            return false
+            hop.cache.found = .decided(hit, decision)
+            return .wait
         case (_, nil):
-            return true
+            return .goOn
         }
     }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
-        switch hop.cached {
+        switch hop.cache.found {
         case .decided, .nothing: break
         case .asksApp, .pending, nil:
             let found = try await lookUp(hop, in: load)
             _ = try settle(hop, found ?? nil, Self.policy(hop, in: load), now: Self.now(load))
             // A look-up that was given up says nothing.
-            if found == nil { hop.hasStored = true }
+            if found == nil { hop.cache.mayHaveMore = true }
         }
-        if case .nothing = hop.cached { return try StoredAnswer.gatewayTimeout(hop, in: load) }
-        guard case .decided(let hit, let decision) = hop.cached else { return try await send(hop, in: load, then: next) }
-        hop.cached = nil
+        if case .nothing = hop.cache.found {
+            hop.cache.found = nil
+            return try StoredAnswer.gatewayTimeout(hop, in: load)
+        }
+        guard case .decided(let hit, let decision) = hop.cache.found else { return try await send(hop, in: load, then: next) }
+        hop.cache.found = nil
         switch decision {
         case .use:
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
@@ -118,21 +129,20 @@ final class CacheStage: LoadStage {
     /// Whether the task waits while the server is asked: because the app has to answer, which nobody does once the task is over, or
     /// because a redirect led here, where a load that began here would take the session's credentials.
     private func mustWait(_ hop: Hop, in load: Load) -> Bool {
-        if hop.leftOrigin { return true }
+        if hop.followUp.leftOrigin { return true }
         if load.wants(.cache) || load.wants(.cookies) { return true }
-        return load.wants(.challenges) && hop.message?.target.origin.isSecure != false
+        return load.wants(.challenges) && hop.preparation.message?.target.origin.isSecure != false
     }
 
     private func send(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
-        let (stage, next) = try next.stage(for: hop, in: load)
-        return try await stage.answer(hop, in: load, then: next)
+        try await next.answer(hop, in: load)
     }
 
     // MARK: Looking up
 
     /// What is stored, if anything; nil where that is not known.
     private func lookUp(_ hop: Hop, in load: Load) async throws(LoadError) -> ResponseCache.Hit?? {
-        guard case .pending(let lookUp) = hop.cached else {
+        guard case .pending(let lookUp) = hop.cache.found else {
             guard case .cached(let cached?) = try await load.ask(.cachedResponse(hop.request)) else { return nil }
             return StoredAnswer.hit(cached, hop, now: Self.now(load))
         }
@@ -161,9 +171,9 @@ final class CacheStage: LoadStage {
     private func revalidate(
         _ hit: ResponseCache.Hit, _ fields: [(String, String)], _ hop: Hop, in load: Load, then next: LowerStages
     ) async throws(LoadError) -> Answer {
-        let unconditional = hop.message
+        let unconditional = hop.preparation.message
         let requestHeaders = unconditional?.head.headers ?? HeaderBlock()
-        hop.add(fields)
+        hop.preparation.add(fields)
         let answer: Answer
         do {
             answer = try await send(hop, in: load, then: next)
@@ -192,7 +202,7 @@ final class CacheStage: LoadStage {
         else {
             // It speaks of another version than the one that is stored.
             try await replace(hit, by: nil, hop, in: load)
-            hop.message = unconditional
+            hop.preparation.restore(unconditional)
             return try await send(hop, in: load, then: next)
         }
         try await replace(hit, by: Storability.mayKeep(merged) ? merged : nil, hop, in: load)
@@ -217,7 +227,7 @@ final class CacheStage: LoadStage {
             && RetryPolicy.mayRetry(
                 method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,
                 receivedAnyBytes: load.lastAttempt.receivedAnyBytes, bodyIsReplayable: true,
-                attempts: hop.failedAttempts + 1
+                attempts: hop.followUp.failedAttempts + 1
             )
     }
 
@@ -243,15 +253,15 @@ final class CacheStage: LoadStage {
     private func complete(
         _ hit: ResponseCache.Hit, _ fields: [(String, String)], _ hop: Hop, in load: Load, then next: LowerStages
     ) async throws(LoadError) -> Answer {
-        let whole = hop.message
-        hop.add(fields)
+        let whole = hop.preparation.message
+        hop.preparation.add(fields)
         let answer = try await send(hop, in: load, then: next)
         guard let head = answer.response.head, head.status == 206 || head.status == 416 else { return answer }
         guard head.status == 206, let joined = Keeping.joined(hit, answer, head, hop, in: load) else {
             // The parts are of different versions, or it is none of ours.
             answer.body.cancel()
             load.session.stores.cache?.remove(key: hit.response.url, only: hit.response)
-            hop.message = whole
+            hop.preparation.restore(whole)
             return try await send(hop, in: load, then: next)
         }
         return joined
@@ -293,11 +303,4 @@ indirect enum CachedAnswer {
     case decided(ResponseCache.Hit, CacheDecision)
     /// Nothing that may be used, and the request is not to be sent.
     case nothing
-}
-
-extension Hop {
-    /// Adds fields to the message, in place of those of the same name.
-    func add(_ fields: [(String, String)]) {
-        message = message?.setting(fields)
-    }
 }

@@ -13,14 +13,13 @@ import NIOCore
 
 /// Lets the app's own `URLProtocol` classes load a request, before any built-in loader is tried.
 final class CustomProtocolStage: LoadStage {
-    func passes(_ hop: Hop, in load: Load) -> Bool { !load.wants(.customLoaders) }
+    func step(_ hop: Hop, in load: Load) -> StageStep { load.wants(.customLoaders) ? .wait : .goOn }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         guard case .customLoader(let loader) = try await load.ask(.customLoader(hop.request)),
             let loader
         else {
-            let (stage, next) = try next.stage(for: hop, in: load)
-            return try await stage.answer(hop, in: load, then: next)
+            return try await next.answer(hop, in: load)
         }
         try await load.control.waitWhileSuspended()
         let transaction = Transaction(request: hop.request, now: .now())

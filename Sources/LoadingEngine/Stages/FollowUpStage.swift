@@ -15,6 +15,19 @@ import NIOCore
 
 /// Follows up on what came back: redirects, challenges, and failures that may be tried again. Each follow-up is another hop.
 final class FollowUpStage: LoadStage {
+    struct HopPart {
+        /// A redirect led away from the origin that the load began with, if perhaps back to it: what is secret there stayed there.
+        fileprivate(set) var leftOrigin = false
+        /// How often this hop was sent since the last answer, and failed.
+        fileprivate(set) var failedAttempts = 0
+        /// The server refused `Expect: 100-continue`.
+        fileprivate(set) var withoutExpectation = false
+    }
+
+    struct LoadPart {
+        fileprivate(set) var redirectCount = 0
+    }
+
     /// How long the body of an answer that is followed up may take.
     private static let patience = TimeAmount.seconds(1)
 
@@ -22,20 +35,19 @@ final class FollowUpStage: LoadStage {
 
     init(pool: ConnectionPool) { self.pool = pool }
 
-    func passes(_ hop: Hop, in load: Load) -> Bool { false }
+    func step(_ hop: Hop, in load: Load) -> StageStep { .wait }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         var hop = hop
         while true {
             let answer: Answer
             do {
-                let (stage, next) = try next.stage(for: hop, in: load)
-                answer = try await stage.answer(hop, in: load, then: next)
+                answer = try await next.answer(hop, in: load)
             } catch {
                 try retryOrThrow(error, hop, in: load)
                 continue
             }
-            hop.failedAttempts = 0
+            hop.followUp.failedAttempts = 0
             guard isOfConcern(answer, hop, in: load), let following = try await takeIn(answer, hop, in: load) else {
                 return answer
             }
@@ -56,17 +68,17 @@ final class FollowUpStage: LoadStage {
             RetryPolicy.mayRetry(
                 method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,
                 receivedAnyBytes: load.lastAttempt.receivedAnyBytes, bodyIsReplayable: hop.request.body.isReplayable,
-                attempts: hop.failedAttempts + 1
+                attempts: hop.followUp.failedAttempts + 1
             )
         else {
             var error = error
             if error.url == nil { error.url = hop.request.url }
             throw error
         }
-        hop.failedAttempts += 1
-        hop.needsNewConnection = true
+        hop.followUp.failedAttempts += 1
+        hop.network.askForNewConnection()
         // Whose connections it goes by next depends on what there is.
-        if let route = hop.route { pool.wentStale(route) }
+        if let route = hop.authentication.route { pool.wentStale(route) }
     }
 
     // MARK: Responses
@@ -74,14 +86,16 @@ final class FollowUpStage: LoadStage {
     /// Whether there is anything to do but deliver the answer.
     @inline(never)
     private func isOfConcern(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
-        hop.server != nil || hop.proxy != nil || load.wants(.cookies) || load.wants(.cache) || mayNeedFollowUp(answer)
+        hop.authentication.isUsed || load.wants(.cookies) || load.wants(.cache) || mayNeedFollowUp(answer)
     }
 
     /// Heeds what the answer says to others than the app, and gives the next hop, or nil where the answer is the result.
     @inline(never)
     private func takeIn(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
         do throws(LoadError) {
-            if hop.wasSent, hop.server != nil || hop.proxy != nil { try await Identification.settle(answer, hop, pool, in: load) }
+            if hop.network.wasSent, hop.authentication.isUsed {
+                try await Identification.settle(answer, hop, pool, in: load)
+            }
             if load.wants(.cookies) || load.wants(.cache) { try await handOver(answer, hop, in: load) }
             return mayNeedFollowUp(answer) ? try await followUp(answer, hop, in: load) : nil
         } catch {
@@ -118,8 +132,8 @@ final class FollowUpStage: LoadStage {
             following = try await redirect(head, answer, hop, url, in: load)
         case 401, 407:
             following = try await Identification.answerChallenge(head, answer, hop, url, in: load) ? hop : nil
-        case 417 where hop.askedToContinue && hop.request.body.isReplayable:
-            hop.withoutExpectation = true
+        case 417 where hop.network.askedToContinue && hop.request.body.isReplayable:
+            hop.followUp.withoutExpectation = true
             following = hop
         default:
             following = nil
@@ -134,13 +148,13 @@ final class FollowUpStage: LoadStage {
     ) async throws(LoadError) -> Hop? {
         let decision = RedirectPolicy.decide(
             status: head.status, location: head.headers.first("Location"), method: hop.request.method, url: url,
-            redirectsSoFar: load.redirectCount
+            redirectsSoFar: load.followUp.redirectCount
         )
         switch decision {
         case .deliver:
             return nil
         case .fail(let reason):
-            load.response = answer.response
+            load.take(answer.response)
             // Stored redirects that go round would do so for as long as they are fresh.
             if reason == .tooMany { Keeping.forget(url, in: load) }
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
@@ -160,7 +174,7 @@ final class FollowUpStage: LoadStage {
     private func followCustom(
         _ request: LoadRequest, _ answer: Answer, _ hop: Hop, in load: Load
     ) async throws(LoadError) -> Hop? {
-        guard load.redirectCount < RedirectPolicy.limit else {
+        guard load.followUp.redirectCount < RedirectPolicy.limit else {
             throw LoadError(.tooManyRedirects, "more than \(RedirectPolicy.limit) redirects", url: request.url)
         }
         defer { answer.body.cancel() }
@@ -173,18 +187,19 @@ final class FollowUpStage: LoadStage {
     ) async throws(LoadError) -> Hop? {
         var request = proposed
         if load.wants(.redirects) {
-            load.response = answer.response
+            load.take(answer.response)
             guard case .request(let chosen) = try await load.ask(.redirect(response: answer.response, proposed: proposed)),
                 let chosen
             else { return nil }
             request = chosen
         }
-        load.response = nil
-        load.redirectCount += 1
+        load.take(nil)
+        load.followUp.redirectCount += 1
         load.tell(.requestChanged(request))
         let next = Hop(number: hop.number + 1, request: request)
-        next.proxy = hop.proxy
-        next.leftOrigin = hop.leftOrigin || request.url.flatMap { Origin($0) } != hop.request.url.flatMap { Origin($0) }
+        next.authentication = hop.authentication.afterRedirect
+        next.followUp.leftOrigin =
+            hop.followUp.leftOrigin || request.url.flatMap { Origin($0) } != hop.request.url.flatMap { Origin($0) }
         return next
     }
 

@@ -64,7 +64,7 @@ enum Keeping {
     ) -> (any ResponseBody)? {
         guard let url = hop.request.url else { return nil }
         // The credential of a challenge is in no request that could be compared with this one.
-        if hop.server != nil, head.headers.hasToken("Authorization", in: "Vary") { return nil }
+        if hop.authentication.server != nil, head.headers.hasToken("Authorization", in: "Vary") { return nil }
         let stored = StoredResponse(
             url: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, head, in: load), status: head.status,
             reason: head.reason,
@@ -87,13 +87,13 @@ enum Keeping {
 
     private static func sentHeaders(_ hop: Hop, withCookies: Bool, in load: Load) -> HeaderBlock {
         guard let url = hop.request.url, let target = try? RequestTarget(url) else { return hop.request.headers }
-        var extra = hop.extraFields
+        var extra: [(String, String)] = []
         if withCookies, let cookies = PrepareStage.cookies(for: target, hop, in: load) {
             extra.append(("Cookie", cookies))
         }
         return load.session.headers.compose(
             request: hop.request.headers, target: target, method: hop.request.method, bodyLength: nil, extra: extra,
-            leftOrigin: hop.leftOrigin
+            leftOrigin: hop.followUp.leftOrigin
         )
     }
 
@@ -117,7 +117,7 @@ enum Keeping {
     static func mayReplace(_ hop: Hop, in load: Load) -> Bool {
         let policy = CacheStage.policy(hop, in: load)
         // A reload did not look whether something is stored.
-        return hop.hasStored || policy == .reloadIgnoringLocal || policy == .reloadIgnoringLocalAndRemote
+        return hop.cache.mayHaveMore || policy == .reloadIgnoringLocal || policy == .reloadIgnoringLocalAndRemote
     }
 
     // MARK: Parts

@@ -17,46 +17,34 @@ import NIOCore
 ///
 /// A stage has no state of its own: what must be remembered is in the ``Hop`` or in the ``Load``.
 protocol LoadStage: AnyObject {
-    /// Does what takes no waiting, and answers whether that is all that the stage has to do with this hop; ``answer(_:in:then:)`` is
-    /// not called then. A load that waits keeps the memory of each stage it is in.
-    func passes(_ hop: Hop, in load: Load) throws(LoadError) -> Bool
+    /// Does what takes no waiting, and says whether the hop goes on to the next stage or ``answer(_:in:then:)`` is to be called: a load
+    /// that waits keeps the memory of each stage it is in.
+    func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep
 
+    /// Answers the hop, by the stages below where it is not for this one to do so.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer
 }
 
-/// One round of a load: a request as it is about to be sent. The stages of one round share it.
+/// Where a hop goes from a stage.
+enum StageStep {
+    /// To the next stage: this one has done all that it has to do.
+    case goOn
+    /// Nowhere before the stage has waited, for its own answer or for that of the stages below.
+    case wait
+}
+
+/// One round of a load: a request as it is about to be sent.
+///
+/// Each stage has its own part of it, which is declared beside the stage: others read it, or say what they want of it by its methods.
 final class Hop {
     let number: Int
-    @exclusivity(unchecked) var request: LoadRequest
-    /// Fields that the stages add to the caller's.
-    @exclusivity(unchecked) var extraFields: [(String, String)] = []
-    /// The message, from when `PrepareStage` composed it until it is sent.
-    @exclusivity(unchecked) var message: PreparedMessage?
-    /// Whether the server was asked for 100 (Continue).
-    @exclusivity(unchecked) var askedToContinue = false
-    /// A redirect led away from the origin that the load began with, if perhaps back to it: what is secret there stayed there.
-    @exclusivity(unchecked) var leftOrigin = false
-    /// How often this hop was sent since the last answer, and failed.
-    @exclusivity(unchecked) var failedAttempts = 0
-    /// It failed over a kept connection: the next one is to be new.
-    @exclusivity(unchecked) var needsNewConnection = false
-    /// The server refused `Expect: 100-continue`.
-    @exclusivity(unchecked) var withoutExpectation = false
-    /// How the load authenticates with the server, and with a proxy, once one of them asked or is known to ask.
-    @exclusivity(unchecked) var server: Authenticator?
-    @exclusivity(unchecked) var proxy: Authenticator?
-    /// The way the message takes, where it is not the plain one to its server.
-    @exclusivity(unchecked) var route: Route?
-    /// The message was sent before, at least in part.
-    @exclusivity(unchecked) var wasSent = false
-    /// The cookies that the app's own storage has for this hop.
-    @exclusivity(unchecked) var cookies: String?
-    /// The `Set-Cookie` fields that came, for the app that keeps the cookies itself.
-    @exclusivity(unchecked) var cookiesForApp: [String] = []
-    /// What the cache has for this hop, and what is to be made of it.
-    @exclusivity(unchecked) var cached: CachedAnswer?
-    /// Whether the cache may have something for this hop, which an answer that is not stored makes outdated.
-    @exclusivity(unchecked) var hasStored = false
+    @exclusivity(unchecked) private(set) var request: LoadRequest
+    @exclusivity(unchecked) var followUp = FollowUpStage.HopPart()
+    @exclusivity(unchecked) var authentication = Identification.HopPart()
+    @exclusivity(unchecked) var preparation = PrepareStage.HopPart()
+    @exclusivity(unchecked) var cache = CacheStage.HopPart()
+    @exclusivity(unchecked) var network = NetworkStage.HopPart()
+    @exclusivity(unchecked) var sideEffects = Remembrance.HopPart()
 
     init(number: Int, request: LoadRequest) {
         self.number = number
@@ -64,7 +52,13 @@ final class Hop {
     }
 
     /// Whether the body was sent before, so that a stream must be had anew.
-    var isRepeated: Bool { number > 0 || wasSent || failedAttempts > 0 }
+    var isRepeated: Bool { number > 0 || network.wasSent || followUp.failedAttempts > 0 }
+
+    /// Has the request go to its host over TLS.
+    func upgrade(to url: URL, mainDocumentURL: URL?) {
+        request.url = url
+        request.mainDocumentURL = mainDocumentURL
+    }
 }
 
 /// A request as it goes on the wire. It never changes: a stage that adds fields makes another one.
@@ -116,23 +110,4 @@ protocol ResponseBody: AnyObject {
 
 extension ResponseBody {
     func takeWhole() -> Data? { nil }
-}
-
-/// The stages below one: what a load that waits remembers of where it is going, in one word.
-final class LowerStages {
-    private let first: (stage: any LoadStage, next: LowerStages)?
-
-    init(_ stages: ArraySlice<any LoadStage>) {
-        first = stages.first.map { ($0, LowerStages(stages.dropFirst())) }
-    }
-
-    /// The next stage that the hop does not pass, and those below it.
-    func stage(for hop: Hop, in load: Load) throws(LoadError) -> (stage: any LoadStage, next: LowerStages) {
-        var lower = self
-        while let (stage, next) = lower.first {
-            if try !stage.passes(hop, in: load) { return (stage, next) }
-            lower = next
-        }
-        throw LoadError(.unsupportedURL, "nothing loads this URL", url: hop.request.url)
-    }
 }

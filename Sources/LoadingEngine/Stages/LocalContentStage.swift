@@ -15,15 +15,15 @@ import NIOCore
 
 /// Answers `file:` and `data:` URLs, without the network.
 final class LocalContentStage: LoadStage {
-    func passes(_ hop: Hop, in load: Load) -> Bool {
+    func step(_ hop: Hop, in load: Load) -> StageStep {
         // The scheme is read off the text, as every request of the network passes here.
-        guard let text = hop.request.url?.absoluteString.utf8, let first = text.first else { return true }
+        guard let text = hop.request.url?.absoluteString.utf8, let first = text.first else { return .goOn }
         switch first | 0x20 {
         case UInt8(ascii: "f"), UInt8(ascii: "d"): break
-        default: return true
+        default: return .goOn
         }
         let scheme = text.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
-        return !scheme.elementsEqual("file".utf8) && !scheme.elementsEqual("data".utf8)
+        return scheme.elementsEqual("file".utf8) || scheme.elementsEqual("data".utf8) ? .wait : .goOn
     }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {

@@ -15,6 +15,23 @@ import NIOCore
 
 /// Sends the message over a connection of the pool and waits for the head of the response.
 final class NetworkStage: LoadStage {
+    struct HopPart {
+        /// The message was sent before, at least in part.
+        fileprivate(set) var wasSent = false
+        /// Whether the server was asked for 100 (Continue).
+        fileprivate(set) var askedToContinue = false
+        fileprivate var needsNewConnection = false
+
+        /// It failed over a kept connection: the next one is to be new.
+        mutating func askForNewConnection() { needsNewConnection = true }
+    }
+
+    /// What the last attempt did on the wire, for the decision whether to try again.
+    struct LoadPart {
+        fileprivate(set) var connectionWasReused = false
+        fileprivate(set) var receivedAnyBytes = false
+    }
+
     /// Decoded bytes that are let through whatever they expand from.
     static let decodingFloor: Int64 = 67_108_864
 
@@ -22,14 +39,14 @@ final class NetworkStage: LoadStage {
 
     init(pool: ConnectionPool) { self.pool = pool }
 
-    func passes(_ hop: Hop, in load: Load) -> Bool { false }
+    func step(_ hop: Hop, in load: Load) -> StageStep { .wait }
 
     /// Waits in one place for all there is to wait for, so that a load that waits keeps one small frame here.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         beginTransaction(hop, in: load)
         while true {
-            if let answer = try step(hop, in: load) { return answer }
-            if load.tunnelQuestions.isEmpty { await load.control.wait() } else { await load.answerTunnel() }
+            if let answer = try attempt(hop, in: load) { return answer }
+            if load.tunnels.isEmpty { await load.control.wait() } else { await load.answerTunnel() }
         }
     }
 
@@ -37,14 +54,13 @@ final class NetworkStage: LoadStage {
     private func beginTransaction(_ hop: Hop, in load: Load) {
         // The last thing that happened to the load led here.
         load.begin(Transaction(request: hop.request, now: load.control.lastProgress))
-        load.lastAttempt = Load.Attempt()
-        // What another wish was about is asked of others by now.
-        load.tunnelQuestions = []
+        load.lastAttempt = LoadPart()
+        load.tunnels.forget()
     }
 
     /// Does what can be done without waiting; nil where the load has to wait for more.
     @inline(never)
-    private func step(_ hop: Hop, in load: Load) throws(LoadError) -> Answer? {
+    private func attempt(_ hop: Hop, in load: Load) throws(LoadError) -> Answer? {
         guard let transaction = load.transaction else { return nil }
         do {
             return try isAnswered(hop, transaction, in: load) ? try answer(hop, transaction, in: load) : nil
@@ -61,8 +77,8 @@ final class NetworkStage: LoadStage {
         if let exchange = transaction.exchange { return try isAnswered(exchange, hop, in: load) }
         while let connection = try connection(for: hop, in: load) {
             // One in its place, and no more: a server may close whatever it accepts.
-            guard mayCarry(connection, hop) || hop.needsNewConnection else {
-                hop.needsNewConnection = true
+            guard mayCarry(connection, hop) || hop.network.needsNewConnection else {
+                hop.network.needsNewConnection = true
                 connection.close()
                 pool.giveBack(connection)
                 continue
@@ -78,10 +94,10 @@ final class NetworkStage: LoadStage {
         try load.control.check()
         guard !load.control.isSuspended else { return nil }
         let route = try route(of: hop)
-        if !hop.needsNewConnection, let idle = pool.takeIdle(route) { return idle }
+        if !hop.network.needsNewConnection, let idle = pool.takeIdle(route) { return idle }
         let lease = pool.wish(
             route, priority: load.order.priority, control: load.control, adviser: route.isSecure ? load : nil,
-            onlyNew: hop.needsNewConnection
+            onlyNew: hop.network.needsNewConnection
         )
         return lease.isAnswered ? try pool.take(lease) : nil
     }
@@ -92,7 +108,7 @@ final class NetworkStage: LoadStage {
     }
 
     private func route(of hop: Hop) throws(LoadError) -> Route {
-        guard let route = hop.message?.route else { throw LoadError(.badURL, "the request has no message") }
+        guard let route = hop.preparation.message?.route else { throw LoadError(.badURL, "the request has no message") }
         return route
     }
 
@@ -100,14 +116,14 @@ final class NetworkStage: LoadStage {
     @inline(never)
     private func giveUp(_ transaction: Transaction, in load: Load) {
         guard let exchange = transaction.exchange else { return }
-        load.lastAttempt = Load.Attempt(connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.hasReceivedBytes)
+        load.lastAttempt = LoadPart(connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.hasReceivedBytes)
         exchange.cancel()
     }
 
     private func begin(
         _ hop: Hop, on connection: HTTP1Connection, _ transaction: Transaction, in load: Load
     ) throws(LoadError) -> Exchange {
-        guard let message = hop.message else { throw LoadError(.badURL, "the request has no message") }
+        guard let message = hop.preparation.message else { throw LoadError(.badURL, "the request has no message") }
         do {
             let exchange = try connection.begin(
                 message.head, body: message.body, expectsContinue: message.expectsContinue, control: load.control
@@ -116,10 +132,10 @@ final class NetworkStage: LoadStage {
             load.control.exchange = exchange
             // What was sent is not needed while the load waits, perhaps with ten thousand others.
             transaction.sentBodyLength = message.body.length ?? 0
-            hop.askedToContinue = message.expectsContinue
-            hop.message = nil
-            hop.wasSent = true
-            hop.needsNewConnection = false
+            hop.network.askedToContinue = message.expectsContinue
+            hop.preparation.letGo()
+            hop.network.wasSent = true
+            hop.network.needsNewConnection = false
             return exchange
         } catch {
             load.lastAttempt.connectionWasReused = true

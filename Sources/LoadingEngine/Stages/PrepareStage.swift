@@ -15,6 +15,22 @@ import LoadingStores
 
 /// Turns a request into the message that goes on the wire: target, fields, body.
 final class PrepareStage: LoadStage {
+    struct HopPart {
+        /// The message, from when it was composed until it is sent.
+        fileprivate(set) var message: PreparedMessage?
+        /// The cookies that the app's own storage has for this hop.
+        fileprivate var cookies: String?
+
+        /// Adds fields to the message, in place of those of the same name.
+        mutating func add(_ fields: [(String, String)]) { message = message?.setting(fields) }
+
+        /// Takes the message back that was there before fields were added.
+        mutating func restore(_ earlier: PreparedMessage?) { message = earlier }
+
+        /// Lets go of the message, which is on its way or is not sent at all.
+        mutating func letGo() { message = nil }
+    }
+
     /// From this many bytes on, a body waits for 100 (Continue). curl's limit is 1 MB; below it the wait costs more than the body.
     static let expectationThreshold: Int64 = 1_048_576
 
@@ -25,26 +41,25 @@ final class PrepareStage: LoadStage {
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         if !load.session.storesAreReady { try await LoopSlot.run(in: load, by: load.session.stores.prepare) {} }
         if asksForCookies(hop, in: load), case .cookies(let cookies) = try await load.ask(.cookies(hop.request)) {
-            hop.cookies = cookies
+            hop.preparation.cookies = cookies
         }
         try await Identification.prepare(hop, in: load)
         try await open(hop, in: load)
-        let (stage, next) = try next.stage(for: hop, in: load)
-        return try await stage.answer(hop, in: load, then: next)
+        return try await next.answer(hop, in: load)
     }
 
-    /// Composes the message where that takes no waiting; answers false where the body has to be opened first.
+    /// Composes the message where that takes no waiting: where no body has to be opened first, nor anybody to be asked.
     @inline(never)
-    func passes(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
+    func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         try Self.refuseContent(of: hop.request)
-        guard load.session.storesAreReady, !asksForCookies(hop, in: load) else { return false }
-        guard try !Identification.mustWait(hop, in: load) else { return false }
+        guard load.session.storesAreReady, !asksForCookies(hop, in: load) else { return .wait }
+        guard try !Identification.mustWait(hop, in: load) else { return .wait }
         switch hop.request.body {
         case .none: try prepare(hop, .none, in: load)
         case .data(let data): try prepare(hop, .data(data), in: load)
-        case .file, .stream, .streamOnDemand: return false
+        case .file, .stream, .streamOnDemand: return .wait
         }
-        return true
+        return .goOn
     }
 
     /// A GET does not have a body (differs from RFC 9110, section 9.3.1, which only advises against it: Apple's system fails it so).
@@ -66,22 +81,22 @@ final class PrepareStage: LoadStage {
     private func prepare(_ hop: Hop, _ body: OutgoingBody, in load: Load) throws(LoadError) {
         let target = try Self.target(of: hop, in: load)
         let length = body.length
-        var extra = hop.extraFields + load.rangeFields
+        var extra = load.resumption.rangeFields
         let expects =
-            !hop.withoutExpectation
+            !hop.followUp.withoutExpectation
             && ((length ?? 0) >= Self.expectationThreshold || hop.request.headers.hasToken("100-continue", in: "Expect"))
         if let cookies = Self.cookies(for: target, hop, in: load) { extra.append(("Cookie", cookies)) }
         if expects, !hop.request.headers.contains("Expect") { extra.append(("Expect", "100-continue")) }
         let route = Identification.route(to: target, hop, pool, in: load)
         let isForwarded = route.details?.isForwarded ?? false
-        if hop.server != nil || hop.proxy != nil {
+        if hop.authentication.isUsed {
             Identification.addFields(to: &extra, hop, target, body, isForwarded: isForwarded)
         }
         var fields = hop.request.headers
-        if hop.withoutExpectation { fields.remove("Expect") }
+        if hop.followUp.withoutExpectation { fields.remove("Expect") }
         let headers = load.session.headers.compose(
             request: fields, target: target, method: hop.request.method, bodyLength: length, extra: extra,
-            leftOrigin: hop.leftOrigin, isForProxy: isForwarded
+            leftOrigin: hop.followUp.leftOrigin, isForProxy: isForwarded
         )
         let isSecure = target.origin.isSecure
         var body = body
@@ -89,7 +104,7 @@ final class PrepareStage: LoadStage {
             file.usesSendfile = !isSecure
             body = .file(file)
         }
-        hop.message = PreparedMessage(
+        hop.preparation.message = PreparedMessage(
             head: RequestHead(
                 method: hop.request.method, target: isForwarded ? target.absoluteForm : target.path, headers: headers),
             target: target,
@@ -147,11 +162,12 @@ final class PrepareStage: LoadStage {
                 now: WallClock.seconds(load.control.lastProgress)
             )
         } else {
-            kept = hop.cookies
+            kept = hop.preparation.cookies
         }
         guard let kept else { return nil }
         // Those of `httpAdditionalHeaders` are for requests that have none of their own.
-        let own = hop.request.headers.first("Cookie") ?? (hop.leftOrigin ? nil : load.session.headers.sessionValue("Cookie"))
+        let own =
+            hop.request.headers.first("Cookie") ?? (hop.followUp.leftOrigin ? nil : load.session.headers.sessionValue("Cookie"))
         guard let own, !own.isEmpty else { return kept }
         return own + "; " + kept
     }

@@ -18,6 +18,11 @@ import LoadingStores
 ///
 /// Every response from the network says it here, also the informational ones, and those that are followed up.
 enum Remembrance {
+    struct HopPart {
+        /// The `Set-Cookie` fields that came, for the app that keeps the cookies itself.
+        fileprivate var cookiesForApp: [String] = []
+    }
+
     static func keep(_ headers: HeaderBlock, of hop: Hop, in load: Load) {
         if headers.contains("Set-Cookie") { keepCookies(headers, of: hop, in: load) }
         if headers.contains("Strict-Transport-Security") { keepSecurity(headers, of: hop, in: load) }
@@ -28,7 +33,7 @@ enum Remembrance {
         // `httpShouldSetCookies` is about sending; what is kept is the acceptance's affair.
         guard hop.request.handlesCookies else { return }
         if load.wants(.cookies) {
-            hop.cookiesForApp += headers.all("Set-Cookie")
+            hop.sideEffects.cookiesForApp += headers.all("Set-Cookie")
             return
         }
         guard let store = load.session.stores.cookies, let request = request(of: hop) else { return }
@@ -66,8 +71,8 @@ enum Remembrance {
 
     /// The `Set-Cookie` fields for an app that keeps the cookies itself; nil where there are none, or it does not want them.
     static func cookiesForApp(_ hop: Hop, in load: Load) -> [String]? {
-        let fields = hop.cookiesForApp
-        hop.cookiesForApp = []
+        let fields = hop.sideEffects.cookiesForApp
+        hop.sideEffects.cookiesForApp = []
         guard !fields.isEmpty, load.session.policy.cookieAcceptance != .never else { return nil }
         if load.session.policy.cookieAcceptance == .onlyFromMainDocumentDomain, request(of: hop)?.isThirdParty ?? true {
             return nil

@@ -37,10 +37,11 @@ enum SecureUpgrade {
         transaction.end = load.control.lastProgress
         load.begin(transaction)
         // A document stays on its own site when it moves to TLS.
-        if let document = hop.request.mainDocumentURL, document.scheme?.lowercased() == "http", document.host() == url.host() {
-            hop.request.mainDocumentURL = self.secure(document) ?? document
+        var document = hop.request.mainDocumentURL
+        if let known = document, known.scheme?.lowercased() == "http", known.host() == url.host() {
+            document = self.secure(known) ?? known
         }
-        hop.request.url = secure
+        hop.upgrade(to: secure, mainDocumentURL: document)
         load.tell(.requestChanged(hop.request))
     }
 

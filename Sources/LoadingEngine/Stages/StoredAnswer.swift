@@ -28,7 +28,7 @@ enum StoredAnswer {
         var range = 0..<stored.bodyLength
         var status = stored.status
         var headers = stored.headersForReuse(now: now, wasValidated: wasValidated)
-        if hop.request.method == "GET", let requested = hop.message?.head.headers ?? rangeHeaders(hop),
+        if hop.request.method == "GET", let requested = hop.preparation.message?.head.headers ?? rangeHeaders(hop),
             requested.contains("Range"),
             let served = PartialContent.range(requestHeaders: requested, stored: stored, now: now)
         {
@@ -43,7 +43,7 @@ enum StoredAnswer {
         )
         transaction.response = response
         load.begin(transaction)
-        hop.message = nil
+        hop.preparation.letGo()
         let body = StoredBody(hit.body, range: isHead ? 0..<0 : range, transaction: transaction, load: load)
         return Answer(response: response, body: body, transaction: transaction)
     }
@@ -62,8 +62,7 @@ enum StoredAnswer {
         let response = LoadResponse(url: url, kind: .http(head), expectedLength: 0)
         transaction.response = response
         load.begin(transaction)
-        hop.message = nil
-        hop.cached = nil
+        hop.preparation.letGo()
         let body = StoredBody(.bytes(Data()), range: 0..<0, transaction: transaction, load: load)
         return Answer(response: response, body: body, transaction: transaction)
     }
@@ -88,7 +87,8 @@ enum StoredAnswer {
         guard let url = hop.request.url, let head = cached.response.head else { return nil }
         // When it came is not known; its date tells how old it is.
         let stored = StoredResponse(
-            url: CacheKey.text(of: url), requestHeaders: hop.message?.head.headers ?? hop.request.headers, status: head.status,
+            url: CacheKey.text(of: url), requestHeaders: hop.preparation.message?.head.headers ?? hop.request.headers,
+            status: head.status,
             reason: head.reason, headers: head.headers, requestTime: now, responseTime: now, bodyLength: Int64(cached.data.count)
         )
         return ResponseCache.Hit(
