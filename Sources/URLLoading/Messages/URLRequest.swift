@@ -41,7 +41,7 @@ public struct URLRequest: Sendable {
 
     /// What to load.
     ///
-    /// Setting nil makes a request that fails with `URLError.badURL`.
+    /// Setting nil makes a request that fails with `URLError.unsupportedURL`.
     public var url: URL? {
         get { storage.load.url }
         set { unique().load.url = newValue }

@@ -156,7 +156,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// A text of the app's.
+    /// A text of the app's; default nil.
     open var sessionDescription: String? {
         get { mutex.withLock { $0.description } }
         set { mutex.withLock { $0.description = newValue } }

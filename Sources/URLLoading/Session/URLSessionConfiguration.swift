@@ -306,13 +306,13 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// ``tlsMinimumSupportedProtocolVersion`` in older terms.
+    /// ``tlsMinimumSupportedProtocolVersion`` in older terms; default TLS 1.2.
     open var tlsMinimumSupportedProtocol: SSLProtocol {
         get { SSLProtocol(tlsMinimumSupportedProtocolVersion) }
         set { tlsMinimumSupportedProtocolVersion = newValue.version(unknown: .TLSv12) }
     }
 
-    /// ``tlsMaximumSupportedProtocolVersion`` in older terms.
+    /// ``tlsMaximumSupportedProtocolVersion`` in older terms; default TLS 1.3.
     open var tlsMaximumSupportedProtocol: SSLProtocol {
         get { SSLProtocol(tlsMaximumSupportedProtocolVersion) }
         set { tlsMaximumSupportedProtocolVersion = newValue.version(unknown: .TLSv13) }

@@ -98,13 +98,13 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// Why the task failed, once it did.
     open var error: (any Error)? { mutex.withLock { $0.error } }
 
-    /// A text of the app's.
+    /// A text of the app's; default nil.
     open var taskDescription: String? {
         get { mutex.withLock { $0.description } }
         set { mutex.withLock { $0.description = newValue } }
     }
 
-    /// A delegate for this task alone.
+    /// A delegate for this task alone; default nil.
     ///
     /// What it does not implement goes to the session's delegate, method by method.
     ///
@@ -142,7 +142,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// It ends with `URLError.cancelled`; until that is told, some work may still be reported.
     open func cancel() { cancelLoad() }
 
-    /// How urgent the task is beside others of its session: 0 to 1.
+    /// How urgent the task is beside others of its session: 0 to 1; default 0.5, ``defaultPriority``.
     ///
     /// A hint that may change at any time.
     open var priority: Float {
@@ -150,7 +150,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         set { changePriority(newValue) }
     }
 
-    /// The time before which the load does not begin.
+    /// The time before which the load does not begin; default nil: at once.
     ///
     /// Takes effect when set before the task is first resumed.
     open var earliestBeginDate: Date? {
