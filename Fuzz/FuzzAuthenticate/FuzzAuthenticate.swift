@@ -31,7 +31,7 @@ public func fuzzAuthenticate(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt
         // Over and over: a server may go on for ever.
         loop: while !responses.isEmpty {
             let (info, offers) = responses[steps % responses.count]
-            for line in info { heed(String(line.dropFirst()), &session) }
+            for line in info { read(String(line.dropFirst()), &session) }
             precondition(zip(offers, offers.dropFirst()).allSatisfy { $0.0 > $1.0 }, "not the strongest first")
             offered.formUnion(offers.map(\.0))
             switch flow.next(offers) {
@@ -87,10 +87,10 @@ private func answer(_ challenge: AuthenticateHeader.Challenge, _ session: Digest
     return session
 }
 
-private func heed(_ info: String, _ session: inout DigestSession?) {
+private func read(_ info: String, _ session: inout DigestSession?) {
     guard var known = session, let proof = known.proof else { return }
     let before = known
-    let isProven = known.heed(authenticationInfo: info, proof: proof)
-    precondition(isProven || known == before, "a liar is heeded")
+    let isProven = known.read(authenticationInfo: info, proof: proof)
+    precondition(isProven || known == before, "a liar is believed")
     session = before
 }

@@ -11,7 +11,7 @@ package import FoundationEssentials
 /// Says why a load ended without success: one kind for each thing a caller would treat differently, what was being done when it
 /// happened, and the cause.
 ///
-/// `URLLoading/Seam/ErrorTranslation.swift` turns every kind into its `URLError.Code`; nothing else does. It is one pointer wide, since
+/// `URLLoading/Engine/ErrorTranslation.swift` turns every kind into its `URLError.Code`; nothing else does. It is one pointer wide, since
 /// every `throws(LoadError)` on the way of a request reserves room for one.
 package struct LoadError: Error, Sendable {
     package enum Kind: Sendable, Hashable, CaseIterable {

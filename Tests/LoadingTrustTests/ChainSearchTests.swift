@@ -101,7 +101,7 @@ struct ChainSearchTests {
         }
     }
 
-    @Test func `a path length is heeded under a trusted root`() async throws {
+    @Test func `a path length holds under a trusted root`() async throws {
         for (length, isTrusted) in [(nil, true), (1, true), (0, false)] as [(Int?, Bool)] {
             let root = try Signer("Root")
             let upper = try Signer("Upper", under: root, .isCertificateAuthority(maxPathLength: length))
@@ -112,7 +112,7 @@ struct ChainSearchTests {
         }
     }
 
-    @Test func `an authority's path length is heeded in what was presented`() throws {
+    @Test func `an authority's path length holds in what was presented`() throws {
         for (length, count) in [(0, 2), (1, 3)] {
             let root = try Signer("Root", .isCertificateAuthority(maxPathLength: length))
             let middle = try Signer("Middle", under: root)

@@ -104,7 +104,7 @@ package struct DigestSession: Sendable, Hashable {
         return "Digest " + fields.joined(separator: ", ")
     }
 
-    /// Goes on with a new nonce where the server says that only the old one was too old; false where it refused the password.
+    /// Continues with a new nonce where the server says that only the old one was too old; false where it refused the password.
     ///
     /// Another load may have got the same nonce already: then the count goes on.
     package mutating func accept(_ challenge: AuthenticateHeader.Challenge) -> Bool {
@@ -124,7 +124,7 @@ package struct DigestSession: Sendable, Hashable {
     ///
     /// False says that the server does not know the password. True where it sends no proof: that is optional. With `auth-int`
     /// the proof covers the response's body, whose hash has to be given; without, it is not checked.
-    package mutating func heed(authenticationInfo: String, proof: DigestProof, bodyHash: String? = nil) -> Bool {
+    package mutating func read(authenticationInfo: String, proof: DigestProof, bodyHash: String? = nil) -> Bool {
         let info = AuthenticateHeader.parameters(in: authenticationInfo)
         func parameter(_ name: String) -> String? { info.first { $0.name == name }?.value }
         if let claimed = parameter("rspauth"),

@@ -35,7 +35,7 @@ extension FileSink {
         throw LoadError(.cannotCreateFile, "creating a file in \(directory): no free name")
     }
 
-    /// Goes on with a file that ``close(_:)`` left, if it is still what it was: a regular file of ours with the length it had.
+    /// Reopens a file that ``close(_:)`` left, if it is still what it was: a regular file of ours with the length it had.
     package static func reopenNow(path: String, length: Int64, expectedLength: Int64? = nil) throws(LoadError) -> FileSink {
         let descriptor = cls_open_existing_file(path)
         guard descriptor >= 0 else {

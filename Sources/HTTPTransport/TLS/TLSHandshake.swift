@@ -132,7 +132,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         guard let verdict else { return }
         self.verdict = nil
         self.failure = failure ?? self.failure
-        // NIOSSL goes on with the handshake a turn of the loop later, and what is executed on it comes in order.
+        // NIOSSL continues the handshake a turn of the loop later, and what is executed on it comes in order.
         let loop = verdict.futureResult.eventLoop
         let current = ClientCertificateRequests.enter(self, on: loop)
         verdict.succeed(failure == nil ? .certificateVerified : .failed)

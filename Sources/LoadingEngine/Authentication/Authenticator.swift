@@ -91,7 +91,7 @@ final class Authenticator {
         return true
     }
 
-    /// Goes on with the same credential: a new nonce, or the next leg.
+    /// Continues with the same credential: a new nonce, or the next leg.
     func goOn(
         _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, facts: ConnectionFacts?, in load: Load
     ) async throws(LoadError) -> Bool {
@@ -221,7 +221,7 @@ final class Authenticator {
         case .digest:
             guard let sent = digestProof,
                 let info = headers.first(place.isProxy ? "Proxy-Authentication-Info" : "Authentication-Info"),
-                proof.digest?.heed(authenticationInfo: info, proof: sent) == false
+                proof.digest?.read(authenticationInfo: info, proof: sent) == false
             else { return nil }
             throw isUnproved
         case .negotiate:

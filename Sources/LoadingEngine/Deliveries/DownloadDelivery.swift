@@ -135,7 +135,7 @@ enum DownloadDelivery {
 }
 
 extension Load {
-    /// Waits a while for a step that ends with a download's file; nil where it failed, or goes on without the load.
+    /// Waits a while for a step that ends with a download's file; nil where it failed, or continues without the load.
     func end<Value: Sendable>(_ sink: FileSink, _ step: (@escaping FileSink.Done<Value>) -> Void) async -> Value? {
         await sink.waitAtEnd(in: control, on: session.loop, for: step)
     }

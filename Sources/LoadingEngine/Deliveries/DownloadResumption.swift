@@ -53,7 +53,7 @@ struct DownloadResumption {
         path = load.session.policy.temporaryDirectory + "/" + point.temporaryFileName
     }
 
-    /// Goes on with the download, or begins again.
+    /// Resumes the download, or begins again.
     func deliver(by plan: LoadPlan, in load: Load) async throws(LoadError) -> TaskOutcome.Body {
         let (answer, place) = try await answer(plan, in: load)
         switch place {

@@ -16,7 +16,7 @@ import LoadingStores
 import NIOCore
 
 /// Answers from the session's cache where the rules allow it (RFC 9111, and Apple's cache policies), and asks whether what is stored
-/// is still good. Storing is ``Keeping``'s.
+/// is still good. Storing is ``ResponseCaching``'s.
 ///
 /// Downloads have nothing to do with the cache, as on Apple's platforms.
 final class CacheStage: LoadStage {
@@ -257,7 +257,7 @@ final class CacheStage: LoadStage {
         hop.preparation.add(fields)
         let answer = try await send(hop, in: load, then: next)
         guard let head = answer.response.head, head.status == 206 || head.status == 416 else { return answer }
-        guard head.status == 206, let joined = Keeping.joined(hit, answer, head, hop, in: load) else {
+        guard head.status == 206, let joined = ResponseCaching.joined(hit, answer, head, hop, in: load) else {
             // The parts are of different versions, or it is none of ours.
             answer.body.cancel()
             load.session.stores.cache?.remove(key: hit.response.url, only: hit.response)

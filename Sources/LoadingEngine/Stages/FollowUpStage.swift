@@ -89,12 +89,12 @@ final class FollowUpStage: LoadStage {
         hop.authentication.isUsed || load.wants(.cookies) || load.wants(.cache) || mayNeedFollowUp(answer)
     }
 
-    /// Heeds what the answer says to others than the app, and gives the next hop, or nil where the answer is the result.
+    /// Applies what the answer says to others than the app, and gives the next hop, or nil where the answer is the result.
     @inline(never)
     private func takeIn(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
         do throws(LoadError) {
             if hop.network.wasSent, hop.authentication.isUsed {
-                try await Identification.settle(answer, hop, pool, in: load)
+                try await RequestAuthentication.settle(answer, hop, pool, in: load)
             }
             if load.wants(.cookies) || load.wants(.cache) { try await handOver(answer, hop, in: load) }
             return mayNeedFollowUp(answer) ? try await followUp(answer, hop, in: load) : nil
@@ -108,7 +108,9 @@ final class FollowUpStage: LoadStage {
     /// Tells an app that keeps cookies or cache itself what came, before the next hop needs it.
     @inline(never)
     private func handOver(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) {
-        if let fields = Remembrance.cookiesForApp(hop, in: load) { _ = try await load.ask(.storeCookies(fields, hop.request)) }
+        if let fields = ResponseSideEffects.cookiesForApp(hop, in: load) {
+            _ = try await load.ask(.storeCookies(fields, hop.request))
+        }
         if load.wants(.cache), let head = answer.response.head, let url = hop.request.url,
             !Revalidation.invalidated(method: hop.request.method, url: url, status: head.status, headers: head.headers).isEmpty
         {
@@ -131,7 +133,7 @@ final class FollowUpStage: LoadStage {
         case 300...399:
             following = try await redirect(head, answer, hop, url, in: load)
         case 401, 407:
-            following = try await Identification.answerChallenge(head, answer, hop, url, in: load) ? hop : nil
+            following = try await RequestAuthentication.answerChallenge(head, answer, hop, url, in: load) ? hop : nil
         case 417 where hop.network.askedToContinue && hop.request.body.isReplayable:
             hop.followUp.withoutExpectation = true
             following = hop
@@ -156,7 +158,7 @@ final class FollowUpStage: LoadStage {
         case .fail(let reason):
             load.take(answer.response)
             // Stored redirects that go round would do so for as long as they are fresh.
-            if reason == .tooMany { Keeping.forget(url, in: load) }
+            if reason == .tooMany { ResponseCaching.forget(url, in: load) }
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
         case .follow(let proposal):
             var request = hop.request
@@ -226,7 +228,7 @@ final class FollowUpStage: LoadStage {
     }
 
     private static func message(for reason: RedirectPolicy.Reason, _ head: ResponseHead) -> String {
-        let location = SpokenURL.text(head.headers.first("Location") ?? "")
+        let location = PrintableURL.text(head.headers.first("Location") ?? "")
         return switch reason {
         case .tooMany: "more than \(RedirectPolicy.limit) redirects"
         case .unsupportedScheme: "the server redirects to \(location), which it has no say over"

@@ -40,11 +40,11 @@ final class Hop {
     let number: Int
     @exclusivity(unchecked) private(set) var request: LoadRequest
     @exclusivity(unchecked) var followUp = FollowUpStage.HopPart()
-    @exclusivity(unchecked) var authentication = Identification.HopPart()
+    @exclusivity(unchecked) var authentication = RequestAuthentication.HopPart()
     @exclusivity(unchecked) var preparation = PrepareStage.HopPart()
     @exclusivity(unchecked) var cache = CacheStage.HopPart()
     @exclusivity(unchecked) var network = NetworkStage.HopPart()
-    @exclusivity(unchecked) var sideEffects = Remembrance.HopPart()
+    @exclusivity(unchecked) var sideEffects = ResponseSideEffects.HopPart()
 
     init(number: Int, request: LoadRequest) {
         self.number = number

@@ -161,7 +161,7 @@ final class NetworkStage: LoadStage {
             case .sent(let bytes, let total):
                 if load.wants(.sentBytes) { load.tellSent(bytes, total: total) }
             case .informational(let head):
-                Remembrance.keep(head.headers, of: hop, in: load)
+                ResponseSideEffects.keep(head.headers, of: hop, in: load)
                 guard load.wants(.informational), let url = hop.request.url else { break }
                 load.tell(.informational(head, url: url))
             case .head:
@@ -178,10 +178,10 @@ final class NetworkStage: LoadStage {
         }
         let (response, decoder) = try response(url: url, head: head, exchange: exchange, method: hop.request.method, in: load)
         transaction.response = response
-        Remembrance.keep(head.headers, of: hop, in: load)
+        ResponseSideEffects.keep(head.headers, of: hop, in: load)
         let body = ExchangeBody(exchange, decoder: decoder, transaction: transaction, of: load)
         return Answer(
-            response: response, body: Keeping.keep(body, response, head, hop, exchange, in: load) ?? body,
+            response: response, body: ResponseCaching.keep(body, response, head, hop, exchange, in: load) ?? body,
             transaction: transaction
         )
     }

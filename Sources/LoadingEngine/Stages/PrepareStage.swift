@@ -43,7 +43,7 @@ final class PrepareStage: LoadStage {
         if asksForCookies(hop, in: load), case .cookies(let cookies) = try await load.ask(.cookies(hop.request)) {
             hop.preparation.cookies = cookies
         }
-        try await Identification.prepare(hop, in: load)
+        try await RequestAuthentication.prepare(hop, in: load)
         try await open(hop, in: load)
         return try await next.answer(hop, in: load)
     }
@@ -53,7 +53,7 @@ final class PrepareStage: LoadStage {
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         try Self.refuseContent(of: hop.request)
         guard load.session.storesAreReady, !asksForCookies(hop, in: load) else { return .wait }
-        guard try !Identification.mustWait(hop, in: load) else { return .wait }
+        guard try !RequestAuthentication.mustWait(hop, in: load) else { return .wait }
         switch hop.request.body {
         case .none: try prepare(hop, .none, in: load)
         case .data(let data): try prepare(hop, .data(data), in: load)
@@ -87,10 +87,10 @@ final class PrepareStage: LoadStage {
             && ((length ?? 0) >= Self.expectationThreshold || hop.request.headers.hasToken("100-continue", in: "Expect"))
         if let cookies = Self.cookies(for: target, hop, in: load) { extra.append(("Cookie", cookies)) }
         if expects, !hop.request.headers.contains("Expect") { extra.append(("Expect", "100-continue")) }
-        let route = Identification.route(to: target, hop, pool, in: load)
+        let route = RequestAuthentication.route(to: target, hop, pool, in: load)
         let isForwarded = route.details?.isForwarded ?? false
         if hop.authentication.isUsed {
-            Identification.addFields(to: &extra, hop, target, body, isForwarded: isForwarded)
+            RequestAuthentication.addFields(to: &extra, hop, target, body, isForwarded: isForwarded)
         }
         var fields = hop.request.headers
         if hop.followUp.withoutExpectation { fields.remove("Expect") }
@@ -174,8 +174,8 @@ final class PrepareStage: LoadStage {
 
     private static func error(_ error: RequestTarget.Malformed, _ url: URL) -> LoadError {
         switch error {
-        case .unsupportedScheme: LoadError(.unsupportedURL, "the scheme of \(SpokenURL.text(url)) is not supported", url: url)
-        default: LoadError(.badURL, "\(SpokenURL.text(url)) is not a URL that can be loaded: \(error)", url: url)
+        case .unsupportedScheme: LoadError(.unsupportedURL, "the scheme of \(PrintableURL.text(url)) is not supported", url: url)
+        default: LoadError(.badURL, "\(PrintableURL.text(url)) is not a URL that can be loaded: \(error)", url: url)
         }
     }
 }

@@ -36,7 +36,7 @@ package final class DiskQueue: Sendable {
         case values
     }
 
-    /// How long a load waits for the disk before it goes on without, in seconds: far beyond what a disk takes that works.
+    /// How long a load waits for the disk before it continues without, in seconds: far beyond what a disk takes that works.
     package static let patience = 3.0
 
     /// For how long one piece of work may keep a flush waiting.

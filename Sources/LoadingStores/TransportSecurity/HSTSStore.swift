@@ -52,7 +52,7 @@ package final class HSTSStore: Sendable {
         list.look(now: now) { $0.requiresUpgrade(host: host, now: now) }
     }
 
-    /// Heeds a `Strict-Transport-Security` field (section 8.1).
+    /// Applies a `Strict-Transport-Security` field (section 8.1).
     package func note(_ field: String, host: String, isVerified: Bool, now: Double) {
         list.change(now: now) { $0.note(field, host: host, isVerified: isVerified, now: now) }
     }

@@ -13,9 +13,9 @@ public import Foundation
 ///
 /// The last two methods are optional.
 public protocol URLAuthenticationChallengeSender: NSObjectProtocol, Sendable {
-    /// Goes on with a credential.
+    /// Continues with a credential.
     func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge)
-    /// Goes on without one.
+    /// Continues without one.
     func continueWithoutCredential(for challenge: URLAuthenticationChallenge)
     /// Gives up the load.
     func cancel(_ challenge: URLAuthenticationChallenge)
@@ -26,7 +26,7 @@ public protocol URLAuthenticationChallengeSender: NSObjectProtocol, Sendable {
 }
 
 extension URLAuthenticationChallengeSender {
-    /// Uses the proposed credential, or goes on without one.
+    /// Uses the proposed credential, or continues without one.
     public func performDefaultHandling(for challenge: URLAuthenticationChallenge) {
         if let credential = challenge.proposedCredential, challenge.previousFailureCount == 0 {
             use(credential, for: challenge)
@@ -35,7 +35,7 @@ extension URLAuthenticationChallengeSender {
         }
     }
 
-    /// Goes on without a credential.
+    /// Continues without a credential.
     public func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) {
         continueWithoutCredential(for: challenge)
     }

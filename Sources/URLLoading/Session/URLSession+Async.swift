@@ -97,7 +97,7 @@ extension URLSession {
     /// The file stays until the app moves or deletes it.
     ///
     /// - Returns: The file and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskResumeData`` goes on with what has
+    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskresumeData`` resumes what has
     ///   come, where that is possible.
     public nonisolated(nonsending) func download(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
@@ -112,7 +112,7 @@ extension URLSession {
     /// The file stays until the app moves or deletes it.
     ///
     /// - Returns: The file and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskResumeData`` goes on with what has
+    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskresumeData`` resumes what has
     ///   come, where that is possible.
     public nonisolated(nonsending) func download(
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
@@ -120,12 +120,12 @@ extension URLSession {
         try await download(for: URLRequest(url: url), delegate: delegate)
     }
 
-    /// Goes on with an earlier download.
+    /// Resumes an earlier download.
     ///
     /// The file stays until the app moves or deletes it.
     ///
     /// - Returns: The file and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskResumeData`` goes on with what has
+    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskresumeData`` resumes what has
     ///   come, where that is possible.
     public nonisolated(nonsending) func download(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
@@ -141,7 +141,7 @@ extension URLSession {
     @inline(never)
     private func answerAtOnce(_ request: URLRequest) -> (Data, URLResponse)? {
         let equipment = equipment
-        guard roster == nil, equipment.customClasses.isEmpty, equipment.memory.interests.isEmpty, !Task.isCancelled,
+        guard conformances == nil, equipment.customClasses.isEmpty, equipment.memory.interests.isEmpty, !Task.isCancelled,
             !registry.isClosed,
             let (response, data) = equipment.service.answerAtOnce(request.loadRequest)
         else { return nil }

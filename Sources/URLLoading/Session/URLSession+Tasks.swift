@@ -85,16 +85,16 @@ extension URLSession {
     /// Makes a task known: to the session, and to a delegate, on this thread (`didCreateTask`).
     func announce(_ task: URLSessionTask) {
         registry.add(task)
-        guard let roster else { return }
-        DelegateCalls(session: self, own: nil, shared: roster).created(task)
+        guard let conformances else { return }
+        DelegateCalls(session: self, own: nil, shared: conformances).created(task)
     }
 
     /// The same for a task that an async method resumes right away.
     func announce(_ task: URLSessionTask, delegate: (any URLSessionTaskDelegate)?) {
-        let roster = roster
-        guard delegate != nil || roster != nil else { return }
+        let conformances = conformances
+        guard delegate != nil || conformances != nil else { return }
         task.delegate = delegate
-        DelegateCalls(session: self, own: task.mutex.withLock { $0.ownDelegate }, shared: roster).created(task)
+        DelegateCalls(session: self, own: task.mutex.withLock { $0.ownDelegate }, shared: conformances).created(task)
     }
 }
 

@@ -53,7 +53,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     struct State {
         /// The delegate, until the session became invalid.
-        var roster: DelegateRoster?
+        var conformances: DelegateConformances?
         /// Made when it is first needed, unless the app gave one: sessions that are only used with `async` never need it.
         var queue: OperationQueue?
         var description: String?
@@ -106,7 +106,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     private func equip(_ equipment: SessionEquipment, _ delegate: (any URLSessionDelegate)?, _ queue: OperationQueue?) {
         given = equipment
         mutex.withLock { state in
-            state.roster = delegate.map { DelegateRoster($0) }
+            state.conformances = delegate.map { DelegateConformances($0) }
             state.queue = queue
         }
     }
@@ -142,7 +142,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     open var configuration: URLSessionConfiguration { SessionEquipment.snapshot(of: equipment.settings) }
 
     /// The delegate, until the session became invalid.
-    open var delegate: (any URLSessionDelegate)? { roster?.object }
+    open var delegate: (any URLSessionDelegate)? { conformances?.object }
 
     /// Where the delegate's methods and completion handlers are called.
     open var delegateQueue: OperationQueue {
@@ -168,7 +168,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     final var additionalFields: [(name: String, value: String)] { equipment.additionalFields }
     final var trustRoots: [Data] { equipment.trustRoots }
 
-    var roster: DelegateRoster? { mutex.withLock { $0.roster } }
+    var conformances: DelegateConformances? { mutex.withLock { $0.conformances } }
 
     // MARK: Ending it
 
@@ -196,12 +196,12 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// The last message of a session; after it the delegate is released.
     private func becomeInvalid() {
         service.invalidate()
-        guard let roster else { return }
+        guard let conformances else { return }
         delegateQueue.addOperation {
-            DelegateCall.tell(.becameInvalid, roster.object) {
-                roster.object.urlSession(self, didBecomeInvalidWithError: nil)
+            DelegateCall.tell(.becameInvalid, conformances.object) {
+                conformances.object.urlSession(self, didBecomeInvalidWithError: nil)
             }
-            self.mutex.withLock { $0.roster = nil }
+            self.mutex.withLock { $0.conformances = nil }
         }
     }
 
@@ -296,7 +296,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// - Returns: The task, suspended.
     open func downloadTask(with url: URL) -> URLSessionDownloadTask { makeDownloadTask(URLRequest(url: url), nil, .delegate) }
 
-    /// Makes a task that goes on with an earlier download.
+    /// Makes a task that resumes an earlier download.
     ///
     /// If the data is not resume data, the task fails once it is resumed.
     ///
@@ -365,7 +365,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeDownloadTask(URLRequest(url: url), nil, .download(completionHandler))
     }
 
-    /// Makes a task that goes on with an earlier download; the file is the handler's while it runs.
+    /// Makes a task that resumes an earlier download; the file is the handler's while it runs.
     ///
     /// - Returns: The task, suspended.
     open func downloadTask(

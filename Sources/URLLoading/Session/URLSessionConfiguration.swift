@@ -297,7 +297,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// `https` URLs, which go through a tunnel; `ExceptionsList`, `ExcludeSimpleHostnames`; `kCFProxyUsernameKey` and
     /// `kCFProxyPasswordKey`, which answer the proxy's first challenge.
     ///
-    /// Differs from Apple's so far: SOCKS, automatic configuration, and the system's settings are not heeded.
+    /// Differs from Apple's so far: SOCKS, automatic configuration, and the system's settings have no effect.
     open var connectionProxyDictionary: [AnyHashable: Any]? {
         get { snapshot.proxies?.dictionary }
         set {

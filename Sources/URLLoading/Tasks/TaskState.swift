@@ -54,7 +54,7 @@ struct TaskState: ~Copyable, Sendable {
     private(set) var created = Date.timeIntervalSinceReferenceDate
 
     /// The task's own delegate, until it completed.
-    var ownDelegate: DelegateRoster?
+    var ownDelegate: DelegateConformances?
     /// Made when the load starts, if anybody is to be told on the delegate queue.
     var bridge: DelegateBridge?
     /// Who waits for resume data after `cancel(byProducingResumeData:)`.

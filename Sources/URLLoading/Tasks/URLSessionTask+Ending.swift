@@ -12,7 +12,7 @@ internal import LoadingModel
 internal import Synchronization
 
 /// A task that has ended, before everybody was told.
-struct TaskSettlement: Sendable {
+struct TaskCompletion: Sendable {
     var session: URLSession?
     var audience: TaskAudience
     var priorityInPool: UInt8?
@@ -40,14 +40,14 @@ extension URLSessionTask {
     /// Nil if it was complete.
     ///
     /// A task that was given up ends as cancelled, whatever its load came to meanwhile.
-    func settle(_ outcome: TaskOutcome) -> TaskSettlement? {
-        let settlement: TaskSettlement? = mutex.withLock { state in
+    func complete(_ outcome: TaskOutcome) -> TaskCompletion? {
+        let completion: TaskCompletion? = mutex.withLock { state in
             let wasGivenUp = state.isGivenUp
             guard state.lifecycle.handle(.finished) == .complete else { return nil }
             state.sentCount = max(state.sentCount, outcome.sentBodyBytes)
             state.receivedCount = max(state.receivedCount, outcome.receivedBodyBytes)
             if let response = outcome.response, state.loadResponse == nil, state.response == nil { state.note(response) }
-            var settlement = TaskSettlement(
+            var completion = TaskCompletion(
                 session: state.session.take(),
                 audience: state.audience,
                 priorityInPool: state.priorityInPool,
@@ -59,61 +59,61 @@ extension URLSessionTask {
             switch outcome.result {
             case .success(let body) where !wasGivenUp:
                 if case .collected(let data) = body, state.receivedCount == 0 { state.receivedCount = Int64(data.count) }
-                settlement.result = .success(body)
+                completion.result = .success(body)
             case .success(let body):
                 if case .file(let path) = body { try? FileManager.default.removeItem(atPath: path) }
-                settlement.result = .failure(ErrorTranslation.appError(.cancelled, url: state.url))
+                completion.result = .failure(ErrorTranslation.appError(.cancelled, url: state.url))
             case .failure(var error):
                 if wasGivenUp, error.kind != .cancelled {
                     error = LoadError(.cancelled, "cancelled", cause: error, url: error.url)
                 }
-                settlement.resumeData = error.resumeData
-                settlement.result = .failure(ErrorTranslation.appError(error, url: state.url))
+                completion.resumeData = error.resumeData
+                completion.result = .failure(ErrorTranslation.appError(error, url: state.url))
             }
-            state.error = settlement.error
+            state.error = completion.error
             state.resumeDataHandlers = []
             state.ownDelegate = nil
             state.bridge = nil
             state.audience = .delegate
-            return settlement
+            return completion
         }
-        if settlement?.showsProgress == true { updateProgress() }
-        return settlement
+        if completion?.showsProgress == true { updateProgress() }
+        return completion
     }
 
     /// Hands the result to the handler or caller that waits for it.
     ///
     /// Handlers run here and now.
-    func deliver(_ settlement: TaskSettlement) {
-        let response = settlement.response
-        switch settlement.audience {
+    func deliver(_ completion: TaskCompletion) {
+        let response = completion.response
+        switch completion.audience {
         case .delegate, .caller:
-            settlement.discardFile()
+            completion.discardFile()
         case .data(let handler):
-            switch settlement.result {
+            switch completion.result {
             case .success(let body): handler(body.data, response, nil)
             case .failure(let error): handler(nil, response, error)
             }
         case .download(let handler):
-            switch settlement.result {
+            switch completion.result {
             case .success(.file(let path)):
                 handler(URL(fileURLWithPath: path), response, nil)
-                settlement.discardFile()
+                completion.discardFile()
             case .success: handler(nil, response, Self.withoutResponse)
             case .failure(let error): handler(nil, response, error)
             }
         case .waitingForData(let continuation):
-            continuation.resume(with: settlement.result.map { $0.data })
+            continuation.resume(with: completion.result.map { $0.data })
         case .waitingForFile(let continuation):
-            switch settlement.result {
+            switch completion.result {
             case .success(.file(let path)): continuation.resume(returning: URL(fileURLWithPath: path))
             case .success: continuation.resume(throwing: Self.withoutResponse)
             case .failure(let error): continuation.resume(throwing: error)
             }
         case .bytes(let stream):
-            stream.finish(settlement.error, response: response)
+            stream.finish(completion.error, response: response)
         }
-        for handler in settlement.resumeDataHandlers { handler(settlement.resumeData) }
+        for handler in completion.resumeDataHandlers { handler(completion.resumeData) }
     }
 
     /// A custom `URLProtocol` can finish without ever reporting a response.

@@ -128,7 +128,7 @@ extension URLSessionTask {
     private func client(_ state: inout TaskState) -> any LoadClient {
         if let bridge = state.bridge { return bridge }
         guard let session = state.session else { return self }
-        let calls = DelegateCalls(session: session, own: state.ownDelegate, shared: session.roster)
+        let calls = DelegateCalls(session: session, own: state.ownDelegate, shared: session.conformances)
         guard calls.reachAnybody(for: state.audience) else { return self }
         let bridge = DelegateBridge(task: self, calls: calls)
         state.bridge = bridge

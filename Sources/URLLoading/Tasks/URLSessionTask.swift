@@ -112,8 +112,8 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     open var delegate: (any URLSessionTaskDelegate)? {
         get { mutex.withLock { $0.ownDelegate }?.task }
         set {
-            let roster = newValue.map { DelegateRoster($0) }
-            mutex.withLock { if $0.lifecycle.isUnstarted { $0.ownDelegate = roster } }
+            let conformances = newValue.map { DelegateConformances($0) }
+            mutex.withLock { if $0.lifecycle.isUnstarted { $0.ownDelegate = conformances } }
         }
     }
 

@@ -144,12 +144,12 @@ import Testing
         #expect(parameters.parameter("opaque") == nil)
         #expect(parameters.parameter("nc") == "00000001" && parameters.parameter("nonce") == "n2")
         let proof = try #require(session.proof)
-        let tookNext = session.heed(authenticationInfo: "nextnonce=\"n3\", qop=auth", proof: proof)
+        let tookNext = session.read(authenticationInfo: "nextnonce=\"n3\", qop=auth", proof: proof)
         #expect(tookNext)
         parameters = try answer()
         #expect(parameters.parameter("nc") == "00000001" && parameters.parameter("nonce") == "n3")
         // The same one once more is no new one.
-        let keptNonce = session.heed(authenticationInfo: "nextnonce=n3", proof: proof)
+        let keptNonce = session.read(authenticationInfo: "nextnonce=n3", proof: proof)
         #expect(keptNonce)
         #expect(try answer().parameter("nc") == "00000002")
     }
@@ -167,7 +167,7 @@ import Testing
                         == hash("\(key):\(nonce):\(count):c1:auth:\(hash("GET:/x"))"))
                 if count == "00000002" {
                     let proof = try #require(session.proof)
-                    let tookNext = session.heed(authenticationInfo: "nextnonce=n4", proof: proof)
+                    let tookNext = session.read(authenticationInfo: "nextnonce=n4", proof: proof)
                     #expect(tookNext)
                 }
             }
@@ -252,15 +252,15 @@ import Testing
                 ("", nil, true), ("qop=auth", nil, true), ("rspauth=\"\(wrong)\"", nil, qop == "auth-int"),
             ]
             for (info, bodyHash, expected) in rows {
-                let isHeeded = session.heed(authenticationInfo: info, proof: proof, bodyHash: bodyHash)
-                #expect(isHeeded == expected, "\(qop): \(info)")
+                let isAccepted = session.read(authenticationInfo: info, proof: proof, bodyHash: bodyHash)
+                #expect(isAccepted == expected, "\(qop): \(info)")
             }
             #expect(proof.coversBody == (qop == "auth-int"))
-            // What a liar says of the next nonce is not heeded.
+            // What a liar says of the next nonce is not taken.
             let header = session.authorization(user: "u", password: "p", method: "GET", uri: "/x", cnonce: "c")
             #expect(header.contains("nonce=\"n\"") && header.contains("nc=00000002"))
             // The proof of an answer stays good while others are made.
-            let isStillGood = session.heed(authenticationInfo: "rspauth=\(right)", proof: proof, bodyHash: hash("answer"))
+            let isStillGood = session.read(authenticationInfo: "rspauth=\(right)", proof: proof, bodyHash: hash("answer"))
             #expect(isStillGood)
         }
     }

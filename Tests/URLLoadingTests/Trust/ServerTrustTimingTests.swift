@@ -77,7 +77,7 @@ struct ServerTrustTimingTests {
         }
     }
 
-    @Test func `an answer after the task's end is not heeded`() async throws {
+    @Test func `an answer after the task's end has no effect`() async throws {
         let judge = Judge.trusting
         try await withJudge(judge) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "secret")
@@ -192,7 +192,7 @@ struct ServerTrustTimingTests {
         }
     }
 
-    @Test func `a server that leaves while the delegate thinks ends the task, and the answer is not heeded`() async throws {
+    @Test func `a server that leaves while the delegate thinks ends the task, and the answer has no effect`() async throws {
         let judge = Judge.silent
         try await withJudge(judge) { (server, session) async throws in
             let outcome = Delivered<URLError?>()

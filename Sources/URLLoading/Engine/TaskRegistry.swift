@@ -66,7 +66,7 @@ final class TaskRegistry: Sendable {
         }
     }
 
-    /// Another task goes on with a load.
+    /// Another task takes a load over.
     func replace(_ identifier: Int, by task: URLSessionTask) {
         state.withLock { $0.tasks[identifier] = task }
     }

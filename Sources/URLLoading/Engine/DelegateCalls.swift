@@ -13,8 +13,8 @@ internal import LoadingModel
 /// Calls delegate methods for one task: the task's own delegate first and, for each method it lacks, the session's.
 struct DelegateCalls: Sendable {
     let session: URLSession
-    let own: DelegateRoster?
-    let shared: DelegateRoster?
+    let own: DelegateConformances?
+    let shared: DelegateConformances?
 
     /// What delegates hear of a task whose result goes to a handler or caller.
     private static let methodsBesideResults: [DelegateMethod] = [
@@ -36,7 +36,7 @@ struct DelegateCalls: Sendable {
     // MARK: Telling
 
     private func tell<Delegate>(
-        _ method: DelegateMethod, _ conformance: (DelegateRoster) -> Delegate?, _ call: (Delegate) -> Void
+        _ method: DelegateMethod, _ conformance: (DelegateConformances) -> Delegate?, _ call: (Delegate) -> Void
     ) {
         if let own, let delegate = conformance(own), DelegateCall.tell(method, own.object, { call(delegate) }) { return }
         if let shared, let delegate = conformance(shared) { DelegateCall.tell(method, shared.object) { call(delegate) } }

@@ -31,14 +31,14 @@ extension URLSessionTask: LoadClient {
     }
 
     package func conclude(_ outcome: TaskOutcome) -> Waking? {
-        guard let settlement = settle(outcome) else { return nil }
-        guard case .waitingForData(let continuation) = settlement.audience, case .success(let body) = settlement.result else {
-            finish(settlement)
+        guard let completion = complete(outcome) else { return nil }
+        guard case .waitingForData(let continuation) = completion.audience, case .success(let body) = completion.result else {
+            finish(completion)
             return nil
         }
-        settlement.session?.registry.forget(identity)
+        completion.session?.registry.forget(identity)
         let data = body.data
-        return Waking(priority: settlement.priorityInPool) { continuation.resume(returning: data) }
+        return Waking(priority: completion.priorityInPool) { continuation.resume(returning: data) }
     }
 
     package func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
@@ -82,18 +82,18 @@ extension URLSessionTask: LoadClient {
         }
     }
 
-    private func finish(_ settlement: TaskSettlement) {
-        let session = settlement.session
-        switch settlement.audience {
+    private func finish(_ completion: TaskCompletion) {
+        let session = completion.session
+        switch completion.audience {
         case .data, .download:
-            guard let session else { return deliver(settlement) }
+            guard let session else { return deliver(completion) }
             session.delegateQueue.addOperation {
-                self.deliver(settlement)
+                self.deliver(completion)
                 session.registry.forget(self.identity)
             }
         case .delegate, .caller, .waitingForData, .waitingForFile, .bytes:
             session?.registry.forget(identity)
-            deliver(settlement)
+            deliver(completion)
         }
     }
 
@@ -108,7 +108,7 @@ extension URLSessionTask: LoadClient {
 }
 
 extension URLSessionDataTask {
-    /// A download task that goes on with this task's load, under its number; this one is over, silently.
+    /// A download task that takes over this task's load, under its number; this one is over, silently.
     ///
     /// Nil if it was over before.
     func succeedAsDownload() -> URLSessionDownloadTask? {

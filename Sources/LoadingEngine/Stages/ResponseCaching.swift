@@ -17,7 +17,7 @@ import NIOCore
 
 /// Stores responses as they come from the network, so far as the rules allow (RFC 9111, section 3), and forgets
 /// those that a response shows to be outdated (section 4.4).
-enum Keeping {
+enum ResponseCaching {
     /// A body that is stored while it is delivered; nil where nothing is stored.
     static func keep(
         _ body: any ResponseBody, _ response: LoadResponse, _ head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load
@@ -76,7 +76,7 @@ enum Keeping {
             return nil
         }
         if stored.storedRange != nil, let joined = join(body, stored, response, hop, in: load) { return joined }
-        return KeptBody(body, stored, response, expectedLength: response.expectedLength, hop, in: load)
+        return CachingBody(body, stored, response, expectedLength: response.expectedLength, hop, in: load)
     }
 
     /// The message's fields, composed once more where they matter: they are not kept while a load waits for its answer.
@@ -136,7 +136,7 @@ enum Keeping {
         case .wait(let lookUp):
             return JoinedBody(body, lookUp, in: load) { hit in
                 join(body, part, response, with: hit, hop, in: load)
-                    ?? KeptBody(body, part, response, expectedLength: response.expectedLength, hop, in: load)
+                    ?? CachingBody(body, part, response, expectedLength: response.expectedLength, hop, in: load)
             }
         }
     }
@@ -146,11 +146,11 @@ enum Keeping {
         in load: Load
     ) -> (any ResponseBody)? {
         guard let hit else { return nil }
-        guard let (combined, seam) = seam(hit, part, response) else {
+        guard let (combined, joint) = joint(hit, part, response) else {
             // What is complete is worth more than a part of it.
             return hit.response.isComplete && hit.response.isSuccess ? body : nil
         }
-        return KeptBody(body, combined, response, expectedLength: seam.length, seam: seam, hop, in: load)
+        return CachingBody(body, combined, response, expectedLength: joint.length, joint: joint, hop, in: load)
     }
 
     /// The whole answer of a part that is stored and the rest that comes; nil where they do not fit.
@@ -163,29 +163,29 @@ enum Keeping {
             headers: head.headers,
             requestTime: times.request, responseTime: times.response
         )
-        guard let (combined, seam) = seam(hit, part, answer.response), combined.isComplete else { return nil }
+        guard let (combined, joint) = joint(hit, part, answer.response), combined.isComplete else { return nil }
         let response = LoadResponse(
             url: answer.response.url,
             kind: .http(ResponseHead(status: combined.status, reason: combined.reason, headers: combined.headers)),
-            expectedLength: seam.length
+            expectedLength: joint.length
         )
-        let whole = SeamedBody(answer.body, seam)
+        let whole = CompletedBody(answer.body, joint)
         let body: any ResponseBody =
             Storability.mayKeep(combined)
-            ? KeptBody(whole, combined, response, expectedLength: seam.length, hop, in: load) : whole
+            ? CachingBody(whole, combined, response, expectedLength: joint.length, hop, in: load) : whole
         return Answer(response: response, body: body, transaction: answer.transaction)
     }
 
-    private static func seam(
+    private static func joint(
         _ hit: ResponseCache.Hit, _ part: StoredResponse, _ response: LoadResponse
-    ) -> (StoredResponse, Seam)? {
+    ) -> (StoredResponse, PartJoint)? {
         guard case .bytes(let data) = hit.body, let range = part.storedRange else { return nil }
         var part = part
         part.bodyLength = Int64(range.count)
         guard response.expectedLength == part.bodyLength || response.expectedLength < 0,
-            let combination = PartialContent.combined(hit.response, part), let seam = Seam(combination, data)
+            let combination = PartialContent.combined(hit.response, part), let joint = PartJoint(combination, data)
         else { return nil }
-        return (combination.response, seam)
+        return (combination.response, joint)
     }
 
     // MARK: Other methods
@@ -261,7 +261,7 @@ enum Keeping {
 }
 
 /// How a stored part and one that comes lie together: bytes that are here, a window of what comes, bytes that are here.
-struct Seam {
+struct PartJoint {
     let before: Data
     let window: Range<Int64>
     let after: Data
@@ -290,7 +290,7 @@ struct Seam {
 }
 
 /// The window of a body that comes in pieces.
-struct SeamWindow {
+struct PartWindow {
     private let window: Range<Int64>
     private var position: Int64 = 0
 
@@ -307,17 +307,17 @@ struct SeamWindow {
 }
 
 /// A body of which the beginning or the end was stored.
-final class SeamedBody: ResponseBody {
+final class CompletedBody: ResponseBody {
     private let body: any ResponseBody
     private var before: Data
     private var after: Data
-    private var window: SeamWindow
+    private var window: PartWindow
 
-    init(_ body: any ResponseBody, _ seam: Seam) {
+    init(_ body: any ResponseBody, _ joint: PartJoint) {
         self.body = body
-        before = seam.before
-        after = seam.after
-        window = SeamWindow(seam.window)
+        before = joint.before
+        after = joint.after
+        window = PartWindow(joint.window)
     }
 
     func next() async throws(LoadError) -> ByteBuffer? {

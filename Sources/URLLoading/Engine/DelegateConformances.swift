@@ -11,7 +11,7 @@ internal import Foundation
 internal import LoadingModel
 
 /// A delegate and the protocols it conforms to, looked up once for its session or task.
-final class DelegateRoster: Sendable {
+final class DelegateConformances: Sendable {
     let object: any URLSessionDelegate
     let task: (any URLSessionTaskDelegate)?
     let data: (any URLSessionDataDelegate)?

@@ -17,7 +17,7 @@ import LoadingStores
 /// Keeps what a response asks a session to remember: cookies, and that the host is to be reached over TLS only.
 ///
 /// Every response from the network says it here, also the informational ones, and those that are followed up.
-enum Remembrance {
+enum ResponseSideEffects {
     struct HopPart {
         /// The `Set-Cookie` fields that came, for the app that keeps the cookies itself.
         fileprivate var cookiesForApp: [String] = []

@@ -223,16 +223,16 @@ final class DelegateBridge: LoadClient {
             if !task.mutex.withLock({ $0.isGivenUp }) { calls.downloaded(download, to: URL(fileURLWithPath: path)) }
             try? FileManager.default.removeItem(atPath: path)
         }
-        guard let settlement = task.settle(outcome) else { return }
+        guard let completion = task.complete(outcome) else { return }
         calls.collected(task, metrics(outcome, of: task))
-        if isForDelegate { calls.completed(task, settlement.error) }
-        switch settlement.audience {
+        if isForDelegate { calls.completed(task, completion.error) }
+        switch completion.audience {
         case .delegate, .data, .download:
-            task.deliver(settlement)
+            task.deliver(completion)
             calls.session.registry.forget(task.identity)
         case .caller, .waitingForData, .waitingForFile, .bytes:
             calls.session.registry.forget(task.identity)
-            task.deliver(settlement)
+            task.deliver(completion)
         }
     }
 

@@ -9,7 +9,7 @@
 import HTTPRules
 import Testing
 
-@Suite struct SpokenURLTests {
+@Suite struct PrintableURLTests {
     @Test(arguments: [
         ("http://ada:secret@h/a", "http://h/a"), ("ftp://ada@h", "ftp://h"), ("//u:p@h?x", "//h?x"),
         ("http://a@b@h/", "http://h/"),
@@ -18,6 +18,6 @@ import Testing
         ("/a//b@c", "/a//c"), ("", ""), ("/", "/"), ("//", "//"), ("//@", "//"), ("http://é:ß@h/ü", "http://h/ü"),
     ])
     func `a URL is spoken of without its user and password`(text: String, spoken: String) {
-        #expect(SpokenURL.text(text) == spoken)
+        #expect(PrintableURL.text(text) == spoken)
     }
 }

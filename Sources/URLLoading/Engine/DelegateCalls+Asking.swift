@@ -14,15 +14,15 @@ internal import LoadingModel
 /// the method.
 extension DelegateCalls {
     private func ask<Delegate: Sendable, Answer: Sendable>(
-        _ method: DelegateMethod, _ conformance: (DelegateRoster) -> Delegate?,
+        _ method: DelegateMethod, _ conformance: (DelegateConformances) -> Delegate?,
         completionForm: @escaping @Sendable (Delegate, @escaping @Sendable (Answer) -> Void) -> Void,
         asyncForm: @escaping @Sendable (Delegate) async -> Answer,
         reply: @escaping @Sendable (Answer?) -> Void
     ) {
         let once = AnswerOnce(reply)
-        let candidates = [own, shared].compactMap { roster -> Candidate<Delegate>? in
-            guard let roster, let delegate = conformance(roster) else { return nil }
-            return Candidate(object: roster.object, delegate: delegate)
+        let candidates = [own, shared].compactMap { conformances -> Candidate<Delegate>? in
+            guard let conformances, let delegate = conformance(conformances) else { return nil }
+            return Candidate(object: conformances.object, delegate: delegate)
         }
         Self.ask(method, candidates[...], completionForm, asyncForm, once)
     }

@@ -16,14 +16,14 @@ import LoadingStores
 import NIOCore
 
 /// A body that is stored while it is delivered. What ends early is not kept.
-final class KeptBody: ResponseBody {
+final class CachingBody: ResponseBody {
     private let body: any ResponseBody
     private let load: Load
     private let request: LoadRequest
     private let response: LoadResponse
     private let stored: StoredResponse
-    private let seam: Seam?
-    private var window: SeamWindow?
+    private let joint: PartJoint?
+    private var window: PartWindow?
     private var writer: EntryWriter?
     /// The body, where the app has to see it: it keeps its own cache, or is asked whether to store.
     private var gathered: Data?
@@ -34,23 +34,24 @@ final class KeptBody: ResponseBody {
     private var isOver = false
 
     init(
-        _ body: any ResponseBody, _ stored: StoredResponse, _ response: LoadResponse, expectedLength: Int64, seam: Seam? = nil,
+        _ body: any ResponseBody, _ stored: StoredResponse, _ response: LoadResponse, expectedLength: Int64,
+        joint: PartJoint? = nil,
         _ hop: Hop, in load: Load
     ) {
         self.body = body
         self.load = load
         self.stored = stored
         self.response = response
-        self.seam = seam
+        self.joint = joint
         request = hop.request
-        mayReplace = Keeping.mayReplace(hop, in: load)
+        mayReplace = ResponseCaching.mayReplace(hop, in: load)
         asksBeforeStoring = load.wants(.willCache) && stored.isSuccess
-        window = seam.map { SeamWindow($0.window) }
+        window = joint.map { PartWindow($0.window) }
         writer = load.wants(.cache) ? nil : load.session.stores.cache?.writer(for: stored, expectedLength: expectedLength)
         if load.wants(.cache) ? expectedLength <= load.session.policy.cachedBodyLimit : asksBeforeStoring && writer != nil {
             gathered = Data()
         }
-        if let seam { append(seam.before) }
+        if let joint { append(joint.before) }
     }
 
     func next() async throws(LoadError) -> ByteBuffer? {
@@ -106,7 +107,7 @@ final class KeptBody: ResponseBody {
 
     private func finish() async throws(LoadError) {
         isOver = true
-        if let seam { append(seam.after) }
+        if let joint { append(joint.after) }
         guard let data = gathered else {
             if !load.wants(.cache) { finishOrForget() }
             writer = nil
@@ -135,7 +136,7 @@ final class KeptBody: ResponseBody {
     }
 
     /// What is not kept, because it is too large or the app does not want it, makes outdated what was kept before, as what may not be
-    /// kept does (``Keeping``).
+    /// kept does (``ResponseCaching``).
     private func forget() {
         if stored.isComplete, mayReplace { load.session.stores.cache?.remove(key: stored.url) }
     }

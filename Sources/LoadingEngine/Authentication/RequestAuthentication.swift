@@ -13,7 +13,7 @@ import HTTPWire
 import LoadingModel
 
 /// What a message carries of who sends it, and by whose connections it goes.
-enum Identification {
+enum RequestAuthentication {
     struct HopPart {
         /// How the load authenticates with the server, and with a proxy, once one of them asked or is known to ask.
         fileprivate(set) var server: Authenticator?

@@ -9,7 +9,7 @@
 package import FoundationEssentials
 
 /// How messages for people, which end in logs, write a URL: without the user and the password that it may carry.
-package enum SpokenURL {
+package enum PrintableURL {
     package static func text(_ url: URL) -> String { text(url.absoluteString) }
 
     /// How to write a URL, or what somebody gave for one.
