@@ -13,8 +13,9 @@ demo:
 test:
 	@Scripts/test
 
-# The documentation as a static site in .build/docs: no network, only the toolchain.
+# The documentation as a static site in .build/docs, by the toolchain's own DocC.
 docs:
+	@Scripts/install-needs build
 	@Scripts/docs
 
 sanitize:

@@ -35,7 +35,9 @@ enum ExampleProgram {
         _ name: String, _ arguments: [String], in folder: TemporaryDirectory, environment: [String: String] = [:]
     ) async throws -> Outcome {
         let output = folder.file("output-\(UUID().uuidString)")
-        let variables = ["XDG_DATA_HOME": folder.path + "/data", "XDG_CACHE_HOME": folder.path + "/cache", "TMPDIR": folder.path]
+        let variables = [
+            "XDG_DATA_HOME": folder.path + "/data", "XDG_CACHE_HOME": folder.path + "/cache", "TMPDIR": folder.path,
+        ].merging(SanitizerEnvironment.variables) { $1 }
         let process = try ServerProcess.start(
             ServerProcess.Order(
                 [try path(of: name)] + arguments, environment: variables.merging(environment) { $1 }, in: folder.url,
