@@ -97,7 +97,7 @@ extension URLSession {
     /// The file stays until the app moves or deletes it.
     ///
     /// - Returns: The file and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskresumeData`` resumes what has
+    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskResumeData`` resumes what has
     ///   come, where that is possible.
     public nonisolated(nonsending) func download(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
@@ -112,7 +112,7 @@ extension URLSession {
     /// The file stays until the app moves or deletes it.
     ///
     /// - Returns: The file and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskresumeData`` resumes what has
+    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskResumeData`` resumes what has
     ///   come, where that is possible.
     public nonisolated(nonsending) func download(
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
@@ -125,7 +125,7 @@ extension URLSession {
     /// The file stays until the app moves or deletes it.
     ///
     /// - Returns: The file and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskresumeData`` resumes what has
+    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskResumeData`` resumes what has
     ///   come, where that is possible.
     public nonisolated(nonsending) func download(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
