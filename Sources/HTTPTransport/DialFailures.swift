@@ -37,11 +37,13 @@ struct DialFailures {
         }
         let causes = attempts.prefix(4).map { "\(Self.name($0.address)): \(Self.reason($0.error))" }
         let more = attempts.count > 4 ? ", and \(attempts.count - 4) more" : ""
-        let message = "connecting to \(route.host):\(route.port) at \(causes.joined(separator: ", "))\(more)"
-        let single = "connecting to \(Self.name(last.address)) (\(route.host):\(route.port)): \(Self.reason(last.error))"
+        // Where the host is an address, that is said once.
+        let isAddress = attempts.count == 1 && last.address.ipAddress == route.host
+        let place = isAddress ? "" : "\(route.host):\(route.port) at "
+        let message = "connecting to \(place)\(causes.joined(separator: ", "))\(more)"
         // What the app can do something about is not hidden by what it cannot.
         let cause = attempts.first { [EMFILE, ENFILE].contains(Self.code($0.error)) }?.error ?? last.error
-        return LoadError(kind(hasNoNetwork), attempts.count == 1 ? single : message, cause: cause)
+        return LoadError(kind(hasNoNetwork), message, cause: cause)
     }
 
     private func kind(_ hasNoNetwork: Bool) -> LoadError.Kind {
@@ -57,8 +59,7 @@ struct DialFailures {
     }
 
     private static func reason(_ error: any Error) -> String {
-        guard let code = code(error), let text = strerror(code) else { return "\(error)" }
-        return String(cString: text).lowercased()
+        code(error).map(SpokenFailure.text) ?? SpokenFailure.text(error) ?? "the connection failed"
     }
 
     private static func name(_ address: SocketAddress) -> String {

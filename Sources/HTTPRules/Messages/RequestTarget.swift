@@ -27,6 +27,16 @@ package struct RequestTarget: Sendable, Hashable {
         case badPort
         /// A control character, space, backslash or non-ASCII byte: readers differ on where such a URL leads.
         case forbiddenCharacter
+
+        package var message: String {
+            switch self {
+            case .unsupportedScheme: "its scheme is neither http nor https"
+            case .missingHost: "it names no host"
+            case .badHost: "its host is neither a name nor an address"
+            case .badPort: "its port is not a number from 1 to 65535"
+            case .forbiddenCharacter: "it has a character that no URL may have"
+            }
+        }
     }
 
     package let origin: Origin

@@ -78,7 +78,8 @@ package final class HTTP1Connection: ChannelInboundHandler {
             }
             exchange.requestHeaderBytes = written
         } catch {
-            throw LoadError(.badURL, "the request cannot be sent: \(error)", cause: error)
+            let reason = (error as? InvalidRequest)?.message ?? "its head cannot be written"
+            throw LoadError(.badURL, "the request cannot be sent: \(reason)", cause: error)
         }
         exchangesServed += 1
         self.exchange = exchange
@@ -388,7 +389,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
             return fail(exchange, LoadError(kind, "receiving the response from \(facts.peer): \(reason)", cause: transportError))
         }
         var message = "receiving the response from \(facts.peer): \(failure.message)"
-        if let transportError { message += " (\(transportError))" }
+        if let reason = transportError.flatMap(SpokenFailure.text) { message += " (\(reason))" }
         fail(exchange, LoadError(failure.kind, message, cause: transportError ?? failure))
     }
 

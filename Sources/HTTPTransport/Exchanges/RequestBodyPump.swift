@@ -222,7 +222,7 @@ final class RequestBodyPump {
             write(data)
             sendMore()
         case .failure(let error):
-            return fail(LoadError(.application, "reading the body stream failed: \(error)", cause: error))
+            return fail(LoadError(.application, "reading the body stream failed", cause: error))
         }
         context.flush()
     }

@@ -75,7 +75,10 @@ enum TLSContexts {
         do {
             return .success(try NIOSSLContext(configuration: configuration))
         } catch {
-            return .failure(LoadError(.secureConnectionFailed, "TLS could not be set up: \(error)", cause: error))
+            return .failure(
+                LoadError(
+                    .secureConnectionFailed, "TLS could not be set up" + (SpokenFailure.text(error).map { ": " + $0 } ?? ""),
+                    cause: error))
         }
     }
 

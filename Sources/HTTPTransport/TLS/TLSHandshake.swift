@@ -171,8 +171,9 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
                 self.identity = identity
                 promise.succeed(change)
             } catch {
+                let reason = SpokenFailure.text(error).map { ": " + $0 } ?? ""
                 failure = LoadError(
-                    .clientCertificateRejected, "the client certificate for \(server.host) cannot be used: \(error)", cause: error
+                    .clientCertificateRejected, "the client certificate for \(server.host) cannot be used\(reason)", cause: error
                 )
                 promise.fail(error)
             }

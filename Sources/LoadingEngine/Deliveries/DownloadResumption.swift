@@ -46,7 +46,7 @@ struct DownloadResumption {
             point = try ResumePoint(decoding: data)
         } catch {
             throw LoadError(
-                .cannotOpenFile, "the resume data cannot be used (\(error)); start the download from its URL", cause: error
+                .cannotOpenFile, "the resume data cannot be used; start the download from its URL", cause: error
             )
         }
         self.data = data

@@ -175,7 +175,7 @@ final class PrepareStage: LoadStage {
     private static func error(_ error: RequestTarget.Malformed, _ url: URL) -> LoadError {
         switch error {
         case .unsupportedScheme: LoadError(.unsupportedURL, "the scheme of \(PrintableURL.text(url)) is not supported", url: url)
-        default: LoadError(.badURL, "\(PrintableURL.text(url)) is not a URL that can be loaded: \(error)", url: url)
+        default: LoadError(.badURL, "\(PrintableURL.text(url)) is not a URL that can be loaded: \(error.message)", url: url)
         }
     }
 }

@@ -47,6 +47,7 @@ enum EntryPoint {
         } catch let failure as ToolFailure {
             if let message = failure.message {
                 StandardError.print("urlsession: (\(failure.code)) \(message)")
+                if let cause = failure.cause { StandardError.print("* the cause: \(cause)") }
             }
             exit(failure.code)
         } catch {

@@ -152,8 +152,11 @@ struct RequestOptions: ParsableArguments {
         return String(text[..<start]) + text[text.index(after: sign)...]
     }
 
-    /// `--silent` leaves the exit code alone to speak.
+    /// `--silent` leaves the exit code alone to speak; causes are for `--verbose`.
     func quieted(_ failure: ToolFailure) -> ToolFailure {
-        silent ? ToolFailure(failure.code, nil) : failure
+        var failure = failure
+        if silent { failure.message = nil }
+        if !verbose { failure.cause = nil }
+        return failure
     }
 }

@@ -14,6 +14,8 @@ struct ToolFailure: Error {
     let code: Int32
     /// Nil where everything was said already, or `--silent` was given.
     var message: String?
+    /// What lies beneath, in the words of a library; for `--verbose` alone.
+    var cause: String?
 
     init(_ code: Int32, _ message: String?) {
         self.code = code
@@ -30,7 +32,9 @@ struct ToolFailure: Error {
             self.init(56, text)
             return
         }
-        self.init(Self.exitCode(error.code, text: text, answered: answered, partial: received < expected), text)
+        let isPartial = received < expected || text.contains("the last chunk")
+        self.init(Self.exitCode(error.code, text: text, answered: answered, partial: isPartial), text)
+        cause = Self.cause(of: error)
     }
 
     private static func exitCode(_ code: URLError.Code, text: String, answered: Bool, partial: Bool) -> Int32 {
@@ -70,12 +74,16 @@ struct ToolFailure: Error {
             ? String(cString: strerror(Int32(cause.code))) : cause.localizedDescription
     }
 
-    /// The error's own words, and its cause's where they say more.
+    /// The error's own words, in those of the command line where they name what an option sets.
     static func describe(_ error: any Error) -> String {
-        let error = error as NSError
-        let text = error.localizedDescription
-        guard let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError else { return text }
-        let more = cause.localizedDescription
-        return text.contains(more) ? text : "\(text) (\(more))"
+        (error as NSError).localizedDescription
+            .replacingOccurrences(of: "(timeoutIntervalForResource)", with: "(--max-time)")
+            .replacingOccurrences(of: "(the request's timeout)", with: "(--idle-time)")
+    }
+
+    /// The words of the cause, where they say more.
+    private static func cause(of error: any Error) -> String? {
+        let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+        return cause?.localizedDescription
     }
 }

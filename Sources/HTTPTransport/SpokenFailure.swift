@@ -1,0 +1,35 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import NIOCore
+import NIOSSL
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// Causes in words for people. What has none stays in the error's cause alone, for whoever looks for it there.
+enum SpokenFailure {
+    static func text(_ code: CInt) -> String { strerror(code).map { String(cString: $0).lowercased() } ?? "error \(code)" }
+
+    static func text(_ error: any Error) -> String? {
+        if let error = error as? IOError { return text(error.errnoCode) }
+        return reason(inBoringSSL: "\(error)")
+    }
+
+    /// The name that BoringSSL gives its first error, without the place in its sources: "wrong version number".
+    private static func reason(inBoringSSL text: String) -> String? {
+        let mark = "OPENSSL_internal:"
+        var rest = text[...]
+        while !rest.isEmpty, !rest.hasPrefix(mark) { rest = rest.dropFirst() }
+        let name = rest.dropFirst(mark.count).prefix { $0.isASCII && ($0.isUppercase || $0.isNumber || $0 == "_") }
+        return name.isEmpty ? nil : String(name.map { $0 == "_" ? " " : $0 }).lowercased()
+    }
+}
