@@ -16,6 +16,8 @@ package import HTTPWire
 package enum TaskEvent: Sendable {
     /// The task's `currentRequest` from now on: as it is sent first, then after each redirect.
     case requestChanged(LoadRequest)
+    /// The head of a request went out: the first one's, then those after redirects and challenges.
+    case sentHead(RequestHead)
     /// A 1xx response other than 101.
     case informational(ResponseHead, url: URL)
     /// Bytes of the request's body handed to the network; `expected` is -1 where it is not known. Successive ones may be merged.

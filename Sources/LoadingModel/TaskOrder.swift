@@ -51,6 +51,8 @@ package struct TaskOrder: Sendable {
         package static let willCache = Interests(rawValue: 1 << 10)
         /// The app keeps the credentials: ask `.storedCredential` and `.storeCredential`.
         package static let credentials = Interests(rawValue: 1 << 11)
+        /// Tell `.sentHead` of each request.
+        package static let sentHeads = Interests(rawValue: 1 << 12)
     }
 
     package var id: TaskID

@@ -130,6 +130,7 @@ final class NetworkStage: LoadStage {
             )
             transaction.exchange = exchange
             load.control.exchange = exchange
+            if load.wants(.sentHeads) { load.tell(.sentHead(message.head)) }
             // What was sent is not needed while the load waits, perhaps with ten thousand others.
             transaction.sentBodyLength = message.body.length ?? 0
             hop.network.askedToContinue = message.expectsContinue

@@ -15,7 +15,7 @@ package enum DelegateMethod: UInt8, Sendable, Hashable, CaseIterable {
     case response, willCacheResponse
     // Those that are told.
     case becameInvalid, finishedBackgroundEvents
-    case createdTask, waitsForConnectivity, sentBodyData, informationalResponse, collectedMetrics, completed
+    case createdTask, waitsForConnectivity, sentRequestHead, sentBodyData, informationalResponse, collectedMetrics, completed
     case becameDownload, data
     case wroteData, resumedAtOffset
 }

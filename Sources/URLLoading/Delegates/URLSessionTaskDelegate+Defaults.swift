@@ -159,6 +159,11 @@ extension URLSessionTaskDelegate {
     }
 
     /// Does nothing.
+    public func urlSession(_ session: URLSession, task: URLSessionTask, didSendRequestHead head: [String]) {
+        _ = DelegateProbe.note(.sentRequestHead, on: self)
+    }
+
+    /// Does nothing.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse
     ) {

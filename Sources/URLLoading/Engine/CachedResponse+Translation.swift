@@ -38,8 +38,9 @@ extension URLResponse {
         guard let http = self as? HTTPURLResponse else {
             return LoadResponse(url: url, kind: .application(self), expectedLength: expectedContentLength)
         }
-        return LoadResponse(
-            url: url, kind: .http(ResponseHead(status: http.statusCode, headers: http.headers)),
-            expectedLength: expectedContentLength)
+        let head = ResponseHead(
+            minorVersion: http.minorVersion, status: http.statusCode, reason: http.reason, headers: http.headers
+        )
+        return LoadResponse(url: url, kind: .http(head), expectedLength: expectedContentLength)
     }
 }

@@ -47,6 +47,7 @@ final class DelegateBridge: LoadClient {
         }
         if calls.mayImplement(.sentBodyData) { interests.insert(.sentBytes) }
         if calls.mayImplement(.informationalResponse) { interests.insert(.informational) }
+        if calls.mayImplement(.sentRequestHead) { interests.insert(.sentHeads) }
         if calls.mayImplement(.delayedRequest) { interests.insert(.delayedRequests) }
         if calls.mayImplement(.willCacheResponse) { interests.insert(.willCache) }
         if calls.mayImplement(.collectedMetrics) { interests.insert(.metrics) }
@@ -72,7 +73,7 @@ final class DelegateBridge: LoadClient {
         // No delegate hears of them where the result is for an async caller, who may look at the task at any time.
         case .response, .wrote:
             if let task = callersTask() { return task.tell(event) }
-        case .requestChanged, .informational, .sent, .resumed, .becameDownload, .finished:
+        case .requestChanged, .sentHead, .informational, .sent, .resumed, .becameDownload, .finished:
             break
         }
         post(.event(event))
@@ -198,6 +199,8 @@ final class DelegateBridge: LoadClient {
         // What comes between the app's giving up and the end is not reported: Apple's may report it, but need not.
         guard !wasGivenUp else { return }
         switch event {
+        case .sentHead(let head):
+            calls.sentHead(task, head)
         case .informational(let head, let url):
             calls.informational(task, HTTPURLResponse(url: url, head: head, expectedLength: 0))
         case .sent(let bytes, let total, let expected):

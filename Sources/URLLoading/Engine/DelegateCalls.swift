@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 internal import Foundation
+internal import HTTPWire
 internal import LoadingModel
 
 /// Calls delegate methods for one task: the task's own delegate first and, for each method it lacks, the session's.
@@ -18,7 +19,7 @@ struct DelegateCalls: Sendable {
 
     /// What delegates hear of a task whose result goes to a handler or caller.
     private static let methodsBesideResults: [DelegateMethod] = [
-        .taskChallenge, .redirection, .newBodyStream, .delayedRequest, .sentBodyData, .informationalResponse,
+        .taskChallenge, .redirection, .newBodyStream, .delayedRequest, .sentRequestHead, .sentBodyData, .informationalResponse,
         .collectedMetrics, .sessionChallenge,
     ]
 
@@ -52,6 +53,10 @@ struct DelegateCalls: Sendable {
                 session, task: task, didSendBodyData: bytes, totalBytesSent: total, totalBytesExpectedToSend: expected
             )
         }
+    }
+
+    func sentHead(_ task: URLSessionTask, _ head: RequestHead) {
+        tell(.sentRequestHead, \.task) { $0.urlSession(session, task: task, didSendRequestHead: MessageLines.of(head)) }
     }
 
     func informational(_ task: URLSessionTask, _ response: HTTPURLResponse) {

@@ -30,7 +30,7 @@ final class DelegateConformances: Sendable {
             switch method {
             case .sessionChallenge, .becameInvalid, .finishedBackgroundEvents: true
             case .taskChallenge, .redirection, .newBodyStream, .newBodyStreamFromOffset, .delayedRequest, .createdTask,
-                .waitsForConnectivity, .sentBodyData, .informationalResponse, .collectedMetrics, .completed:
+                .waitsForConnectivity, .sentRequestHead, .sentBodyData, .informationalResponse, .collectedMetrics, .completed:
                 task != nil
             case .response, .willCacheResponse, .becameDownload, .data: data != nil
             case .wroteData, .resumedAtOffset: download != nil

@@ -25,7 +25,7 @@ extension URLSessionTask: LoadClient {
                 return state.progress != nil
             }
             if showsProgress { updateProgress() }
-        case .informational, .becameDownload:
+        case .sentHead, .informational, .becameDownload:
             break
         }
     }

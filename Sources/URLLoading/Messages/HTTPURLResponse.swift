@@ -27,6 +27,9 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     /// The response's own field lines, as the server sent them.
     package let headers: HeaderBlock
     private let status: Int
+    /// Of the status line.
+    package let minorVersion: Int
+    package let reason: String
     private let dictionary = Mutex<FieldDictionary?>(nil)
 
     /// Makes a response; nil where a field has no name, or a name or value with a CR, LF or NUL in it.
@@ -44,6 +47,8 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         }
         self.headers = headers
         status = statusCode
+        minorVersion = httpVersion?.hasSuffix("1.0") == true ? 0 : 1
+        reason = ""
         super.init(url: url, expectedLength: Self.length(headers))
     }
 
@@ -51,6 +56,8 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     package init(url: URL, head: ResponseHead, expectedLength: Int64) {
         headers = head.headers
         status = head.status
+        minorVersion = head.minorVersion
+        reason = head.reason
         super.init(url: url, expectedLength: expectedLength)
     }
 
@@ -63,6 +70,8 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         guard names.count == values.count else { return nil }
         headers = HeaderBlock(zip(names, values).map { (name: $0, value: $1) })
         status = coder.decodeInteger(forKey: "statusCode")
+        minorVersion = 1
+        reason = ""
         super.init(coder: coder)
     }
 

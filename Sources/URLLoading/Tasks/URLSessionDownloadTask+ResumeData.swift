@@ -1,0 +1,33 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+public import Foundation
+import HTTPRules
+import HTTPWire
+
+extension URLSession {
+    /// Makes a task that goes on with an earlier download by a request of its own; what the resume data keeps of the earlier request
+    /// is left aside.
+    ///
+    /// Not in Apple's API, where a download goes on with the request it began with, whatever has become of its credentials.
+    public func downloadTask(with request: URLRequest, resumeFrom resumeData: Data) -> URLSessionDownloadTask {
+        makeDownloadTask(request, resumeData, .delegate)
+    }
+}
+
+extension URLSessionDownloadTask {
+    /// Resume data without the header fields of the request, which may be secret: to be kept where others might read it, and used with
+    /// a request that has them. Nil where it is no resume data.
+    ///
+    /// Not in Apple's API.
+    public static func resumeDataWithoutHeaderFields(_ resumeData: Data) -> Data? {
+        guard var point = try? ResumePoint(decoding: resumeData) else { return nil }
+        point.headers = HeaderBlock()
+        return point.encodedIfPossible()
+    }
+}

@@ -1,0 +1,103 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Synchronization
+import Testing
+import URLLoading
+
+/// Heads as they were on the wire, which Apple's API does not show.
+@Suite(.timeLimit(.minutes(1)))
+struct MessageHeadTests {
+    private final class Reader: NSObject, URLSessionTaskDelegate, Sendable {
+        let heads = Mutex<[[String]]>([])
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didSendRequestHead head: [String]) {
+            heads.withLock { $0.append(head) }
+        }
+    }
+
+    @Test func `the delegate is told each head that is sent, as it is sent`() async throws {
+        let reader = Reader()
+        try await withScenario(
+            delegate: reader,
+            reply: { $0.path == "/old" ? .redirect(302, to: "/new") : .ok("new", [("Cache-Control", "max-age=60")]) }
+        ) { (server, session) async throws in
+            let request = URLRequest(server.url("/old"), headers: ["Z-Last": "1", "A-First": "2"])
+            _ = try await session.data(for: request, delegate: reader)
+            let sent = server.requests.map { $0.headText.components(separatedBy: "\r\n").filter { !$0.isEmpty } }
+            #expect(sent.map(\.first) == ["GET /old HTTP/1.1", "GET /new HTTP/1.1"])
+            #expect(reader.heads.withLock { $0 } == sent)
+        }
+    }
+
+    @Test func `what the cache answers has no head that was sent`() async throws {
+        let reader = Reader()
+        let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0)
+        try await withScenario(
+            delegate: reader, configure: { $0.urlCache = cache }, reply: { _ in .ok("kept", [("Cache-Control", "max-age=60")]) }
+        ) { (server, session) async throws in
+            for _ in 1...2 { _ = try await session.data(from: server.url("/a"), delegate: reader) }
+            #expect(reader.heads.withLock { $0.count } == 1)
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `a response has its lines in the server's order`() async throws {
+        let head =
+            "HTTP/1.0 299 Quite  Well\r\nz-last: 1\r\nA-First:2\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nEmpty:\r\nContent-Length: 0\r\n\r\n"
+        try await withScenario(reply: { _ in .raw(head) }) { (server, session) async throws in
+            let response = try #require(try await session.data(from: server.url("/a")).1 as? HTTPURLResponse)
+            #expect(
+                response.headLines == [
+                    "HTTP/1.0 299 Quite  Well", "z-last: 1", "A-First: 2", "Set-Cookie: a=1", "Set-Cookie: b=2", "Empty:",
+                    "Content-Length: 0",
+                ])
+        }
+    }
+
+    @Test func `a response that the app made has its fields by name`() throws {
+        let url = try #require(URL(string: "http://example.com/"))
+        let response = try #require(
+            HTTPURLResponse(url: url, statusCode: 404, httpVersion: "HTTP/1.1", headerFields: ["B": "2", "A": "1"]))
+        #expect(response.headLines == ["HTTP/1.1 404", "A: 1", "B: 2"])
+    }
+
+    @Test func `a download goes on with a request of its own, and resume data can do without the first one's fields`()
+        async throws
+    {
+        let file = ScriptedFile(ScriptedFile.pattern(600_000))
+        let recorder = EventRecorder()
+        try await withScenario(
+            delegate: recorder, reply: { file.reply(to: $0, cutAfter: $0.order == 0 ? 200_000 : nil, ending: .stall) }
+        ) { (server, session) async throws in
+            let request = URLRequest(server.url("/file"), headers: ["X-Secret": "sesame"])
+            let first = session.downloadTask(with: request)
+            first.resume()
+            try await recorder.wait(for: first) {
+                !$0.events.filter { if case .wrote(200_000, _) = $0 { true } else { false } }.isEmpty
+            }
+            let data = try #require(await first.cancelByProducingResumeData())
+            #expect(String(decoding: data, as: UTF8.self).contains("sesame"))
+            let bare = try #require(URLSessionDownloadTask.resumeDataWithoutHeaderFields(data))
+            #expect(!String(decoding: bare, as: UTF8.self).contains("sesame"))
+            let again = URLRequest(server.url("/file"), headers: ["X-Secret": "other"])
+            let second = session.downloadTask(with: again, resumeFrom: bare)
+            second.resume()
+            let record = try await recorder.completion(of: second)
+            #expect(record.error == nil)
+            #expect(record.file == Data(file.content))
+            let last = try #require(server.requests.last)
+            #expect(last.header("X-Secret") == "other")
+            #expect(last.header("Range") == "bytes=200000-")
+            #expect(URLSessionDownloadTask.resumeDataWithoutHeaderFields(Data("nonsense".utf8)) == nil)
+        }
+    }
+}
