@@ -49,12 +49,25 @@ final class Terminal: Sendable {
         }
     }
 
+    /// Makes it so many columns wide; whoever runs there is told (SIGWINCH).
+    func resize(columns: Int) throws {
+        var size = winsize()
+        size.ws_row = 24
+        size.ws_col = UInt16(columns)
+        guard ioctl(master.fileDescriptor, UInt(TIOCSWINSZ), &size) == 0 else {
+            throw Failure(reason: "the pseudo-terminal cannot be resized")
+        }
+    }
+
     /// Shell commands that make it the terminal of a session in which the tool runs.
-    var preparation: String {
+    var preparation: String { preparation() }
+
+    /// The same, with the shell's redirections of what the tool writes; `>&3` is the terminal.
+    func preparation(_ redirections: String = "") -> String {
         #"""
         exec setsid --wait sh -c \
-        'exec 3<>"$TERMINAL"; trap : INT; "$0" "$@"; code=$?; stty -a <&3 >"$SETTINGS"; exit $code' "$0" "$@"
-        """#
+        'exec 3<>"$TERMINAL"; trap : INT; "$0" "$@" REDIRECTIONS; code=$?; stty -a <&3 >"$SETTINGS"; exit $code' "$0" "$@"
+        """#.replacingOccurrences(of: "REDIRECTIONS", with: redirections)
     }
 
     func environment(_ others: [String: String]) -> [String: String] {
@@ -66,9 +79,9 @@ final class Terminal: Sendable {
     /// All that was shown, what was typed with echo among it.
     var shown: String { progress.read(\.shown) }
 
-    /// Waits until this was shown, or nothing more will be.
-    func shown(_ text: String) async throws {
-        try await progress.value { $0.shown.contains(text) || $0.isOver ? () : nil }
+    /// Waits until this was shown, after so many characters of other text, or nothing more will be.
+    func shown(_ text: String, after count: Int = 0) async throws {
+        try await progress.value { $0.shown.dropFirst(count).contains(text) || $0.isOver ? () : nil }
     }
 
     /// Whether it shows what is typed now.

@@ -7,10 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+import Dispatch
 import Foundation
 import Synchronization
 
-/// Shows how far a transfer is: a live bar on a terminal, elsewhere a plain line for each tenth.
+/// Shows how far a transfer is: a live bar on a terminal, as wide as that is, elsewhere a plain line for each tenth.
 final class ProgressMeter: Sendable {
     private struct State {
         var offset: Int64 = 0
@@ -22,6 +23,9 @@ final class ProgressMeter: Sendable {
         var rate: Double = 0
         var rated: (at: ContinuousClock.Instant, done: Int64)
         var isFinished = false
+        /// Whether the bar will be drawn in a moment.
+        var isAwaited = false
+        var resizes: (any DispatchSourceSignal)?
     }
 
     private let isTerminal: Bool
@@ -31,6 +35,14 @@ final class ProgressMeter: Sendable {
         self.isTerminal = isTerminal
         let now = ContinuousClock.now
         state = Mutex(State(started: now, rated: (now, 0)))
+        guard isTerminal else { return }
+        state.withLock { state in
+            state.resizes = TerminalWidth.watch { [weak self] in self?.redraw() }
+        }
+    }
+
+    deinit {
+        state.withLock { $0.resizes?.cancel() }
     }
 
     /// What an earlier run did counts as done, not as speed.
@@ -59,12 +71,14 @@ final class ProgressMeter: Sendable {
         let text = state.withLock { state -> String? in
             guard !state.isFinished else { return nil }
             state.isFinished = true
+            state.resizes?.cancel()
+            state.resizes = nil
             guard state.done > 0 || state.shown != nil else { return nil }
             let seconds = state.started.duration(to: .now) / .seconds(1)
             state.rate = Double(state.done - state.offset) / max(seconds, 0.000_1)
             let summary =
                 "\(ByteText.size(state.done)) in \(ByteText.rounded(seconds, digits: 1)) s, \(ByteText.rate(state.rate))"
-            return isTerminal ? "\r\(Self.drawing(state))\u{1B}[K\n" : "\(summary)\n"
+            return isTerminal ? Self.line(state) + "\n" : "\(summary)\n"
         }
         if let text {
             StandardError.write(text)
@@ -73,10 +87,27 @@ final class ProgressMeter: Sendable {
 
     private func bar(_ state: inout State) -> String? {
         let now = ContinuousClock.now
-        if let shown = state.shown, shown.duration(to: now) < .milliseconds(100) { return nil }
+        if let shown = state.shown, shown.duration(to: now) < .milliseconds(100) {
+            // Should nothing more come for a while, this is what is to stand there.
+            guard !state.isAwaited else { return nil }
+            state.isAwaited = true
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(100)) { [weak self] in self?.redraw() }
+            return nil
+        }
         state.shown = now
         measure(&state, now)
-        return "\r\(Self.drawing(state))\u{1B}[K"
+        return Self.line(state)
+    }
+
+    /// What stands there was drawn for another width.
+    private func redraw() {
+        let text = state.withLock { state in
+            state.isAwaited = false
+            return state.shown == nil || state.isFinished ? nil : Self.line(state)
+        }
+        if let text {
+            StandardError.write(text)
+        }
     }
 
     private func line(_ state: inout State) -> String? {
@@ -102,13 +133,28 @@ final class ProgressMeter: Sendable {
         state.rated = (now, state.done)
     }
 
-    private static func drawing(_ state: State) -> String {
-        let numbers = numbers(state)
-        guard state.total > 0 else { return numbers.joined(separator: "  ") }
-        let width = 28
-        let filled = Int(Double(width) * Double(min(state.done, state.total)) / Double(state.total))
+    private static func line(_ state: State) -> String {
+        "\r\(drawing(state, columns: TerminalWidth.columns))\u{1B}[K"
+    }
+
+    /// The bar has what the numbers leave of the columns; where that is too little, they do without it, and then without one another
+    /// from the last on. The last column stays free: a terminal goes to the next line when it is written to.
+    static func drawing(_ numbers: [String], filled share: Double?, columns: Int) -> String {
+        let room = max(0, columns - 1)
+        var numbers = numbers
+        func length() -> Int { numbers.reduce(0) { $0 + $1.count } + 2 * max(0, numbers.count - 1) }
+        while numbers.count > 1, length() > room { numbers.removeLast() }
+        guard let share else { return String(numbers.joined(separator: "  ").prefix(room)) }
+        let width = min(60, room - length() - 4)
+        guard width >= 8 else { return String(numbers.joined(separator: "  ").prefix(room)) }
+        let filled = Int(Double(width) * min(1, max(0, share)))
         let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: width - filled)
         return ([numbers[0], "[\(bar)]"] + numbers.dropFirst()).joined(separator: "  ")
+    }
+
+    private static func drawing(_ state: State, columns: Int) -> String {
+        let share = state.total > 0 ? Double(state.done) / Double(state.total) : nil
+        return drawing(numbers(state), filled: share, columns: columns)
     }
 
     private static func numbers(_ state: State) -> [String] {
