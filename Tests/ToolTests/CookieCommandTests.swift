@@ -56,9 +56,10 @@ struct CookieCommandTests {
         #expect(listed.errors.isEmpty)
         #expect(
             listed.text == """
-                .example.com     /   2100-01-01T00:00:00Z  Secure    id=abc
-                other.test       /   2100-01-01T00:00:00Z  -         id=1
-                www.example.com  /a  2100-01-01T00:00:00Z  HttpOnly  mark=b=c d
+                DOMAIN           PATH  EXPIRES               FLAGS     COOKIE
+                .example.com     /     2100-01-01T00:00:00Z  Secure    id=abc
+                other.test       /     2100-01-01T00:00:00Z  -         id=1
+                www.example.com  /a    2100-01-01T00:00:00Z  HttpOnly  mark=b=c d
 
                 """
         )
@@ -146,7 +147,7 @@ struct CookieCommandTests {
             #expect(result.errors == "imported 50 cookies\n")
         }
         let listed = try await run("cookies", "list")
-        #expect(Set(listed.text.split(separator: "\n")).count == 200)
+        #expect(Set(listed.text.split(separator: "\n").dropFirst()).count == 200)
     }
 
     @Test func `a name in other letters is that of its labels`() async throws {
@@ -154,7 +155,7 @@ struct CookieCommandTests {
         _ = try await run("cookies", "import", "letters.txt")
         for domain in ["bücher.test", "BÜCHER.test", "xn--bcher-kva.test", ".Test"] {
             let listed = try await run("cookies", "list", "--domain", domain)
-            #expect(listed.text.hasPrefix("xn--bcher-kva.test "), "\(domain)")
+            #expect(listed.text.contains("\nxn--bcher-kva.test "), "\(domain)")
         }
     }
 
@@ -179,7 +180,7 @@ struct CookieCommandTests {
         let result = try await Tool.run(["cookies", "delete"] + arguments, in: folder, home: folder)
         #expect(result.code == 0)
         #expect(result.errors == "deleted \(3 - left.count) cookie\(left.count == 2 ? "" : "s")\n")
-        let listed = try await run("cookies", "list").text.split(separator: "\n").map { $0.prefix { $0 != " " } }
+        let listed = try await run("cookies", "list").text.split(separator: "\n").dropFirst().map { $0.prefix { $0 != " " } }
         #expect(listed == left.map { $0[...] })
     }
 
@@ -234,9 +235,9 @@ struct CookieCommandTests {
             let imported = try await run("cookies", "import", "jar.txt")
             #expect(imported.errors.hasPrefix("imported 2 cookies\n1 session cookie left out: "))
             let listed = try await run("cookies", "list").text.split(separator: "\n")
-            try #require(listed.count == 2)
-            #expect(listed[0].hasPrefix("127.0.0.1  /   ") && listed[0].hasSuffix("  HttpOnly  one=1"))
-            #expect(listed[1].hasPrefix("127.0.0.1  /a  ") && listed[1].hasSuffix("  -         two=a b"))
+            try #require(listed.count == 3)
+            #expect(listed[1].hasPrefix("127.0.0.1  /     ") && listed[1].hasSuffix("  HttpOnly  one=1"))
+            #expect(listed[2].hasPrefix("127.0.0.1  /a    ") && listed[2].hasSuffix("  -         two=a b"))
         }
     }
 

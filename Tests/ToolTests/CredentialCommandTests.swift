@@ -62,6 +62,7 @@ struct CredentialCommandTests {
         #expect(listed.code == 0, "\(listed.errors)")
         #expect(
             listed.text == """
+                SERVER                   METHOD  REALM     KEPT       USER
                 http://example.com:8080  digest  the cave  permanent  baba
                 https://example.com:443  any     -         permanent  ali
 
@@ -242,7 +243,7 @@ struct CredentialCommandTests {
         )
         #expect(result.code == 0, "\(result.errors)")
         #expect(result.errors == "deleted \(count) credential\(count == 1 ? "" : "s")\n")
-        #expect(try await run("credentials", "list").text.split(separator: "\n").count == 4 - count)
+        #expect(try await run("credentials", "list").text.split(separator: "\n").dropFirst().count == 4 - count)
     }
 
     @Test(arguments: ["credentials", "cookies"])

@@ -75,7 +75,7 @@ struct ErrorMessageTests {
             testDescription: "TLS where there is none", code: 35,
             text: "securing the connection to 127.0.0.1: "
                 + "the server does not speak TLS on this port (perhaps the URL should begin with http:)",
-            scheme: "https", greeting: [.write("HTTP/1.1 400 Bad Request\r\n\r\n"), .close]),
+            scheme: "https", greeting: [.awaitBytes(1), .write("HTTP/1.1 400 Bad Request\r\n\r\n"), .close]),
         Row(
             testDescription: "closed in the handshake", code: 35,
             text: "securing the connection to 127.0.0.1: the server closed the connection in the TLS handshake",

@@ -65,7 +65,7 @@ struct GetTests {
     @Test func `include shows the status and the headers before the body`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body", [("X-Mark", "yes")]) }) { server in
             let result = try await Tool.run(["get", "-i", server.url("/a").absoluteString])
-            #expect(result.text.hasPrefix("HTTP 200\n"))
+            #expect(result.text.hasPrefix("HTTP/1.1 200 Scripted\n"))
             #expect(result.text.contains("X-Mark: yes\n"))
             #expect(result.text.hasSuffix("\n\nbody"))
         }
@@ -105,9 +105,9 @@ struct GetTests {
         try await withScriptedServer(reply: { _ in .ok("body") }) { server in
             let result = try await Tool.run(["get", "-v", "--metrics", "-H", "X-One: 1", server.url("/a").absoluteString])
             #expect(result.text == "body")
-            #expect(result.errors.contains("> GET \(server.url("/a").absoluteString)\n"))
+            #expect(result.errors.contains("> GET /a HTTP/1.1\n"))
             #expect(result.errors.contains("> X-One: 1\n"))
-            #expect(result.errors.contains("< HTTP 200\n"))
+            #expect(result.errors.contains("< HTTP/1.1 200 Scripted\n"))
             #expect(result.errors.contains("127.0.0.1:\(server.port)"))
             for phase in ["connect", "send", "wait", "receive", "total", "new connection", "http/1.1"] {
                 #expect(result.errors.contains(phase), "\(phase) is missing")

@@ -50,6 +50,8 @@ struct CredentialListCommand: ParsableCommand {
                 }
         }
 
+        static var titles: [String] { ["SERVER", "METHOD", "REALM", "KEPT", "USER"] }
+
         var row: [String] { [(isProxy ? "proxy " : "") + url, method, realm ?? "-", persistence, user] }
     }
 

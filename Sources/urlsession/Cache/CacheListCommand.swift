@@ -42,6 +42,8 @@ struct CacheListCommand: ParsableCommand {
             size = entry.size
         }
 
+        static var titles: [String] { ["STORED", "FRESH UNTIL", "BODY", "STATUS", "TYPE", "URL"] }
+
         var row: [String] { [stored, expires ?? "-", ByteText.size(bodyLength), "\(status)", mimeType ?? "-", url] }
     }
 

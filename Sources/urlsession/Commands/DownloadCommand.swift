@@ -14,6 +14,23 @@ import URLLoading
 
 /// `urlsession download`: a file, whole or not at all, that can be interrupted and gone on with.
 struct DownloadCommand: AsyncParsableCommand {
+    /// Where what comes goes.
+    struct Result: ParsableArguments {
+        @Option(
+            name: .shortAndLong,
+            help: ArgumentHelp("The file to write; otherwise the server's or the URL's name.", valueName: "file")
+        )
+        var output: String?
+
+        @Flag(help: "Go on with an interrupted download: give the same options again, since their secrets are not kept.")
+        var resume = false
+
+        @Flag(
+            name: .shortAndLong,
+            help: ArgumentHelp("Exit with 22 when the server answers 400 or more: the default.", visibility: .hidden))
+        var fail = false
+    }
+
     static let configuration = CommandConfiguration(
         commandName: "download",
         abstract: "Downloads a file.",
@@ -26,16 +43,9 @@ struct DownloadCommand: AsyncParsableCommand {
     @Argument(help: "The URL; http:// where there is no scheme.")
     var url: String
 
+    @OptionGroup(title: "Common options") var result: Result
+
     @OptionGroup var options: RequestOptions
-
-    @Option(
-        name: .shortAndLong,
-        help: ArgumentHelp("The file to write; otherwise the server's or the URL's name.", valueName: "file")
-    )
-    var output: String?
-
-    @Flag(help: "Go on with an interrupted download.")
-    var resume = false
 
     func run() async throws {
         do {
@@ -47,15 +57,22 @@ struct DownloadCommand: AsyncParsableCommand {
 
     private func download() async throws {
         let visit = try options.visit(url)
-        let place = DownloadPlace(output: output, url: visit.url)
-        if resume, let data = place.resumeData() {
-            guard case .refused(let reason) = try await load(visit, to: place, resuming: data) else { return }
-            say("beginning afresh: \(reason)")
-        } else if resume {
-            say("nothing to go on with; beginning afresh")
+        let place = DownloadPlace(output: result.output, url: visit.url)
+        if result.resume, place.resumeData() == nil { options.say("nothing to go on with; beginning afresh") }
+        var isFirst = true
+        try await options.reporting(visit) { report in
+            try await options.retries.repeating(say: options.say) { _ in
+                // An attempt that failed may have left something, too.
+                let data = isFirst && !result.resume ? nil : place.resumeData()
+                isFirst = false
+                if let data {
+                    guard case .refused(let reason) = try await load(visit, to: place, resuming: data, report) else { return }
+                    options.say("beginning afresh: \(reason)")
+                }
+                place.removeRemains()
+                _ = try await load(visit, to: place, resuming: nil, report)
+            }
         }
-        place.removeRemains()
-        _ = try await load(visit, to: place, resuming: nil)
     }
 
     private enum Ending {
@@ -64,7 +81,8 @@ struct DownloadCommand: AsyncParsableCommand {
         case refused(String)
     }
 
-    private func load(_ visit: Visit, to place: DownloadPlace, resuming data: Data?) async throws -> Ending {
+    private func load(_ visit: Visit, to place: DownloadPlace, resuming data: Data?, _ report: LoadReport) async throws -> Ending
+    {
         try place.prepare()
         let target = Mutex(place.path)
         let observer = TransferObserver(
@@ -77,13 +95,16 @@ struct DownloadCommand: AsyncParsableCommand {
         )
         let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
         let task =
-            if let data { session.downloadTask(withResumeData: data) } else {
+            if let data {
+                session.downloadTask(with: options.request(for: visit.url), resumeFrom: data)
+            } else {
                 session.downloadTask(with: options.request(for: visit.url))
             }
         let interruption = Interruption { await task.cancelByProducingResumeData() }
         let outcome = await observer.load(task)
         let produced = await interruption.end()
         session.finishTasksAndInvalidate()
+        report.note(outcome, file: target.withLock { $0 })
 
         if interruption.happened, outcome.error != nil {
             throw try interrupted(place, produced ?? nil)
@@ -99,7 +120,7 @@ struct DownloadCommand: AsyncParsableCommand {
         }
         place.removeRemains()
         let size = outcome.offset.map { " (went on at \(ByteText.size($0)))" } ?? ""
-        say("saved as \(target.withLock { $0 })\(size)")
+        options.say("saved as \(target.withLock { $0 })\(size)")
         return .done
     }
 
@@ -118,13 +139,13 @@ struct DownloadCommand: AsyncParsableCommand {
         if wasResumed, outcome.error == nil, let status = (outcome.response as? HTTPURLResponse)?.statusCode,
             status >= 400, ![404, 410, 416].contains(status)
         {
-            return say("what was there is kept; go on with: \(continuation(place))")
+            return options.say("what was there is kept; go on with: \(continuation(place))")
         }
         guard let data = (outcome.error as? URLError)?.downloadTaskResumeData else {
             return place.removeRemains()
         }
         try place.keep(data)
-        say("go on with: \(continuation(place))")
+        options.say("go on with: \(continuation(place))")
     }
 
     /// Whether it was the resume data that failed, not the network: no server was ever asked, and no address was tried.
@@ -141,11 +162,5 @@ struct DownloadCommand: AsyncParsableCommand {
             "'" + $0.replacingOccurrences(of: "'", with: #"'\''"#) + "'"
         }
         return "urlsession download --resume -o \(quoted[0]) \(quoted[1])"
-    }
-
-    private func say(_ line: String) {
-        if !options.silent {
-            StandardError.print(line)
-        }
     }
 }

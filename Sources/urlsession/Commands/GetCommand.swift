@@ -22,28 +22,11 @@ struct GetCommand: AsyncParsableCommand {
     @Argument(help: "The URL; http:// where there is no scheme.")
     var url: String
 
+    @OptionGroup(title: "Common options") var result: ResultOptions
+
+    @OptionGroup(title: "Options for what is sent") var body: BodyOptions
+
     @OptionGroup var options: RequestOptions
-
-    @Option(
-        name: [.customShort("d"), .long],
-        help: ArgumentHelp("A body to POST; @file reads a file, - standard input.", valueName: "body")
-    )
-    var data: String?
-
-    @Option(help: ArgumentHelp("A JSON body to POST, read as --data is.", valueName: "body"))
-    var json: String?
-
-    @Option(name: .shortAndLong, help: ArgumentHelp("Write the body to this file.", valueName: "file"))
-    var output: String?
-
-    @Flag(name: .shortAndLong, help: "Show the response's headers before its body.")
-    var include = false
-
-    @Flag(name: [.customShort("I"), .long], help: "Ask for the headers alone (HEAD).")
-    var head = false
-
-    @Flag(name: .shortAndLong, help: "Show no body and exit with 22 when the server answers 400 or more.")
-    var fail = false
 
     @Flag(help: ArgumentHelp("Ask for a compressed body: the default.", visibility: .hidden))
     var compressed = false
@@ -58,9 +41,6 @@ struct GetCommand: AsyncParsableCommand {
     var parallel = 1
 
     func validate() throws {
-        if data != nil, json != nil {
-            throw ValidationError("--data and --json exclude each other.")
-        }
         if offline, options.ignoresCache {
             throw ValidationError("--offline and --no-cache exclude each other.")
         }
@@ -68,8 +48,11 @@ struct GetCommand: AsyncParsableCommand {
             throw ValidationError("--repeat and --parallel begin at 1.")
         }
         // It shows no response, and counts HTTP errors as failures anyway.
-        if `repeat` != nil, output != nil || include || fail || options.verbose || options.metrics {
+        if `repeat` != nil, result.output != nil || result.include || result.fail || options.verbose || options.metrics {
             throw ValidationError("--repeat excludes --output, --include, --fail, --verbose and --metrics.")
+        }
+        if `repeat` != nil, result.takesName || options.writeOut != nil || options.retries.retry > 0 || !body.form.isEmpty {
+            throw ValidationError("--repeat excludes --remote-name, --write-out, --retry and --form.")
         }
     }
 
@@ -84,8 +67,8 @@ struct GetCommand: AsyncParsableCommand {
     private func load() async throws {
         let visit = try options.visit(url)
         var request = options.request(for: visit.url)
-        try RequestBody.add(data: data, json: json, to: &request)
-        if head {
+        let addition = try body.add(to: &request)
+        if result.head {
             request.httpMethod = "HEAD"
         }
         if offline {
@@ -95,47 +78,25 @@ struct GetCommand: AsyncParsableCommand {
             let repetition = Repetition(
                 request: request, count: count, parallel: parallel, visit: visit, redirects: options.redirects
             )
-            try await repetition.run(isSilent: options.silent)
+            try await repetition.run(isSilent: options.silent && !options.showsErrors)
             return
         }
-        let sink = BodySink(path: output)
-        let observer = TransferObserver(
-            plan: options.plan(showsHeaders: include || head, failsOnHTTPError: fail), answers: visit.answers, sink: sink
-        )
-        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
-        let outcome = await observer.load(session.dataTask(with: request))
-        session.finishTasksAndInvalidate()
-        try options.conclude(outcome)
-        do {
-            try sink.close()
-        } catch {
-            throw ToolFailure(23, error.message)
-        }
-    }
-}
-
-extension RequestOptions {
-    func plan(showsHeaders: Bool = false, failsOnHTTPError: Bool) -> TransferObserver.Plan {
-        TransferObserver.Plan(
-            redirects: redirects, showsHeaders: showsHeaders, failsOnHTTPError: failsOnHTTPError, isVerbose: verbose
-        )
-    }
-
-    /// Shows the metrics where they are wanted, and throws where the load did not end well.
-    func conclude(_ outcome: TransferObserver.State) throws {
-        if metrics, let metrics = outcome.metrics {
-            StandardError.write(Waterfall(metrics).text())
-        }
-        if let failure = outcome.failure {
-            throw failure
-        }
-        if let error = outcome.error {
-            let failure = ToolFailure(
-                error, answered: outcome.response != nil, received: outcome.received,
-                expected: outcome.response?.expectedContentLength ?? -1
-            )
-            // With a proxy no other name is looked up.
-            throw failure.code == 6 && login.proxy != nil ? ToolFailure(5, failure.message) : failure
+        let file = result.takesName ? try DownloadPlace.name(of: visit.url) : result.output
+        try await options.transfer(visit, to: file) { [request] session, mayRetry in
+            let sink = BodySink(path: file, sparesTerminal: true)
+            let plan = options.plan(
+                showsHeaders: result.include || result.head, failsOnHTTPError: result.fail, mayRetry: mayRetry)
+            let meter = options.silent || file == nil || file == "-" ? nil : ProgressMeter()
+            switch addition {
+            case .none:
+                let observer = TransferObserver(plan: plan, answers: visit.answers, sink: sink, meter: meter)
+                return (observer, session(observer).dataTask(with: request))
+            case .form(let form):
+                let observer = TransferObserver(
+                    plan: plan, answers: visit.answers, sink: sink, meter: meter, bodyStream: { form.stream() }
+                )
+                return (observer, session(observer).uploadTask(withStreamedRequest: request))
+            }
         }
     }
 }

@@ -25,6 +25,7 @@ struct URLSessionTool: AsyncParsableCommand {
             Cookies, responses and passwords are kept between runs, and used by the next; see "urlsession cookies", \
             "urlsession cache", "urlsession credentials", --no-cookies and --no-cache.
             """,
+        version: "urlsession 0.1.0",
         subcommands: [
             GetCommand.self, DownloadCommand.self, UploadCommand.self, CookiesCommand.self, CacheCommand.self,
             CredentialsCommand.self,

@@ -9,10 +9,25 @@
 
 import ArgumentParser
 import Foundation
+import Synchronization
 import URLLoading
 
 /// `urlsession upload`: a file, or standard input, as a request's body.
 struct UploadCommand: AsyncParsableCommand {
+    /// Where what comes goes.
+    struct Result: ParsableArguments {
+        @Option(name: .shortAndLong, help: ArgumentHelp("Write the response's body to this file.", valueName: "file"))
+        var output: String?
+
+        @Flag(name: .shortAndLong, help: "Show the response's headers before its body.")
+        var include = false
+
+        @Flag(
+            name: .shortAndLong,
+            help: ArgumentHelp("Exit with 22 when the server answers 400 or more: the default.", visibility: .hidden))
+        var fail = false
+    }
+
     static let configuration = CommandConfiguration(
         commandName: "upload",
         abstract: "Sends a file.",
@@ -25,13 +40,15 @@ struct UploadCommand: AsyncParsableCommand {
     @Argument(help: "Where to send it.")
     var url: String
 
+    @OptionGroup(title: "Common options") var result: Result
+
     @OptionGroup var options: RequestOptions
 
-    @Option(name: .shortAndLong, help: ArgumentHelp("Write the response's body to this file.", valueName: "file"))
-    var output: String?
-
-    @Flag(name: .shortAndLong, help: "Show the response's headers before its body.")
-    var include = false
+    func validate() throws {
+        if file == "-", options.retries.retry > 0 {
+            throw ValidationError("--retry cannot send standard input twice.")
+        }
+    }
 
     func run() async throws {
         do {
@@ -43,6 +60,15 @@ struct UploadCommand: AsyncParsableCommand {
 
     private func send() async throws {
         let isStream = file == "-"
+        // It can be read once.
+        let wasOpened = Mutex(false)
+        let input: @Sendable () -> InputStream? = {
+            let isFirst = wasOpened.withLock { wasOpened in
+                defer { wasOpened = true }
+                return !wasOpened
+            }
+            return isFirst ? InputStream(fileAtPath: "/dev/stdin") : nil
+        }
         if !isStream, access(file, R_OK) != 0 {
             throw ToolFailure(26, "cannot read \(file): \(String(cString: strerror(errno)))")
         }
@@ -56,24 +82,18 @@ struct UploadCommand: AsyncParsableCommand {
         if request.value(forHTTPHeaderField: "Content-Type") == nil {
             request.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
         }
-        let sink = BodySink(path: output)
-        let observer = TransferObserver(
-            plan: options.plan(showsHeaders: include, failsOnHTTPError: true), answers: visit.answers, sink: sink,
-            meter: options.silent ? nil : ProgressMeter(),
-            bodyStream: { InputStream(fileAtPath: "/dev/stdin") }
-        )
-        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
-        let task =
-            isStream
-            ? session.uploadTask(withStreamedRequest: request)
-            : session.uploadTask(with: request, fromFile: URL(fileURLWithPath: file))
-        let outcome = await observer.load(task)
-        session.finishTasksAndInvalidate()
-        try options.conclude(outcome)
-        do {
-            try sink.close()
-        } catch {
-            throw ToolFailure(23, error.message)
+        try await options.transfer(visit, to: result.output) { [request] session, mayRetry in
+            let observer = TransferObserver(
+                plan: options.plan(showsHeaders: result.include, failsOnHTTPError: true, mayRetry: mayRetry && !isStream),
+                answers: visit.answers, sink: BodySink(path: result.output, sparesTerminal: true),
+                meter: options.silent ? nil : ProgressMeter(), bodyStream: input
+            )
+            let opened = session(observer)
+            let task =
+                isStream
+                ? opened.uploadTask(withStreamedRequest: request)
+                : opened.uploadTask(with: request, fromFile: URL(fileURLWithPath: file))
+            return (observer, task)
         }
     }
 }

@@ -47,6 +47,8 @@ struct CookieListCommand: ParsableCommand {
             sameSite = cookie.sameSitePolicy?.rawValue
         }
 
+        static var titles: [String] { ["DOMAIN", "PATH", "EXPIRES", "FLAGS", "COOKIE"] }
+
         var row: [String] {
             [(includesSubdomains ? "." : "") + domain, path, expires ?? "session", flags, "\(name)=\(value)"]
         }

@@ -38,7 +38,7 @@ extension RequestOptions {
         // A ticket is for nobody who is named, nor for a scheme that is not.
         configuration.usesKerberosTickets =
             plan.login == nil && plan.methods?.contains(NSURLAuthenticationMethodNegotiate) != false
-        if trust.insecure, !silent {
+        if trust.insecure, !common.silent {
             StandardError.print("warning: the server's certificate is not checked: it may be anybody's (--insecure)")
         }
         return Visit(url: url.withoutUser, configuration: configuration, answers: ChallengeAnswers(plan, for: url))

@@ -10,23 +10,26 @@
 import Foundation
 import URLLoading
 
-/// The head of a message as text, fields in alphabetical order: `allHeaderFields` keeps no other.
+/// The heads of messages as they are on the wire, line by line.
 enum HeadText {
-    static func request(_ request: URLRequest?, prefix: String) -> String {
-        guard let request else { return "" }
-        let line = "\(request.httpMethod ?? "GET") \(request.url?.absoluteString ?? "")"
-        return text([line] + fields(request.allHTTPHeaderFields ?? [:]), prefix: prefix)
+    /// Passwords, and what stands for them, are not shown.
+    static func request(_ lines: [String], prefix: String) -> String {
+        text(lines.map(hidingSecret), prefix: prefix)
     }
 
     static func response(_ response: URLResponse, prefix: String) -> String {
         guard let response = response as? HTTPURLResponse else {
             return text(["\(response.mimeType ?? "unknown type"), \(response.expectedContentLength) bytes"], prefix: prefix)
         }
-        return text(["HTTP \(response.statusCode)"] + fields(response.allHeaderFields), prefix: prefix)
+        return text(response.headLines, prefix: prefix)
     }
 
-    private static func fields(_ fields: [some Hashable: some Any]) -> [String] {
-        fields.map { "\($0.key): \($0.value)" }.sorted { $0.lowercased() < $1.lowercased() }
+    /// Of a field that says who the user is, the scheme alone.
+    private static func hidingSecret(_ line: String) -> String {
+        let parts = line.split(separator: ":", maxSplits: 1)
+        guard parts.count == 2, ["authorization", "proxy-authorization"].contains(parts[0].lowercased()) else { return line }
+        let scheme = parts[1].split(separator: " ", maxSplits: 1).first ?? ""
+        return "\(parts[0]): \(scheme) (not shown)"
     }
 
     private static func text(_ lines: [String], prefix: String) -> String {

@@ -11,15 +11,17 @@ import ArgumentParser
 
 /// One thing that a `list` command shows: as JSON what a program reads, and a row for people.
 protocol ListItem: Encodable {
+    /// What stands above the rows.
+    static var titles: [String] { get }
     var row: [String] { get }
 }
 
-/// How the `list` commands show what there is: a line for each item, or JSON.
+/// How the `list` commands show what there is: a line of titles and one for each item, or JSON.
 struct ListOutput: ParsableArguments {
     @Flag(help: "Show them as JSON.")
     var json = false
 
-    func write(_ items: [some ListItem]) throws {
-        try StandardOutput.write(json ? JSONText.of(items) : TextTable.text(items.map(\.row)))
+    func write<Item: ListItem>(_ items: [Item]) throws {
+        try StandardOutput.write(json ? JSONText.of(items) : TextTable.text(items.map(\.row), titles: Item.titles))
     }
 }

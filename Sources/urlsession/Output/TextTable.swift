@@ -7,10 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Lists for people: a line for each row, columns below one another, the last one as long as it is.
+/// Lists for people: a title line, and a line for each row, columns below one another, the last one as long as it is.
 enum TextTable {
-    static func text(_ rows: [[String]]) -> String {
-        let rows = rows.map { $0.map(harmless) }
+    /// Nothing where there are no rows.
+    static func text(_ rows: [[String]], titles: [String]) -> String {
+        guard !rows.isEmpty else { return "" }
+        let rows = [titles] + rows.map { $0.map(harmless) }
         var widths: [Int] = []
         for row in rows {
             for (column, cell) in row.enumerated() {

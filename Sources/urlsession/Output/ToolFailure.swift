@@ -11,11 +11,13 @@ import Foundation
 
 /// Ends the program with one of curl's exit codes and a line on standard error.
 struct ToolFailure: Error {
-    let code: Int32
+    var code: Int32
     /// Nil where everything was said already, or `--silent` was given.
     var message: String?
     /// What lies beneath, in the words of a library; for `--verbose` alone.
     var cause: String?
+    /// Set where another attempt may go well.
+    var passing: Passing?
 
     init(_ code: Int32, _ message: String?) {
         self.code = code
@@ -35,6 +37,7 @@ struct ToolFailure: Error {
         let isPartial = received < expected || text.contains("the last chunk")
         self.init(Self.exitCode(error.code, text: text, answered: answered, partial: isPartial), text)
         cause = Self.cause(of: error)
+        if [5, 6, 28].contains(code) { passing = Passing() }
     }
 
     private static func exitCode(_ code: URLError.Code, text: String, answered: Bool, partial: Bool) -> Int32 {

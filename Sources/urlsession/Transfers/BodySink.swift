@@ -20,15 +20,28 @@ final class BodySink: Sendable {
 
     private let path: String?
     private let handle: Mutex<FileHandle?>
+    /// Whether what comes first is still to be looked at.
+    private let isWary: Mutex<Bool>
 
     /// Standard output where `path` is nil or "-".
-    init(path: String?) {
+    ///
+    /// - Parameter sparesTerminal: Refuses a binary body where standard output is a terminal, unless "-" asks for it.
+    init(path: String?, sparesTerminal: Bool = false) {
         self.path = path == "-" ? nil : path
         handle = Mutex(self.path == nil ? FileHandle.standardOutput : nil)
+        isWary = Mutex(sparesTerminal && path == nil && isatty(STDOUT_FILENO) == 1)
     }
 
     /// Blocks until everything is written: that is what holds a fast server back.
     func write(_ data: Data) throws(Failure) {
+        if isWary.withLock({ isWary in
+            defer { isWary = false }
+            return isWary
+        }), data.prefix(2000).contains(0) {
+            throw Failure(
+                message: "the body is binary, and would garble the terminal: "
+                    + "write it to a file with '--output FILE', or '--output -' to see it all the same")
+        }
         let file = try open()
         do {
             try file.write(contentsOf: data)

@@ -76,11 +76,26 @@ struct DownloadPlace: Sendable {
         try? Data(contentsOf: URL(fileURLWithPath: resumeFile))
     }
 
+    /// What the command line said is left out: its header fields may be secret, and the next run says them again.
     func keep(_ resumeData: Data) throws(ToolFailure) {
+        let resumeData = URLSessionDownloadTask.resumeDataWithoutHeaderFields(resumeData) ?? Data()
+        // Nobody else may read it at any time: not even between its making and the next call.
+        let new = "\(resumeFile).\(getpid())"
+        unlink(new)
+        let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw ToolFailure(23, "cannot write \(resumeFile): \(String(cString: strerror(errno)))") }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
-            try resumeData.write(to: URL(fileURLWithPath: resumeFile), options: .atomic)
+            try file.write(contentsOf: resumeData)
+            try file.close()
         } catch {
-            throw ToolFailure(23, "cannot write \(resumeFile)")
+            unlink(new)
+            throw ToolFailure(23, "cannot write \(resumeFile): \(ToolFailure.reason(error))")
+        }
+        guard rename(new, resumeFile) == 0 else {
+            let reason = String(cString: strerror(errno))
+            unlink(new)
+            throw ToolFailure(23, "cannot write \(resumeFile): \(reason)")
         }
     }
 
@@ -96,6 +111,14 @@ struct DownloadPlace: Sendable {
 
     private func isNamed(_ response: URLResponse?) -> Bool {
         (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Disposition") != nil
+    }
+
+    /// The last path component of a URL, for `--remote-name`.
+    static func name(of url: URL) throws(ToolFailure) -> String {
+        guard let name = safe(url.lastPathComponent) else {
+            throw ToolFailure(23, "the URL names no file: choose a name with --output")
+        }
+        return name
     }
 
     /// One path component that hides nothing and leads nowhere else.

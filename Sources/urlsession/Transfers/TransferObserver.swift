@@ -18,6 +18,9 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         var showsHeaders = false
         var failsOnHTTPError = false
         var isVerbose = false
+        /// An answer that may pass is a failure, since the request will be sent again.
+        var mayRetry = false
+        var connectTimeout: Double?
     }
 
     struct State: Sendable {
@@ -30,6 +33,10 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         var redirects = 0
         var received: Int64 = 0
         var offset: Int64?
+        /// Whether a request went out since the last response.
+        var isSent = false
+        /// Counts the connections that were waited for.
+        var dials = 0
     }
 
     let plan: Plan
@@ -37,7 +44,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     let sink: BodySink
     let meter: ProgressMeter?
     private let takeFile: (@Sendable (URL, URLResponse?) throws -> Void)?
-    private let bodyStream: Mutex<(@Sendable () -> InputStream?)?>
+    private let bodyStream: (@Sendable () -> InputStream?)?
     private let state = Mutex(State())
 
     init(
@@ -49,13 +56,14 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         self.sink = sink
         self.meter = meter
         self.takeFile = takeFile
-        self.bodyStream = Mutex(bodyStream)
+        self.bodyStream = bodyStream
     }
 
     /// Runs the task to its end and says how it went.
     func load(_ task: URLSessionTask) async -> State {
         await withCheckedContinuation { continuation in
             state.withLock { $0.continuation = continuation }
+            awaitConnection(task)
             task.resume()
         }
         meter?.finish()
@@ -67,7 +75,42 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         task.cancel()
     }
 
+    /// `--connect-timeout`: by then a request is out, or something answered.
+    private func awaitConnection(_ task: URLSessionTask) {
+        guard let limit = plan.connectTimeout else { return }
+        let number = state.withLock { state in
+            state.dials += 1
+            return state.dials
+        }
+        Task {
+            try? await Task.sleep(for: .seconds(limit))
+            guard state.withLock({ $0.dials == number && $0.continuation != nil }) else { return }
+            var failure = ToolFailure(28, "connecting took longer than \(limit) s (--connect-timeout)")
+            failure.passing = ToolFailure.Passing()
+            stop(task, because: failure)
+        }
+    }
+
     // MARK: Requests
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didSendRequestHead head: [String]) {
+        state.withLock { state in
+            state.isSent = true
+            state.dials += 1
+        }
+        if plan.isVerbose {
+            StandardError.write(HeadText.request(head, prefix: "> "))
+        }
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        if let response = challenge.failureResponse { show(response, of: task) }
+        let answer = answers.answer(challenge)
+        completionHandler(answer.0, answer.1)
+    }
 
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
@@ -78,8 +121,12 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             return state.redirects
         }
         do throws(ToolFailure) {
-            guard try plan.redirects.admits(number) else { return completionHandler(nil) }
+            guard try plan.redirects.admits(number) else {
+                state.withLock { $0.redirects -= 1 }
+                return completionHandler(nil)
+            }
             show(response, of: task)
+            awaitConnection(task)
             completionHandler(request)
         } catch {
             stop(task, because: error)
@@ -91,11 +138,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         _ session: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        let open = bodyStream.withLock { stream in
-            defer { stream = nil }
-            return stream
-        }
-        completionHandler(open?())
+        completionHandler(bodyStream?())
     }
 
     func urlSession(
@@ -111,7 +154,10 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
-        state.withLock { $0.response = response }
+        state.withLock { state in
+            state.response = response
+            state.dials += 1
+        }
         show(response, of: dataTask)
         if let failure = httpFailure(response) {
             state.withLock { $0.failure = failure }
@@ -127,6 +173,8 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         }
         if isWanted {
             write(data, for: dataTask)
+            let (received, expected) = state.withLock { ($0.received, $0.response?.expectedContentLength ?? -1) }
+            meter?.update(received, of: expected)
         }
     }
 
@@ -172,6 +220,12 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
         state.withLock { $0.metrics = metrics }
+        let last = metrics.transactionMetrics.suffix(2)
+        if plan.isVerbose, last.last?.resourceFetchType == .localCache, last.count == 2,
+            (last.first?.response as? HTTPURLResponse)?.statusCode == 304
+        {
+            StandardError.print("* from the cache: the server answered 304, that it is as it was")
+        }
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
@@ -188,16 +242,27 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     // MARK: What is shown
 
     private func httpFailure(_ response: URLResponse?) -> ToolFailure? {
-        guard plan.failsOnHTTPError, let response = response as? HTTPURLResponse, response.statusCode >= 400 else { return nil }
-        return ToolFailure(22, "the server answered \(response.statusCode)")
+        guard let response = response as? HTTPURLResponse, response.statusCode >= 400 else { return nil }
+        let mayPass = ToolFailure.isPassing(response.statusCode)
+        guard plan.failsOnHTTPError || plan.mayRetry && mayPass else { return nil }
+        var failure = ToolFailure(22, "the server answered \(response.statusCode)")
+        if mayPass {
+            let after = ToolFailure.seconds(retryAfter: response.value(forHTTPHeaderField: "Retry-After"))
+            failure.passing = ToolFailure.Passing(after: after)
+        }
+        return failure
     }
 
     private func show(_ response: URLResponse, of task: URLSessionTask) {
+        let wasSent = state.withLock { state in
+            defer { state.isSent = false }
+            return state.isSent
+        }
         if plan.isVerbose {
-            StandardError.write(HeadText.request(task.currentRequest ?? task.originalRequest, prefix: "> "))
+            if !wasSent, response is HTTPURLResponse { StandardError.print("* from the cache, and nothing was sent") }
             StandardError.write(HeadText.response(response, prefix: "< "))
         }
-        if plan.showsHeaders {
+        if plan.showsHeaders, httpFailure(response)?.passing == nil || !plan.mayRetry {
             write(Data(HeadText.response(response, prefix: "").utf8), for: task)
         }
     }

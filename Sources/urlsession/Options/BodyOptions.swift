@@ -1,0 +1,111 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// The options that say what a request brings along: a body, or with `--get` a query.
+struct BodyOptions: ParsableArguments {
+    @Option(
+        name: [.customShort("d"), .long, .customLong("data-binary")],
+        help: ArgumentHelp(
+            "A body to POST; @file reads a file, - standard input; several are joined by &.", valueName: "body"),
+        transform: DataPiece.plain
+    )
+    var data: [DataPiece] = []
+
+    @Option(
+        name: .customLong("data-urlencode"),
+        help: ArgumentHelp(
+            "The same, percent-encoded: content, =content, name=content, @file or name@file.", valueName: "data"),
+        transform: DataPiece.encoded
+    )
+    var encoded: [DataPiece] = []
+
+    @Option(help: ArgumentHelp("A JSON body to POST, read as --data is.", valueName: "body"))
+    var json: [String] = []
+
+    @Option(
+        name: [.customShort("F"), .customLong("form")],
+        help: ArgumentHelp(
+            "A field of a form to POST (multipart/form-data): name=content, name=@file to send a file, name=<file for its "
+                + "content alone; ;type= and ;filename= may follow.",
+            valueName: "name=content"
+        )
+    )
+    var form: [String] = []
+
+    @Flag(name: [.customShort("G"), .customLong("get")], help: "Put what --data says into the URL's query, and GET.")
+    var asQuery = false
+
+    func validate() throws {
+        if [!data.isEmpty || !encoded.isEmpty, !json.isEmpty, !form.isEmpty].count(where: { $0 }) > 1 {
+            throw ValidationError("--data, --json and --form exclude each other.")
+        }
+        if asQuery, !json.isEmpty || !form.isEmpty {
+            throw ValidationError("--get is for --data and --data-urlencode.")
+        }
+        for field in form { _ = try FormField(field) }
+    }
+
+    /// What the request is to send besides what is in it.
+    enum Addition {
+        case none
+        case form(FormBody)
+    }
+
+    func add(to request: inout URLRequest) throws -> Addition {
+        if !form.isEmpty {
+            let body = try FormBody(form.map { try FormField($0) })
+            post(&request)
+            setField("Content-Type", body.contentType, of: &request)
+            setField("Content-Length", "\(body.length)", of: &request)
+            return .form(body)
+        }
+        if !json.isEmpty {
+            request.httpBody = try json.reduce(into: Data()) { $0 += try InputFile.read(argument: $1) }
+            post(&request)
+            for name in ["Content-Type", "Accept"] { setField(name, "application/json", of: &request) }
+            return .none
+        }
+        let pieces = (data + encoded).sorted { $0.order < $1.order }
+        guard !pieces.isEmpty else { return .none }
+        var content = Data()
+        for (index, piece) in pieces.enumerated() {
+            if index > 0 { content.append(UInt8(ascii: "&")) }
+            content += try piece.content()
+        }
+        if asQuery {
+            request.url = try url(request.url, asking: content)
+        } else {
+            request.httpBody = content
+            post(&request)
+        }
+        return .none
+    }
+
+    private func post(_ request: inout URLRequest) {
+        if (request.httpMethod ?? "GET") == "GET" { request.httpMethod = "POST" }
+    }
+
+    private func setField(_ name: String, _ value: String, of request: inout URLRequest) {
+        if request.value(forHTTPHeaderField: name) == nil { request.setValue(value, forHTTPHeaderField: name) }
+    }
+
+    private func url(_ url: URL?, asking query: Data) throws(ToolFailure) -> URL? {
+        guard let text = url?.absoluteString else { return nil }
+        let fragment = text.firstIndex(of: "#") ?? text.endIndex
+        let place = text[..<fragment]
+        let separator = place.contains("?") ? (place.last.map { "?&".contains($0) } == true ? "" : "&") : "?"
+        let whole = "\(place)\(separator)\(String(decoding: query, as: UTF8.self))\(text[fragment...])"
+        guard let url = URL(string: whole) else { throw ToolFailure(3, "with what --get adds, that is not a URL") }
+        return url
+    }
+}

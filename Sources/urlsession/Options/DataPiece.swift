@@ -1,0 +1,67 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import Synchronization
+
+/// What one `--data` or `--data-urlencode` says. Those of both kinds are joined in the order in which they were given.
+struct DataPiece: Sendable {
+    enum Kind: Sendable { case plain, encoded }
+
+    let kind: Kind
+    let text: String
+    let order: Int
+
+    private static let count = Mutex(0)
+
+    private init(_ kind: Kind, _ text: String) {
+        self.kind = kind
+        self.text = text
+        order = Self.count.withLock { count in
+            count += 1
+            return count
+        }
+    }
+
+    @Sendable static func plain(_ text: String) -> DataPiece { DataPiece(.plain, text) }
+    @Sendable static func encoded(_ text: String) -> DataPiece { DataPiece(.encoded, text) }
+
+    func content() throws(ToolFailure) -> Data {
+        switch kind {
+        case .plain: try InputFile.read(argument: text)
+        case .encoded: try encodedContent()
+        }
+    }
+
+    /// As curl reads it: `content`, `=content`, `name=content`, `@file` and `name@file`.
+    private func encodedContent() throws(ToolFailure) -> Data {
+        guard let sign = text.firstIndex(of: "=") ?? text.firstIndex(of: "@") else { return Self.escaped(Data(text.utf8)) }
+        let rest = String(text[text.index(after: sign)...])
+        let content = text[sign] == "@" ? try InputFile.read(rest) : Data(rest.utf8)
+        let name = text[..<sign]
+        return Data((name.isEmpty ? "" : name + "=").utf8) + Self.escaped(content)
+    }
+
+    /// All but the unreserved characters of RFC 3986, section 2.3, as `%XX`.
+    static func escaped(_ data: Data) -> Data {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var escaped = Data()
+        for byte in data {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                escaped.append(byte)
+            default: escaped.append(contentsOf: [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]])
+            }
+        }
+        return escaped
+    }
+}

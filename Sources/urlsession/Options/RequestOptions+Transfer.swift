@@ -1,0 +1,104 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// What the last attempt came to.
+final class LoadReport {
+    private(set) var outcome: TransferObserver.State?
+    private(set) var file: String?
+
+    func note(_ outcome: TransferObserver.State, file: String?) {
+        self.outcome = outcome
+        self.file = file
+    }
+}
+
+extension RequestOptions {
+    typealias Opening = (any URLSessionDelegate) -> URLSession
+
+    func plan(showsHeaders: Bool = false, failsOnHTTPError: Bool, mayRetry: Bool = false) -> TransferObserver.Plan {
+        TransferObserver.Plan(
+            redirects: redirects, showsHeaders: showsHeaders, failsOnHTTPError: failsOnHTTPError, isVerbose: common.verbose,
+            mayRetry: mayRetry, connectTimeout: common.connectTimeout
+        )
+    }
+
+    /// Loads, as often as `--retry` says, to a file or standard output, and writes what `--write-out` wants.
+    ///
+    /// - Parameter begin: Makes an observer, and a task in the session that it opens for it.
+    func transfer(
+        _ visit: Visit, to file: String?, _ begin: (Opening, _ mayRetry: Bool) throws -> (TransferObserver, URLSessionTask)
+    ) async throws {
+        try await reporting(visit) { report in
+            try await retries.repeating(say: say) { mayRetry in
+                var session: URLSession?
+                let (observer, task) = try begin(
+                    { delegate in
+                        let opened = URLSession(configuration: visit.configuration, delegate: delegate, delegateQueue: nil)
+                        session = opened
+                        return opened
+                    }, mayRetry
+                )
+                let outcome = await observer.load(task)
+                session?.finishTasksAndInvalidate()
+                report.note(outcome, file: file)
+                try conclude(outcome)
+                do throws(BodySink.Failure) {
+                    try observer.sink.close()
+                } catch {
+                    throw ToolFailure(23, error.message)
+                }
+            }
+        }
+    }
+
+    /// Writes at the end, be it good or bad, what `--write-out` wants to know.
+    func reporting(_ visit: Visit, _ load: (LoadReport) async throws -> Void) async throws {
+        let format = try common.writeOut.map { try WriteOut($0) }
+        let report = LoadReport()
+        var failure: ToolFailure?
+        do {
+            try await load(report)
+        } catch let error as ToolFailure {
+            failure = error
+        }
+        if let format, let outcome = report.outcome {
+            let url = visit.url.absoluteString
+            try format.write(TransferReport(url: url, fileName: report.file, outcome: outcome, failure: failure))
+        }
+        if let failure { throw failure }
+    }
+
+    func say(_ line: String) {
+        if !common.silent {
+            StandardError.print(line)
+        }
+    }
+
+    /// Shows the metrics where they are wanted, and throws where the load did not end well.
+    func conclude(_ outcome: TransferObserver.State) throws {
+        if common.metrics, let metrics = outcome.metrics {
+            StandardError.write(Waterfall(metrics).text())
+        }
+        if let failure = outcome.failure {
+            throw failure
+        }
+        if let error = outcome.error {
+            var failure = ToolFailure(
+                error, answered: outcome.response != nil, received: outcome.received,
+                expected: outcome.response?.expectedContentLength ?? -1
+            )
+            // With a proxy no other name is looked up.
+            if failure.code == 6, login.proxy != nil { failure.code = 5 }
+            throw failure
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// A form as a request's body (RFC 7578). Files are read while they are sent, and never held whole.
+struct FormBody: Sendable {
+    enum Piece: Sendable {
+        case bytes(Data)
+        case file(String, length: Int64)
+    }
+
+    let boundary: String
+    let pieces: [Piece]
+    let length: Int64
+
+    var contentType: String { "multipart/form-data; boundary=\(boundary)" }
+
+    init(_ fields: [FormField]) throws(ToolFailure) {
+        let boundary = String(repeating: "-", count: 24) + UUID().uuidString.replacingOccurrences(of: "-", with: "")
+        var pieces: [Piece] = []
+        for field in fields {
+            pieces.append(.bytes(Data("--\(boundary)\r\n\(Self.head(of: field))\r\n".utf8)))
+            switch field.source {
+            case .text(let text): pieces.append(.bytes(Data(text.utf8)))
+            case .upload(let path), .content(let path): pieces.append(try Self.file(path))
+            }
+            pieces.append(.bytes(Data("\r\n".utf8)))
+        }
+        pieces.append(.bytes(Data("--\(boundary)--\r\n".utf8)))
+        self.boundary = boundary
+        self.pieces = pieces
+        length = pieces.reduce(0) { sum, piece in
+            switch piece {
+            case .bytes(let data): sum + Int64(data.count)
+            case .file(_, let length): sum + length
+            }
+        }
+    }
+
+    func stream() -> InputStream { FormStream(pieces) }
+
+    /// A regular file by its length; what has none, such as standard input, is read now.
+    private static func file(_ path: String) throws(ToolFailure) -> Piece {
+        guard path != "-" else { return .bytes(try InputFile.read(path)) }
+        var facts = stat()
+        guard stat(path, &facts) == 0, access(path, R_OK) == 0 else {
+            throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))")
+        }
+        switch facts.st_mode & S_IFMT {
+        case S_IFREG: return .file(path, length: Int64(facts.st_size))
+        case S_IFDIR: throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(EISDIR)))")
+        default: return .bytes(try InputFile.read(path))
+        }
+    }
+
+    private static func head(of field: FormField) -> String {
+        var disposition = "Content-Disposition: form-data; name=\"\(escaped(field.name))\""
+        var type = field.type
+        if case .upload(let path) = field.source {
+            let name = field.fileName ?? (path == "-" ? "-" : URL(fileURLWithPath: path).lastPathComponent)
+            disposition += "; filename=\"\(escaped(name))\""
+            type = type ?? Self.type(of: name)
+        } else if let name = field.fileName {
+            disposition += "; filename=\"\(escaped(name))\""
+        }
+        return disposition + "\r\n" + (type.map { "Content-Type: \($0)\r\n" } ?? "")
+    }
+
+    /// As browsers write names (HTML, "multipart/form-data encoding algorithm").
+    private static func escaped(_ name: String) -> String {
+        var escaped = ""
+        for scalar in name.unicodeScalars {
+            switch scalar {
+            case "\"": escaped += "%22"
+            case "\r": escaped += "%0D"
+            case "\n": escaped += "%0A"
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+        return escaped
+    }
+
+    /// By its name's ending, as curl guesses.
+    private static func type(of name: String) -> String {
+        switch URL(fileURLWithPath: name).pathExtension.lowercased() {
+        case "gif": "image/gif"
+        case "jpg", "jpeg": "image/jpeg"
+        case "png": "image/png"
+        case "svg": "image/svg+xml"
+        case "txt": "text/plain"
+        case "htm", "html": "text/html"
+        case "pdf": "application/pdf"
+        case "xml": "application/xml"
+        default: "application/octet-stream"
+        }
+    }
+}
+
+/// Reads the pieces one after the other.
+private final class FormStream: InputStream {
+    private let pieces: [FormBody.Piece]
+    private var index = 0
+    private var offset: Int64 = 0
+    private var handle: FileHandle?
+    private var status = Stream.Status.notOpen
+    private var failure: (any Error)?
+
+    init(_ pieces: [FormBody.Piece]) {
+        self.pieces = pieces
+        super.init(data: Data())
+    }
+
+    override var hasBytesAvailable: Bool { status == .open }
+    override var streamStatus: Stream.Status { status }
+    override var streamError: (any Error)? { failure }
+    override func open() { status = .open }
+
+    override func close() {
+        try? handle?.close()
+        handle = nil
+        status = .closed
+    }
+
+    override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
+        guard maxLength > 0 else { return 0 }
+        do {
+            while index < pieces.count {
+                let data = try next(upTo: maxLength)
+                guard data.isEmpty else {
+                    data.copyBytes(to: buffer, count: data.count)
+                    return data.count
+                }
+                index += 1
+                offset = 0
+                try handle?.close()
+                handle = nil
+            }
+            status = .atEnd
+            return 0
+        } catch {
+            failure = error
+            status = .error
+            return -1
+        }
+    }
+
+    /// Empty where the piece is at its end.
+    private func next(upTo count: Int) throws -> Data {
+        switch pieces[index] {
+        case .bytes(let data):
+            let rest = data.dropFirst(Int(offset)).prefix(count)
+            offset += Int64(rest.count)
+            return rest
+        case .file(let path, let length):
+            guard offset < length else { return Data() }
+            let file = try handle ?? FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+            handle = file
+            let wanted = min(Int64(count), length - offset)
+            guard let data = try file.read(upToCount: Int(wanted)), !data.isEmpty else {
+                throw ToolFailure(26, "\(path) has become shorter while it was sent")
+            }
+            offset += Int64(data.count)
+            return data
+        }
+    }
+}

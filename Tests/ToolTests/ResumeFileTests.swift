@@ -1,0 +1,103 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// What an interrupted download leaves for the next run, and nobody else.
+@Suite(.timeLimit(.minutes(3)))
+struct ResumeFileTests {
+    private let source = ScriptedFile(ScriptedFile.pattern(1 << 20))
+    private static let secrets = [
+        "-H", "Authorization: Bearer sesame", "-H", "X-Key: sesame", "-b", "id=sesame", "-A", "sesame",
+        "-e", "http://sesame/",
+    ]
+
+    /// Lets in who knows the word, by whatever means.
+    private func reply(_ request: RecordedRequest) -> ScriptedReply {
+        let known = [
+            request.header("Authorization"), request.header("X-Key"), request.header("Cookie"),
+        ]
+        guard known == ["Bearer sesame", "sesame", "id=sesame"] else { return .status(403, body: "no") }
+        return source.reply(to: request, cutAfter: request.order == 0 ? source.content.count / 2 : nil)
+    }
+
+    @Test func `it is the owner's alone, holds no secrets, and serves who says them again`()
+        async throws
+    {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { reply($0) }) { (server) async throws in
+            let arguments =
+                ["-s", "-o", "file.bin"] + Self.secrets + [server.url("/file").absoluteString]
+            let first = try await Tool.run(["download"] + arguments, in: folder, preparation: "umask 0")
+            #expect(first.code == 18, "\(first.errors)")
+            #expect(try folder.names == ["file.bin.part", "file.bin.resume"])
+            let left = folder.file("file.bin.resume")
+            let permissions =
+                try FileManager.default.attributesOfItem(atPath: left.path)[.posixPermissions] as? Int
+            #expect(permissions == 0o600)
+            #expect(try !String(contentsOf: left, encoding: .utf8).contains("sesame"))
+            let second = try await Tool.run(["download", "--resume"] + arguments, in: folder)
+            #expect(second.code == 0, "\(second.errors)")
+            #expect(server.requests.last?.header("Range") != nil)
+            #expect(try Array(Data(contentsOf: folder.file("file.bin"))) == source.content)
+            #expect(try folder.names == ["file.bin"])
+        }
+    }
+
+    @Test func `who does not say them again is refused, and loses nothing`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { reply($0) }) { (server) async throws in
+            let address = server.url("/file").absoluteString
+            _ = try await Tool.run(
+                ["download", "-s", "-o", "file.bin"] + Self.secrets + [address], in: folder)
+            let bare = try await Tool.run(
+                ["download", "--resume", "-o", "file.bin", address], in: folder)
+            #expect(bare.code == 22, "\(bare.errors)")
+            #expect(try folder.names == ["file.bin.part", "file.bin.resume"])
+            let again = try await Tool.run(
+                ["download", "--resume", "-o", "file.bin"] + Self.secrets + [address], in: folder)
+            #expect(again.code == 0, "\(again.errors)")
+            #expect(server.requests.last?.header("Range") != nil)
+        }
+    }
+
+    @Test func `a password of the command line is asked for anew`() async throws {
+        let folder = try TemporaryDirectory()
+        let words = "Basic " + Data("ali:sesame".utf8).base64EncodedString()
+        try await withScriptedServer(reply: { request in
+            guard request.header("Authorization") == words else {
+                return .status(401, [("WWW-Authenticate", #"Basic realm="r""#)], body: "closed")
+            }
+            return source.reply(to: request, cutAfter: request.order < 2 ? source.content.count / 2 : nil)
+        }) { (server) async throws in
+            let arguments = ["-s", "-o", "f", "-u", "ali:sesame", server.url("/f").absoluteString]
+            #expect(try await Tool.run(["download"] + arguments, in: folder).code == 18)
+            let left = try String(contentsOf: folder.file("f.resume"), encoding: .utf8)
+            #expect(!left.contains("sesame") && !left.contains(words) && !left.contains("ali"))
+            let second = try await Tool.run(["download", "--resume"] + arguments, in: folder)
+            #expect(second.code == 0, "\(second.errors)")
+            #expect(server.requests.last?.header("Range") != nil)
+        }
+    }
+
+    @Test func `a link in its place is not followed`() async throws {
+        let folder = try TemporaryDirectory()
+        let other = try folder.write(Array("other".utf8), to: "other")
+        try FileManager.default.createSymbolicLink(
+            at: folder.file("file.bin.resume"), withDestinationURL: other)
+        try await withScriptedServer(reply: { reply($0) }) { (server) async throws in
+            let arguments =
+                ["download", "-s", "-o", "file.bin"] + Self.secrets + [server.url("/file").absoluteString]
+            #expect(try await Tool.run(arguments, in: folder).code == 18)
+            #expect(try String(contentsOf: other, encoding: .utf8) == "other")
+        }
+    }
+}

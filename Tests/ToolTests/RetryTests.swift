@@ -1,0 +1,119 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// `--retry` and its kin, and `--connect-timeout`. Nobody waits: the pauses are none, or longer than allowed.
+@Suite(.timeLimit(.minutes(3)))
+struct RetryTests {
+    @Test(arguments: [408, 429, 500, 502, 503, 504])
+    func `an answer that may pass is asked for again`(_ status: Int) async throws {
+        let folder = try TemporaryDirectory()
+        try folder.write(Array("content".utf8), to: "file")
+        try await withScriptedServer(reply: {
+            $0.order % 3 < 2 ? .status(status, body: "later") : .ok("here")
+        }) { (server) async throws in
+            let address = server.url("/name").absoluteString
+            let retrying = ["--retry", "2", "--retry-delay", "0"]
+            let got = try await Tool.run(["get", "-i"] + retrying + [address])
+            #expect(got.code == 0, "\(got.errors)")
+            #expect(got.text.hasPrefix("HTTP/1.1 200 ") && got.text.hasSuffix("\n\nhere"))
+            #expect(got.errors.components(separatedBy: "trying again in 0 s").count == 3)
+            let posted = try await Tool.run(["get", "-F", "a=@file"] + retrying + [address], in: folder)
+            #expect(posted.text == "here", "\(posted.errors)")
+            #expect(server.requests.last?.bodyText.contains("content") == true)
+            let sent = try await Tool.run(["upload", "file"] + retrying + [address], in: folder)
+            #expect(sent.text == "here", "\(sent.errors)")
+            let downloaded = try await Tool.run(["download"] + retrying + [address], in: folder)
+            #expect(downloaded.code == 0, "\(downloaded.errors)")
+            #expect(try String(contentsOf: folder.file("name"), encoding: .utf8) == "here")
+            #expect(server.requests.count == 12)
+        }
+    }
+
+    @Test func `the last answer is what it is`() async throws {
+        try await withScriptedServer(reply: { _ in .status(503, body: "later") }) { (server) async throws in
+            let arguments = ["--retry", "2", "--retry-delay", "0", server.url("/a").absoluteString]
+            let shown = try await Tool.run(["get", "-s", "-w", " %{http_code} %{exitcode}"] + arguments)
+            #expect(shown.code == 0)
+            #expect(shown.text == "later 503 0")
+            #expect(shown.errors.isEmpty)
+            let failed = try await Tool.run(["get", "-f", "-s"] + arguments)
+            #expect(failed.code == 22)
+            #expect(server.requests.count == 6)
+        }
+    }
+
+    @Test(arguments: [400, 404, 501])
+    func `an answer that will not pass is not asked for again`(_ status: Int) async throws {
+        try await withScriptedServer(reply: { _ in .status(status, body: "no") }) { (server) async throws in
+            let result = try await Tool.run([
+                "get", "-f", "--retry", "3", "--retry-delay", "0", server.url("/a").absoluteString,
+            ])
+            #expect(result.code == 22)
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `a time-out is tried again, and a lost connection is not`() async throws {
+        try await withScriptedServer(reply: {
+            $0.path == "/lost" ? [.close] : $0.order == 0 ? [.stall] : .ok("here")
+        }) { (server) async throws in
+            let retrying = ["get", "-X", "POST", "--retry", "3", "--retry-delay", "0", "--max-time"]
+            let late = try await Tool.run(retrying + ["0.5", server.url("/a").absoluteString])
+            #expect(late.text == "here", "\(late.errors)")
+            let before = server.requests.count
+            let lost = try await Tool.run(retrying + ["20", server.url("/lost").absoluteString])
+            #expect(lost.code == 52)
+            #expect(server.requests.count == before + 1)
+        }
+    }
+
+    @Test func `nobody waits longer than allowed, and the server is heeded`() async throws {
+        let dates = ["3600", "Fri, 31 Dec 2100 23:59:59 GMT"]
+        try await withScriptedServer(reply: {
+            .status(429, [("Retry-After", dates[$0.order % 2])], body: "busy")
+        }) { (server) async throws in
+            for _ in dates {
+                let result = try await Tool.run(
+                    ["get", "-f", "--retry", "3", "--retry-max-time", "60", server.url("/a").absoluteString])
+                #expect(result.code == 22)
+            }
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `a handshake that is not answered ends by --connect-timeout`() async throws {
+        try await withScriptedServer(greeting: { _ in [.stall] }, reply: { _ in .ok() }) { (server) async throws in
+            let address = "https://127.0.0.1:\(server.port)/"
+            for command in ["get", "download"] {
+                let result = try await Tool.run([command, "--connect-timeout", "0.3", address])
+                #expect(result.code == 28)
+                #expect(
+                    result.errors.hasSuffix(
+                        "urlsession: (28) connecting took longer than 0.3 s (--connect-timeout)\n"))
+            }
+        }
+    }
+
+    @Test func `a server that is slow to answer is no slow connection`() async throws {
+        try await withScriptedServer(reply: {
+            $0.path == "/a"
+                ? .redirect(302, to: "/b")
+                : [.pause(milliseconds: 1500), .write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhere")]
+        }) { (server) async throws in
+            let result = try await Tool.run([
+                "get", "--connect-timeout", "1", server.url("/a").absoluteString,
+            ])
+            #expect(result.text == "here", "\(result.errors)")
+        }
+    }
+}
