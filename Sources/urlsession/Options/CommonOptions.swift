@@ -78,7 +78,7 @@ struct CommonOptions: ParsableArguments {
     @Option(
         name: [.customShort("w"), .customLong("write-out")],
         help: ArgumentHelp(
-            "At the end write this, with curl's variables: %{http_code}, %{time_total}, %header{name}, …; @file reads it from a file.",
+            "At the end write this, with curl's variables: %{http_code}, %header{name}, …; @file reads it from a file.",
             valueName: "format"
         )
     )

@@ -23,7 +23,7 @@ struct RetryOptions: ParsableArguments {
     @Option(
         name: .customLong("retry-delay"),
         help: ArgumentHelp(
-            "Wait so long before each; otherwise as long as the server says, or 1 second, then 2, 4 and so on.",
+            "Wait so long before each, by default 1 second, then 2, 4 and so on; longer where the server says so.",
             valueName: "seconds"
         )
     )
@@ -55,7 +55,8 @@ struct RetryOptions: ParsableArguments {
                 return try await load(left > 0)
             } catch let failure as ToolFailure {
                 guard left > 0, let passing = failure.passing else { throw failure }
-                let wait = max(delay ?? 0, passing.after ?? 0) == 0 && delay == nil ? pause : max(delay ?? 0, passing.after ?? 0)
+                // No longer than a day, whatever the server says.
+                let wait = min(max(delay ?? pause, passing.after ?? 0), 86_400)
                 if let maximumTime, begin.duration(to: .now) / .seconds(1) + wait > maximumTime { throw failure }
                 left -= 1
                 let attempts = Count.text(left, "attempt")

@@ -83,7 +83,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             return state.dials
         }
         Task {
-            try? await Task.sleep(for: .seconds(limit))
+            try? await Task.sleep(for: .seconds(min(limit, 1e9)))
             guard state.withLock({ $0.dials == number && $0.continuation != nil }) else { return }
             var failure = ToolFailure(28, "connecting took longer than \(limit) s (--connect-timeout)")
             failure.passing = ToolFailure.Passing()
