@@ -59,7 +59,7 @@ struct DialFailures {
     }
 
     private static func reason(_ error: any Error) -> String {
-        code(error).map(SpokenFailure.text) ?? SpokenFailure.text(error) ?? "the connection failed"
+        code(error).map(PrintableFailure.text) ?? PrintableFailure.text(error) ?? "the connection failed"
     }
 
     private static func name(_ address: SocketAddress) -> String {

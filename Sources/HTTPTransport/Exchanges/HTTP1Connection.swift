@@ -389,7 +389,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
             return fail(exchange, LoadError(kind, "receiving the response from \(facts.peer): \(reason)", cause: transportError))
         }
         var message = "receiving the response from \(facts.peer): \(failure.message)"
-        if let reason = transportError.flatMap(SpokenFailure.text) { message += " (\(reason))" }
+        if let reason = transportError.flatMap(PrintableFailure.text) { message += " (\(reason))" }
         fail(exchange, LoadError(failure.kind, message, cause: transportError ?? failure))
     }
 

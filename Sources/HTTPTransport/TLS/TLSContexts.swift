@@ -77,7 +77,7 @@ enum TLSContexts {
         } catch {
             return .failure(
                 LoadError(
-                    .secureConnectionFailed, "TLS could not be set up" + (SpokenFailure.text(error).map { ": " + $0 } ?? ""),
+                    .secureConnectionFailed, "TLS could not be set up" + (PrintableFailure.text(error).map { ": " + $0 } ?? ""),
                     cause: error))
         }
     }

@@ -44,7 +44,9 @@ enum TLSFailure {
             return (.secureConnectionFailed, reason)
         }
         if let error = error as? IOError {
-            return (.secureConnectionFailed, "the connection broke in the TLS handshake: \(SpokenFailure.text(error.errnoCode))")
+            return (
+                .secureConnectionFailed, "the connection broke in the TLS handshake: \(PrintableFailure.text(error.errnoCode))"
+            )
         }
         let text = "\(error)".uppercased()
         // BoringSSL's names of its errors and of the alerts that the server sent.
@@ -62,7 +64,7 @@ enum TLSFailure {
         if text.contains("EOF DURING") || (error as? ChannelError) == .eof {
             return (.secureConnectionFailed, "the server closed the connection in the TLS handshake")
         }
-        return (.secureConnectionFailed, "the TLS handshake failed" + (SpokenFailure.text(error).map { ": " + $0 } ?? ""))
+        return (.secureConnectionFailed, "the TLS handshake failed" + (PrintableFailure.text(error).map { ": " + $0 } ?? ""))
     }
 
     private static func aboutVersion(_ terms: Terms, isTooOld: Bool) -> String {

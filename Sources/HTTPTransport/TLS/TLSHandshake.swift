@@ -171,7 +171,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
                 self.identity = identity
                 promise.succeed(change)
             } catch {
-                let reason = SpokenFailure.text(error).map { ": " + $0 } ?? ""
+                let reason = PrintableFailure.text(error).map { ": " + $0 } ?? ""
                 failure = LoadError(
                     .clientCertificateRejected, "the client certificate for \(server.host) cannot be used\(reason)", cause: error
                 )

@@ -16,7 +16,7 @@ import Musl
 #endif
 
 /// Causes in words for people. What has none stays in the error's cause alone, for whoever looks for it there.
-enum SpokenFailure {
+enum PrintableFailure {
     static func text(_ code: CInt) -> String { strerror(code).map { String(cString: $0).lowercased() } ?? "error \(code)" }
 
     static func text(_ error: any Error) -> String? {
