@@ -16,7 +16,7 @@ import Testing
 /// The mocked session has tests of its own.
 @Suite(.timeLimit(.minutes(3)))
 struct ExampleTests {
-    @Test func `the download goes on where the connection was lost, and shows how far it is`() async throws {
+    @Test func `a download resumes where the connection was lost, and shows its progress`() async throws {
         let folder = try TemporaryDirectory()
         let file = ScriptedFile(ScriptedFile.pattern(1_000_000))
         try await withScriptedServer(reply: { file.reply(to: $0, cutAfter: $0.order == 0 ? 500_000 : nil) }) { server in
@@ -25,7 +25,7 @@ struct ExampleTests {
             #expect(outcome.code == 0, "\(outcome.output)")
             let lines = outcome.output.split(separator: "\n")
             #expect(lines.contains("50 %"))
-            #expect(lines.contains("went on at 500000"))
+            #expect(lines.contains("resumed at 500000"))
             #expect(lines.suffix(2) == ["100 %", "done"])
             #expect(try await server.request(1).header("Range") == "bytes=500000-")
             #expect(try Array(Data(contentsOf: folder.file("file.bin"))) == file.content)
@@ -33,18 +33,18 @@ struct ExampleTests {
         }
     }
 
-    @Test func `a download that is given up goes on when it is run again`() async throws {
+    @Test func `a download that was given up resumes when it is run again`() async throws {
         let folder = try TemporaryDirectory()
         let file = ScriptedFile(ScriptedFile.pattern(1_000_000))
         try await withScriptedServer(reply: { file.reply(to: $0, cutAfter: $0.order < 5 ? 100_000 : nil) }) { server in
             let arguments = [server.url("/file").absoluteString, "file.bin"]
             let first = try await ExampleProgram.run("ResumableDownload", arguments, in: folder)
             #expect(first.code == 1, "\(first.output)")
-            #expect(first.output.hasSuffix("run it again to go on\n"))
+            #expect(first.output.hasSuffix("run it again to resume\n"))
             #expect(try folder.names.contains("file.bin.resume"))
             let second = try await ExampleProgram.run("ResumableDownload", arguments, in: folder)
             #expect(second.code == 0, "\(second.output)")
-            #expect(second.output.hasPrefix("went on at 500000\n"))
+            #expect(second.output.hasPrefix("resumed at 500000\n"))
             #expect(try Array(Data(contentsOf: folder.file("file.bin"))) == file.content)
         }
     }

@@ -15,7 +15,7 @@ import URLLoading
 final class Download: NSObject, URLSessionDownloadDelegate {
     enum Event: Sendable {
         /// What an earlier download had got, in bytes, is kept.
-        case wentOn(at: Int64)
+        case resumed(at: Int64)
         case progress(percent: Int64)
     }
 
@@ -43,7 +43,7 @@ final class Download: NSObject, URLSessionDownloadDelegate {
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
         expectedTotalBytes: Int64
     ) {
-        continuation.yield(.wentOn(at: fileOffset))
+        continuation.yield(.resumed(at: fileOffset))
     }
 
     func urlSession(

@@ -10,8 +10,9 @@
 import Foundation
 import URLLoading
 
-/// Downloads a URL into a file, shows how far it is, and goes on where the connection was lost: at once, and if that does not help,
-/// when it is run again.
+/// Downloads a URL into a file and shows its progress.
+///
+/// Where the connection is lost it resumes: at once, and if that does not help, when it is run again.
 @main
 struct ResumableDownload {
     static func main() async throws {
@@ -30,7 +31,7 @@ struct ResumableDownload {
             do {
                 for try await event in download.events(of: url, resumeData: resumeData) {
                     switch event {
-                    case .wentOn(let offset): print("went on at \(offset)")
+                    case .resumed(let offset): print("resumed at \(offset)")
                     case .progress(let percent): print("\(percent) %")
                     }
                 }
@@ -43,7 +44,7 @@ struct ResumableDownload {
                 try rest.write(to: notes)
                 print("lost: \(error.localizedDescription)")
                 if attempt == 5 {
-                    print("run it again to go on")
+                    print("run it again to resume")
                     exit(1)
                 }
             }
