@@ -27,7 +27,9 @@ package final class ConnectionBudget: Sendable {
     package final class Share: Sendable {
         fileprivate let budget: ConnectionBudget
         fileprivate let loop: any EventLoop
-        /// Called on the loop: the room that was asked for is there. False where nobody takes it any more.
+        /// Called on the loop: the room that was asked for is there.
+        ///
+        /// False where nobody takes it any more.
         fileprivate let made: NIOLoopBound<() -> Bool>
         /// Called on the loop: others need the room of connections that idle.
         fileprivate let needed: NIOLoopBound<() -> Void>
@@ -63,8 +65,9 @@ package final class ConnectionBudget: Sendable {
         /// Asked for nothing any more.
         package func withdraw() { budget.withdraw(self) }
 
-        /// The system has no descriptor for a connection, whose room is given back next. For a moment nobody gets any but what others
-        /// give back.
+        /// The system has no descriptor for a connection, whose room is given back next.
+        ///
+        /// For a moment nobody gets any but what others give back.
         package func systemHasNone() { budget.systemHasNone(self) }
 
         /// Whether connections of ours are open, which will give their descriptors back.
@@ -99,7 +102,9 @@ package final class ConnectionBudget: Sendable {
     /// How long the ceiling holds that the system has shown, and an attempt waits for room before it looks again.
     let moment: TimeAmount
 
-    /// - Parameter descriptorLimit: How many descriptors the process may have. The app may change it, so it is asked for each connection.
+    /// - Parameters:
+    ///   - descriptorLimit: How many descriptors the process may have. The app may change it, so it is asked for each connection.
+    ///   - moment: How long the ceiling holds that the system has shown.
     package init(
         descriptorLimit: @escaping @Sendable () -> Int = ConnectionBudget.systemLimit, moment: TimeAmount = .milliseconds(250)
     ) {

@@ -100,7 +100,9 @@ package final class ConnectionPool {
 
     // MARK: The load's side
 
-    /// An idle connection, if there is one. It is the load's until its exchange ends.
+    /// An idle connection, if there is one.
+    ///
+    /// It is the load's until its exchange ends.
     package func takeIdle(_ route: Route) -> HTTP1Connection? {
         guard let id = machine.takeIdle(origin(of: route)) else { return nil }
         tellIdle()
@@ -110,7 +112,9 @@ package final class ConnectionPool {
     }
 
     /// Asks for a connection: an idle one, or one that is dialled, or the first that comes free; after a kept one turned out to be gone
-    /// a new one alone. It is the load's until its exchange ends. The load waits until the wish is answered; every wish must be taken.
+    /// a new one alone.
+    ///
+    /// It is the load's until its exchange ends. The load waits until the wish is answered; every wish must be taken.
     package func wish(
         _ route: Route, priority: Float, control: LoadControl, adviser: (any HandshakeAdviser)? = nil, onlyNew: Bool = false
     ) -> Lease {

@@ -87,7 +87,9 @@ extension Dialer {
             winner = nil
         }
 
-        /// There is a question, and nobody left who could answer it. Whoever comes next begins a dial of their own.
+        /// There is a question, and nobody left who could answer it.
+        ///
+        /// Whoever comes next begins a dial of their own.
         private func giveUp() {
             guard let completion else { return }
             // The question may come from the midst of the handshake.
@@ -165,8 +167,9 @@ extension Dialer.Dial {
         open(attempt, to: address)
     }
 
-    /// Opens the socket of an attempt. One of several has to wait where the process has no room for it: until a socket of the dial is
-    /// closed, or for a moment.
+    /// Opens the socket of an attempt.
+    ///
+    /// One of several has to wait where the process has no room for it: until a socket of the dial is closed, or for a moment.
     private func open(_ attempt: Int, to address: SocketAddress) {
         guard takeRoom() else {
             let number = raceNumber

@@ -18,7 +18,9 @@ package import NIOCore
 ///
 /// Confined to the session's event loop.
 package final class LoadControl {
-    /// Why the load must end, once it must. The first reason stays.
+    /// Why the load must end, once it must.
+    ///
+    /// The first reason stays.
     @exclusivity(unchecked) package private(set) var failure: LoadError?
     @exclusivity(unchecked) package private(set) var isSuspended = false
     /// The last instant at which something arrived or left; the request timeout counts from here, without the time that the load was

@@ -11,8 +11,9 @@ import FoundationEssentials
 package import NIOCore
 import Synchronization
 
-/// Tells the time of day of the instants at which things happened. Between two corrections of the system's clock it runs as the
-/// monotonic one does, which costs no system call.
+/// Tells the time of day of the instants at which things happened.
+///
+/// Between two corrections of the system's clock it runs as the monotonic one does, which costs no system call.
 package enum WallClock {
     private static let clock = AdjustedClock(wall: { Date().timeIntervalSinceReferenceDate })
 

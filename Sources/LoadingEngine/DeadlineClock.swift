@@ -93,7 +93,9 @@ final class DeadlineClock {
         }
     }
 
-    /// A duration in nanoseconds; nil, for ever, where it does not fit or makes no sense. Zero and less mean no timeout, as in Apple's.
+    /// A duration in nanoseconds; nil, for ever, where it does not fit or makes no sense.
+    ///
+    /// Zero and less mean no timeout, as in Apple's.
     private static func nanoseconds(_ seconds: Double) -> Int64? {
         guard seconds > 0, seconds < 9e9 else { return nil }
         return Int64(seconds * 1e9)

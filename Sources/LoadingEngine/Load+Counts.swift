@@ -17,7 +17,9 @@ struct BodyCounts {
 
 /// How much of the bodies went out and came in, for clients that want to hear of it.
 extension Load {
-    /// Tells what went out of the request's body since that was last told. For the time after the head of the response.
+    /// Tells what went out of the request's body since that was last told.
+    ///
+    /// For the time after the head of the response.
     func tellSent() {
         guard wants(.sentBytes), case .sent(let bytes, let total)? = transaction?.exchange?.takeEvent() else { return }
         tellSent(bytes, total: total)

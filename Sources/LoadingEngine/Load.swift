@@ -12,7 +12,9 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// What is known of one load while it runs. The stages and deliveries share it; nobody else does.
+/// What is known of one load while it runs.
+///
+/// The stages and deliveries share it; nobody else does.
 ///
 /// Confined to the session's event loop.
 final class Load {
@@ -95,8 +97,9 @@ final class Load {
 
     func tell(_ event: TaskEvent) { client.tell(event) }
 
-    /// Asks the client and waits for its answer, or for the end of the load. The request timeout does not run meanwhile: it is about
-    /// the server.
+    /// Asks the client and waits for its answer, or for the end of the load.
+    ///
+    /// The request timeout does not run meanwhile: it is about the server.
     func ask(_ question: TaskQuestion) async throws(LoadError) -> TaskAnswer {
         try control.check()
         let slot = NIOLoopBoundBox(nil as TaskAnswer?, eventLoop: session.loop)

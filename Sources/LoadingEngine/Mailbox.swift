@@ -46,8 +46,10 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Returns credit for data that was dealt with. A wake-up costs about as much as dealing with a piece of data, so small credits wait for
-    /// more, or for whatever else the loop is woken for.
+    /// Returns credit for data that was dealt with.
+    ///
+    /// A wake-up costs about as much as dealing with a piece of data, so small credits wait for more, or for whatever else the loop is
+    /// woken for.
     func post(credit bytes: Int, of task: TaskID) -> Bool {
         state.withLock { state in
             state.credit += bytes

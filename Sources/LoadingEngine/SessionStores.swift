@@ -9,7 +9,9 @@
 
 package import LoadingStores
 
-/// What a session remembers between requests. Sessions may share any of them.
+/// What a session remembers between requests.
+///
+/// Sessions may share any of them.
 package struct SessionStores: Sendable {
     /// Nil where the session has none, or the app keeps the cookies itself.
     package var cookies: CookieStore?

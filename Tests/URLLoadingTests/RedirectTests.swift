@@ -72,16 +72,16 @@ struct RedirectTests {
         arguments: [
             ("/b", "/b"), ("b", "/dir/b"), ("../b", "/b"), ("../../../b", "/b"), ("./b", "/dir/b"), ("?q=2", "/dir/a?q=2"),
             ("/x/./y/../z", "/x/z"), ("/a b", "/a%20b"), ("/%7euser", "/%7euser"), ("/\u{FC}", "/%C3%BC"), ("  /b\t", "/b"),
-            ("/b?x=%20&y=[1]", nil), ("/b#f", "/b"), ("/b;c=d", "/b;c=d"), ("/%E4%zz", nil), ("/a|b", nil), ("/{x}", nil),
-        ] as [(String, String?)])
-    func `a Location is resolved against the URL at hand`(location: String, target: String?) async throws {
+            ("/b?x=%20&y=[1]", "/b?x=%20&y=%5B1%5D"), ("/b#f", "/b"), ("/b;c=d", "/b;c=d"), ("/%E4%zz", "/%E4%25zz"),
+            ("/a|b", "/a%7Cb"),
+            ("/{x}", "/%7Bx%7D"),
+        ] as [(String, String)])
+    func `a Location is resolved against the URL at hand`(location: String, target: String) async throws {
         try await withScenario(
             reply: { $0.order == 0 ? .redirect(302, to: location) : .ok("end") }
         ) { (server, session) async throws in
             #expect(try await session.text(server.url("/dir/a?x=1")) == "end")
-            let found = try await server.request(1).target
-            if let target { #expect(found == target) }
-            #expect(!found.contains(" ") && found.hasPrefix("/"))
+            #expect(try await server.request(1).target == target)
         }
     }
 

@@ -29,7 +29,10 @@ extension Exchange {
 
     /// Moves the rest of the body into a file, from where its writing stands.
     ///
-    /// - Parameter progress: Told how many more bytes are in the file.
+    /// - Parameters:
+    ///   - sink: The file.
+    ///   - progress: Told how many more bytes are in the file.
+    /// - Throws: What ended the load, or the body.
     /// - Returns: false where the ordinary way must be taken; bytes may have been written by then.
     package func splice(
         into sink: FileSink, progress: (Int64) -> Void
@@ -66,8 +69,9 @@ extension Exchange {
         return true
     }
 
-    /// Waits for the pump, and passes on what the app wants of the load meanwhile. A load that has to end does not wait for long: the
-    /// sink's end waits for the pump's.
+    /// Waits for the pump, and passes on what the app wants of the load meanwhile.
+    ///
+    /// A load that has to end does not wait for long: the sink's end waits for the pump's.
     private func supervise(
         _ pump: SplicePump, _ run: Run, _ sink: FileSink, on loop: any EventLoop, _ progress: (Int64) -> Void
     ) async -> SplicePump.End {

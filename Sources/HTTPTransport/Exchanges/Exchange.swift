@@ -86,7 +86,9 @@ package final class Exchange {
 
     // MARK: The load's side
 
-    /// The next thing that happened before the body, if there is any. The head comes last, and every time it is asked for.
+    /// The next thing that happened before the body, if there is any.
+    ///
+    /// The head comes last, and every time it is asked for.
     package func takeEvent() -> Event? {
         if requestBodyBytes > toldSentBytes {
             defer { toldSentBytes = requestBodyBytes }
@@ -96,7 +98,9 @@ package final class Exchange {
         return hasHead ? .head : nil
     }
 
-    /// Whether ``takeEvent()`` has something new. Throws when nothing more will come.
+    /// Whether ``takeEvent()`` has something new.
+    ///
+    /// Throws when nothing more will come.
     package func hasEvent() throws(LoadError) -> Bool {
         try control.check()
         guard !control.isSuspended else { return false }
@@ -105,7 +109,9 @@ package final class Exchange {
         return false
     }
 
-    /// The next piece of the body as it was on the wire, or nil at its end. Failures come after every byte that arrived before them.
+    /// The next piece of the body as it was on the wire, or nil at its end.
+    ///
+    /// Failures come after every byte that arrived before them.
     package func next() async throws(LoadError) -> ByteBuffer? {
         while true {
             try control.check()
@@ -154,7 +160,9 @@ package final class Exchange {
 
     var isOver: Bool { isComplete || failure != nil }
 
-    /// Lets go of the exchange. Harmless once it is complete.
+    /// Lets go of the exchange.
+    ///
+    /// Harmless once it is complete.
     package func cancel() {
         guard !isComplete, failure == nil else { return }
         failure = .cancelled

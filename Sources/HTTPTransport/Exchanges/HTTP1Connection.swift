@@ -37,8 +37,8 @@ package final class HTTP1Connection: ChannelInboundHandler {
     @exclusivity(unchecked) private var exchangesServed = 0
     @exclusivity(unchecked) private var isClosing = false
     @exclusivity(unchecked) private var transportError: (any Error)?
-    /// NIOSSL decrypts into one buffer over and over; a slice that is kept would have it copy that buffer whole each time, however
-    /// little is in it. And a small slice keeps a large buffer, in whose place NIO then makes another. So both are copied.
+    // NIOSSL decrypts into one buffer over and over; a slice that is kept would have it copy that buffer whole each time, however
+    // little is in it. And a small slice keeps a large buffer, in whose place NIO then makes another. So both are copied.
     @exclusivity(unchecked) private var copies = RecycledCopies()
     @exclusivity(unchecked) private var isReading = true
     /// The body of the exchange goes past this handler; the end of the channel says nothing about it.
@@ -60,7 +60,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
 
     // MARK: Sending
 
-    /// Starts an exchange; the connection must be leased, and free. Nothing is written when the head is refused.
+    /// Starts an exchange on a connection that is leased and free; nothing is written when the head is refused.
     package func begin(
         _ head: RequestHead, body: OutgoingBody, expectsContinue: Bool, control: LoadControl
     ) throws(LoadError) -> Exchange {
@@ -173,7 +173,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
         return .closedInBody
     }
 
-    /// Closes a connection that carries no exchange. Who has it leased gives it back to the pool all the same.
+    /// Closes a connection that carries no exchange; who has it leased gives it back to the pool all the same.
     package func close() {
         isClosing = true
         context?.close(promise: nil)
@@ -357,8 +357,10 @@ package final class HTTP1Connection: ChannelInboundHandler {
         if head.status == 100 { pump?.receivedContinue() }
     }
 
-    /// Ends the exchange once the whole answer is here. Should the request still be on its way, the server does without the rest of it
-    /// (RFC 9112, section 9.5): nothing more can come back, so the connection is closed.
+    /// Ends the exchange once the whole answer is here.
+    ///
+    /// Should the request still be on its way, the server does without the rest of it (RFC 9112, section 9.5): nothing more can come
+    /// back, so the connection is closed.
     private func finishIfComplete() {
         guard let exchange, parser.isIdle else { return }
         let proxyCloses = exchange.head?.isOfClosingProxy(facts) ?? false

@@ -22,8 +22,9 @@ extension ResponseHead {
         return nil
     }
 
-    /// Whether a proxy that is the other end announces by the old field's name that it closes (RFC 9112, appendix C.2.2). What a server
-    /// says in a tunnel is none of the proxy's.
+    /// Whether a proxy that is the other end announces by the old field's name that it closes (RFC 9112, appendix C.2.2).
+    ///
+    /// What a server says in a tunnel is none of the proxy's.
     func isOfClosingProxy(_ facts: ConnectionFacts) -> Bool {
         facts.isToProxy && facts.tlsVersion == nil && headers.hasToken("close", in: "Proxy-Connection")
     }

@@ -89,7 +89,9 @@ enum TLSFailure {
     }
 
     /// What an error says of the client's certificate, if anything: the alerts of a server that wants one, or another one (RFC 8446,
-    /// section 6.2). In TLS 1.3 they come after the handshake.
+    /// section 6.2).
+    ///
+    /// In TLS 1.3 they come after the handshake.
     static func aboutClientCertificate(_ error: any Error, _ shown: Shown) -> (LoadError.Kind, String)? {
         let text = "\(error)".uppercased()
         if text.contains("CERTIFICATE_REQUIRED") {

@@ -127,7 +127,9 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    /// The verdict: nil if the server is to be trusted. What NIOSSL does then is part of this handshake.
+    /// The verdict: nil if the server is to be trusted.
+    ///
+    /// What NIOSSL does then is part of this handshake.
     private func conclude(_ failure: LoadError?) {
         guard let verdict else { return }
         self.verdict = nil

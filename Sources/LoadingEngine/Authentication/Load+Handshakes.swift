@@ -76,7 +76,9 @@ extension Load: HandshakeAdviser {
         session.credentials.remember(identity, for: server, judge: order.connectionHolder)
     }
 
-    /// What the storage has for a space. Identities are in memory, so that our own is not waited for.
+    /// What the storage has for a space.
+    ///
+    /// Identities are in memory, so that our own is not waited for.
     private func stored(for space: ProtectionSpace, _ reply: @escaping (LoadCredential?) -> Void) {
         guard wants(.credentials) else { return reply(session.stores.credentials?.lookup(space)) }
         let bound = NIOLoopBound(reply, eventLoop: session.loop)

@@ -12,8 +12,10 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// A challenge that the app thinks about, or has answered with what is being tried now. Other loads of the session that meet the
-/// same one meanwhile wait, and take the same credential, so that many loads at once do not ask many times.
+/// A challenge that the app thinks about, or has answered with what is being tried now.
+///
+/// Other loads of the session that meet the same one meanwhile wait, and take the same credential, so that many loads at once do not
+/// ask many times.
 ///
 /// An answer that is not for all of them (no credential, one for a single request, cancelled) each of them has to ask for itself.
 /// Confined to the session's loop.

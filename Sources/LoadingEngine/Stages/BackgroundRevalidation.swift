@@ -13,7 +13,9 @@ import LoadingModel
 import NIOCore
 
 /// Asks the server about a response that was served stale, after the app had it (RFC 5861, section 3: "attempt to revalidate it …
-/// without blocking"). One at a time for each URL; what comes of it goes into the cache, and nobody is told.
+/// without blocking").
+///
+/// One at a time for each URL; what comes of it goes into the cache, and nobody is told.
 enum BackgroundRevalidation {
     /// Numbers that no task of the app has.
     private static let identifier: TaskID = -1

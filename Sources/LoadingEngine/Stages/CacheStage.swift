@@ -15,8 +15,10 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// Answers from the session's cache where the rules allow it (RFC 9111, and Apple's cache policies), and asks whether what is stored
-/// is still good. Storing is ``ResponseCaching``'s.
+/// Answers from the session's cache where the rules allow it (RFC 9111, and Apple's cache policies), and asks whether what is stored is
+/// still good.
+///
+/// Storing is ``ResponseCaching``'s.
 ///
 /// Downloads have nothing to do with the cache, as on Apple's platforms.
 final class CacheStage: LoadStage {
@@ -211,7 +213,9 @@ final class CacheStage: LoadStage {
         return try StoredAnswer.make(renewed, wasValidated: true, hop, in: load)
     }
 
-    /// Whether what is stored hides an error. Who wants it validated (``CacheDecision/Policy/reloadRevalidating``) wants to know.
+    /// Whether what is stored hides an error.
+    ///
+    /// Who wants it validated (``CacheDecision/Policy/reloadRevalidating``) wants to know.
     private func mayStandIn(
         _ hit: ResponseCache.Hit, status: Int?, _ requestHeaders: HeaderBlock, _ hop: Hop, in load: Load
     ) -> Bool {

@@ -15,7 +15,9 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// A body that is stored while it is delivered. What ends early is not kept.
+/// A body that is stored while it is delivered.
+///
+/// What ends early is not kept.
 final class CachingBody: ResponseBody {
     private let body: any ResponseBody
     private let load: Load

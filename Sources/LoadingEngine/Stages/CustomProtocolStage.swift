@@ -37,7 +37,9 @@ final class CustomProtocolStage: LoadStage {
     }
 }
 
-/// What an app's protocol has reported and the load has not yet taken. The app's protocol cannot be held back, so this may grow.
+/// What an app's protocol has reported and the load has not yet taken.
+///
+/// The app's protocol cannot be held back, so this may grow.
 final class CustomBody: ResponseBody {
     private let loader: any CustomLoader
     private let control: LoadControl

@@ -13,7 +13,9 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Follows up on what came back: redirects, challenges, and failures that may be tried again. Each follow-up is another hop.
+/// Follows up on what came back: redirects, challenges, and failures that may be tried again.
+///
+/// Each follow-up is another hop.
 final class FollowUpStage: LoadStage {
     struct HopPart {
         /// A redirect led away from the origin that the load began with, if perhaps back to it: what is secret there stayed there.
@@ -123,7 +125,9 @@ final class FollowUpStage: LoadStage {
         return 300...399 ~= status || status == 401 || status == 407 || status == 417 || answer.body is CustomBody
     }
 
-    /// The next hop, or nil where the answer is the result. Kept out of line: hardly any load comes here.
+    /// The next hop, or nil where the answer is the result.
+    ///
+    /// Kept out of line: hardly any load comes here.
     @inline(never)
     private func followUp(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
         if let request = (answer.body as? CustomBody)?.redirect { return try await followCustom(request, answer, hop, in: load) }
@@ -246,7 +250,9 @@ final class FollowUpStage: LoadStage {
 }
 
 extension RequestBody {
-    /// Whether the body can be sent again without asking the app. A stream can too, but the app must be asked for it.
+    /// Whether the body can be sent again without asking the app.
+    ///
+    /// A stream can too, but the app must be asked for it.
     var isReplayable: Bool {
         switch self {
         case .none, .data, .file: true

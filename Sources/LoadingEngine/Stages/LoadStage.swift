@@ -13,7 +13,9 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// One step of a load. It changes the hop on the way out, or the answer on the way back, or gives the answer itself.
+/// One step of a load.
+///
+/// It changes the hop on the way out, or the answer on the way back, or gives the answer itself.
 ///
 /// A stage has no state of its own: what must be remembered is in the ``Hop`` or in the ``Load``.
 protocol LoadStage: AnyObject {
@@ -61,7 +63,9 @@ final class Hop {
     }
 }
 
-/// A request as it goes on the wire. It never changes: a stage that adds fields makes another one.
+/// A request as it goes on the wire.
+///
+/// It never changes: a stage that adds fields makes another one.
 final class PreparedMessage {
     let head: RequestHead
     let target: RequestTarget

@@ -70,8 +70,9 @@ final class NetworkStage: LoadStage {
         }
     }
 
-    /// Takes the next step that can be taken: to a connection, to the sent request, to the head of the response. Answers whether the
-    /// head is there.
+    /// Takes the next step that can be taken: to a connection, to the sent request, to the head of the response.
+    ///
+    /// Answers whether the head is there.
     @inline(never)
     private func isAnswered(_ hop: Hop, _ transaction: Transaction, in load: Load) throws(LoadError) -> Bool {
         if let exchange = transaction.exchange { return try isAnswered(exchange, hop, in: load) }
@@ -145,7 +146,9 @@ final class NetworkStage: LoadStage {
         }
     }
 
-    /// Whether the head is there. Tells meanwhile what the client wants to hear.
+    /// Whether the head is there.
+    ///
+    /// Tells meanwhile what the client wants to hear.
     private func isAnswered(_ exchange: Exchange, _ hop: Hop, in load: Load) throws(LoadError) -> Bool {
         // Once more after telling: a failure may stand behind what was told, and will not wake the load again.
         while try exchange.hasEvent() {

@@ -31,7 +31,9 @@ final class PrepareStage: LoadStage {
         mutating func letGo() { message = nil }
     }
 
-    /// From this many bytes on, a body waits for 100 (Continue). curl's limit is 1 MB; below it the wait costs more than the body.
+    /// From this many bytes on, a body waits for 100 (Continue).
+    ///
+    /// curl's limit is 1 MB; below it the wait costs more than the body.
     static let expectationThreshold: Int64 = 1_048_576
 
     let pool: ConnectionPool
