@@ -357,10 +357,8 @@ package final class HTTP1Connection: ChannelInboundHandler {
         if head.status == 100 { pump?.receivedContinue() }
     }
 
-    /// Ends the exchange once the whole answer is here.
-    ///
-    /// Should the request still be on its way, the server does without the rest of it (RFC 9112, section 9.5): nothing more can come
-    /// back, so the connection is closed.
+    /// Ends the exchange once the whole answer is here; should the request still be on its way, the server does without the rest of
+    /// it (RFC 9112, section 9.5): nothing more can come back, so the connection is closed.
     private func finishIfComplete() {
         guard let exchange, parser.isIdle else { return }
         let proxyCloses = exchange.head?.isOfClosingProxy(facts) ?? false
