@@ -64,7 +64,8 @@ struct ProgressBarTests {
         try terminal.resize(columns: before)
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
-            let tool = try start(["download", "--max-time", "20", "-o", "f", server.url("/f").absoluteString], at: terminal, in: folder)
+            let arguments = ["download", "--max-time", "20", "-o", "f", server.url("/f").absoluteString]
+            let tool = try start(arguments, at: terminal, in: folder)
             try await terminal.shown(" 50 %")
             let first = terminal.shown.count
             try terminal.resize(columns: after)

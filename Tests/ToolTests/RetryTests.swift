@@ -11,7 +11,9 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `--retry` and its kin, and `--connect-timeout`. Nobody waits: the pauses are none, or longer than allowed.
+/// `--retry` and its kin, and `--connect-timeout`.
+///
+/// Nobody waits: the pauses are none, or longer than allowed.
 @Suite(.timeLimit(.minutes(3)))
 struct RetryTests {
     @Test(arguments: [408, 429, 500, 502, 503, 504])

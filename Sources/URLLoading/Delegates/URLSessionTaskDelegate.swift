@@ -94,13 +94,17 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
         totalBytesExpectedToSend: Int64
     )
 
-    /// The head of a request was sent: of the first one, and of each that follows a redirect or a challenge. What the cache answers
-    /// without a request has none.
+    /// The head of a request was sent: of the first one, and of each that follows a redirect or a challenge.
+    ///
+    /// What the cache answers without a request has none.
     ///
     /// Not in Apple's API, which shows a request as the app made it and never as it was sent.
     ///
-    /// - Parameter head: The request line and the field lines as they are on the wire, in their order, credentials and cookies among
-    ///   them; without line ends.
+    /// - Parameters:
+    ///   - session: The session of the task.
+    ///   - task: The task that the request is sent for.
+    ///   - head: The request line and the field lines as they are on the wire, in their order, credentials and cookies among them;
+    ///     without line ends.
     func urlSession(_ session: URLSession, task: URLSessionTask, didSendRequestHead head: [String])
 
     /// A response with a 1xx status other than 101 came before the final one.

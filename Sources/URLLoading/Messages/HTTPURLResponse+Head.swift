@@ -10,8 +10,10 @@
 import HTTPWire
 
 extension HTTPURLResponse {
-    /// The head as the server sent it: the status line, and the field lines in their order, without line ends. A response from the
-    /// cache has what was stored of it; one that the app made has its fields by name, and a status line without a reason.
+    /// The head as the server sent it: the status line, and the field lines in their order, without line ends.
+    ///
+    /// A response from the cache has what was stored of it; one that the app made has its fields by name, and a status line without a
+    /// reason.
     ///
     /// Not in Apple's API, which keeps neither the order nor the reason.
     public var headLines: [String] { MessageLines.of(self) }

@@ -15,6 +15,8 @@ extension URLSession {
     /// is left aside.
     ///
     /// Not in Apple's API, where a download goes on with the request it began with, whatever has become of its credentials.
+    ///
+    /// - Returns: The task, suspended.
     public func downloadTask(with request: URLRequest, resumeFrom resumeData: Data) -> URLSessionDownloadTask {
         makeDownloadTask(request, resumeData, .delegate)
     }
@@ -22,9 +24,11 @@ extension URLSession {
 
 extension URLSessionDownloadTask {
     /// Resume data without the header fields of the request, which may be secret: to be kept where others might read it, and used with
-    /// a request that has them. Nil where it is no resume data.
+    /// a request that has them.
     ///
     /// Not in Apple's API.
+    ///
+    /// - Returns: The data, or nil where what was given is no resume data.
     public static func resumeDataWithoutHeaderFields(_ resumeData: Data) -> Data? {
         guard var point = try? ResumePoint(decoding: resumeData) else { return nil }
         point.headers = HeaderBlock()
