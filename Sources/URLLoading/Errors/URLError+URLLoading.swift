@@ -73,3 +73,21 @@ extension URLError {
     /// Foundation on Linux has the code but not this short name.
     public static var dataLengthExceedsMaximum: URLError.Code { .dataLengthExceedsMaximum }
 }
+
+/// The size of a transfer that is not known.
+public let NSURLSessionTransferSizeUnknown: Int64 = -1
+
+/// The key in an error's `userInfo` under which a failed download keeps what is needed to go on with it.
+public let NSURLSessionDownloadTaskResumeData = "NSURLSessionDownloadTaskResumeData"
+
+extension URLError {
+    /// What a failed download left behind to go on with, or nil where it cannot be resumed.
+    ///
+    /// Hand it to `URLSession.downloadTask(withResumeData:)`.
+    public var downloadTaskResumeData: Data? { userInfo[NSURLSessionDownloadTaskResumeData] as? Data }
+}
+
+extension URLError {
+    /// The chain of certificates that a server presented and that was not trusted, or nil where that was not the reason.
+    public var failureURLPeerTrust: SecTrust? { userInfo[NSURLErrorFailingURLPeerTrustErrorKey] as? SecTrust }
+}
