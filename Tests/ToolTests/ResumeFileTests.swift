@@ -87,17 +87,4 @@ struct ResumeFileTests {
             #expect(server.requests.last?.header("Range") != nil)
         }
     }
-
-    @Test func `a link in its place is not followed`() async throws {
-        let folder = try TemporaryDirectory()
-        let other = try folder.write(Array("other".utf8), to: "other")
-        try FileManager.default.createSymbolicLink(
-            at: folder.file("file.bin.resume"), withDestinationURL: other)
-        try await withScriptedServer(reply: { reply($0) }) { (server) async throws in
-            let arguments =
-                ["download", "-s", "-o", "file.bin"] + Self.secrets + [server.url("/file").absoluteString]
-            #expect(try await Tool.run(arguments, in: folder).code == 18)
-            #expect(try String(contentsOf: other, encoding: .utf8) == "other")
-        }
-    }
 }
