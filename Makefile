@@ -46,12 +46,26 @@ tool:
 .build-static/release/urlsession:
 	@$(MAKE) tool
 
+# The manual page and the shells' completions are what the tool says of itself.
+SHARE = $(DESTDIR)$(PREFIX)/share
+MANUAL = $(SHARE)/man/man1/urlsession.1
+BASH_COMPLETION = $(SHARE)/bash-completion/completions/urlsession
+ZSH_COMPLETION = $(SHARE)/zsh/site-functions/_urlsession
+FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/urlsession.fish
+TOOL = .build-static/release/urlsession
+
 install: .build-static/release/urlsession
-	install -d "$(DESTDIR)$(PREFIX)/bin"
-	install -m 755 .build-static/release/urlsession "$(DESTDIR)$(PREFIX)/bin/urlsession"
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(SHARE)/man/man1" "$(SHARE)/bash-completion/completions"
+	install -d "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
+	install -m 755 $(TOOL) "$(DESTDIR)$(PREFIX)/bin/urlsession"
+	Scripts/manual-page $(TOOL) > "$(MANUAL)"
+	$(TOOL) --generate-completion-script bash > "$(BASH_COMPLETION)"
+	$(TOOL) --generate-completion-script zsh > "$(ZSH_COMPLETION)"
+	$(TOOL) --generate-completion-script fish > "$(FISH_COMPLETION)"
+	chmod 644 "$(MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 
 uninstall:
-	rm -f "$(DESTDIR)$(PREFIX)/bin/urlsession"
+	rm -f "$(DESTDIR)$(PREFIX)/bin/urlsession" "$(MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 
 format:
 	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples
