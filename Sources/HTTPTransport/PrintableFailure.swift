@@ -15,7 +15,9 @@ import Glibc
 import Musl
 #endif
 
-/// Causes in words for people. What has none stays in the error's cause alone, for whoever looks for it there.
+/// Causes in words for people.
+///
+/// What has none stays in the error's cause alone, for whoever looks for it there.
 enum PrintableFailure {
     static func text(_ code: CInt) -> String { strerror(code).map { String(cString: $0).lowercased() } ?? "error \(code)" }
 

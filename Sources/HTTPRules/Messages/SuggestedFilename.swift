@@ -48,10 +48,11 @@ package enum SuggestedFilename {
             default: scalars.append(scalar)
             }
         }
-        var characters = Substring(String(scalars))
-        while let first = characters.first, first == "." || first.isWhitespace { characters.removeFirst() }
-        while let last = characters.last, last == "." || last.isWhitespace { characters.removeLast() }
-        return characters.isEmpty ? nil : String(characters)
+        // By scalars: a dot with a combining mark is one character that is no dot, and hides a file all the same.
+        var kept = Substring(String(scalars)).unicodeScalars
+        while let first = kept.first, first == "." || first.properties.isWhitespace { kept.removeFirst() }
+        while let last = kept.last, last == "." || last.properties.isWhitespace { kept.removeLast() }
+        return kept.isEmpty ? nil : String(kept)
     }
 
     private static func hasExtension(_ name: String) -> Bool {

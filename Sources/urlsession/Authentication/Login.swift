@@ -14,8 +14,11 @@ struct Login: Sendable, CustomStringConvertible, CustomReflectable {
     let user: String
     let password: String
 
-    /// As curl reads `user:password`: the user name has no colon, the password may have some. A password that is not there is
-    /// asked for; one that is empty is empty.
+    /// As curl reads it: the user name has no colon, the password behind it may have some.
+    ///
+    /// A password that is not there is asked for; one that is empty is empty.
+    ///
+    /// - Throws: Where it is to be asked for, and cannot.
     init(_ text: String, asking question: String) throws(ToolFailure) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         user = String(parts[0])

@@ -60,7 +60,9 @@ enum PasswordPrompt {
         return text
     }
 
-    /// Without its end; nil where the input ended before it began. Takes not a byte more than the line.
+    /// Without its end; nil where the input ended before it began.
+    ///
+    /// Takes not a byte more than the line.
     private static func readLine(from file: Int32) -> [UInt8]? {
         var line: [UInt8] = []
         var byte: UInt8 = 0

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import Synchronization
 
-/// What one `--data` or `--data-urlencode` says. Those of both kinds are joined in the order in which they were given.
+/// A piece of a body, from `--data` or `--data-urlencode`; those of both kinds are joined in the order in which they were given.
 struct DataPiece: Sendable {
     enum Kind: Sendable { case plain, encoded }
 

@@ -19,11 +19,11 @@ enum InputFile {
                 throw ToolFailure(26, "cannot read standard input")
             }
         }
-        do {
-            return try Data(contentsOf: URL(fileURLWithPath: path))
-        } catch {
+        // By a handle: what a shell's `<(…)` names is a pipe, and has no length.
+        guard let handle = FileHandle(forReadingAtPath: path), let data = try? handle.readToEnd() ?? Data() else {
             throw ToolFailure(26, "cannot read \(path)")
         }
+        return data
     }
 
     /// The text itself, `@file`, or standard input by `-` or `@-`.

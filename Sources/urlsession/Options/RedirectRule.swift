@@ -12,7 +12,9 @@ struct RedirectRule: Sendable {
     var follows = true
     var most: Int?
 
-    /// Whether to follow a load's redirect of this number, from 1 on. Throws where it is one too many.
+    /// Whether to follow a load's redirect of this number, from 1 on.
+    ///
+    /// Throws where it is one too many.
     func admits(_ number: Int) throws(ToolFailure) -> Bool {
         guard follows else { return false }
         if let most, number > most { throw ToolFailure(47, "more than \(most) redirects") }

@@ -33,7 +33,11 @@ extension RequestOptions {
 
     /// Loads, as often as `--retry` says, to a file or standard output, and writes what `--write-out` wants.
     ///
-    /// - Parameter begin: Makes an observer, and a task in the session that it opens for it.
+    /// - Parameters:
+    ///   - visit: Where it goes.
+    ///   - file: The file; standard output where it is nil.
+    ///   - begin: Makes an observer, and a task in the session that it opens for it.
+    /// - Throws: Why the last attempt failed.
     func transfer(
         _ visit: Visit, to file: String?, _ begin: (Opening, _ mayRetry: Bool) throws -> (TransferObserver, URLSessionTask)
     ) async throws {

@@ -44,6 +44,7 @@ struct RetryOptions: ParsableArguments {
     /// - Parameters:
     ///   - say: Is told what comes next, for the user to read.
     ///   - load: Is told whether an answer that may pass is a failure, since another attempt is left.
+    /// - Throws: Why the last attempt failed.
     func repeating(
         say: (String) -> Void, _ load: (_ mayRetry: Bool) async throws -> Void
     ) async throws {

@@ -138,7 +138,9 @@ final class ProgressMeter: Sendable {
     }
 
     /// The bar has what the numbers leave of the columns; where that is too little, they do without it, and then without one another
-    /// from the last on. The last column stays free: a terminal goes to the next line when it is written to.
+    /// from the last on.
+    ///
+    /// The last column stays free: a terminal goes to the next line when it is written to.
     static func drawing(_ numbers: [String], filled share: Double?, columns: Int) -> String {
         let room = max(0, columns - 1)
         var numbers = numbers

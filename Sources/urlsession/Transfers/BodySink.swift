@@ -25,7 +25,9 @@ final class BodySink: Sendable {
 
     /// Standard output where `path` is nil or "-".
     ///
-    /// - Parameter sparesTerminal: Refuses a binary body where standard output is a terminal, unless "-" asks for it.
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - sparesTerminal: Refuses a binary body where standard output is a terminal, unless "-" asks for it.
     init(path: String?, sparesTerminal: Bool = false) {
         self.path = path == "-" ? nil : path
         handle = Mutex(self.path == nil ? FileHandle.standardOutput : nil)

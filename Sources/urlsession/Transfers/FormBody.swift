@@ -9,7 +9,9 @@
 
 import Foundation
 
-/// A form as a request's body (RFC 7578). Files are read while they are sent, and never held whole.
+/// A form as a request's body (RFC 7578).
+///
+/// Files are read while they are sent, and never held whole.
 struct FormBody: Sendable {
     enum Piece: Sendable {
         case bytes(Data)
@@ -49,13 +51,13 @@ struct FormBody: Sendable {
     /// A regular file by its length; what has none, such as standard input, is read now.
     private static func file(_ path: String) throws(ToolFailure) -> Piece {
         guard path != "-" else { return .bytes(try InputFile.read(path)) }
-        var facts = stat()
-        guard stat(path, &facts) == 0, access(path, R_OK) == 0 else {
-            throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))")
-        }
-        switch facts.st_mode & S_IFMT {
-        case S_IFREG: return .file(path, length: Int64(facts.st_size))
-        case S_IFDIR: throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(EISDIR)))")
+        guard access(path, R_OK) == 0 else { throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))") }
+        // What a symbolic link leads to; one of /proc may lead to a pipe, which has no other name.
+        let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        let facts = (try? FileManager.default.attributesOfItem(atPath: target)) ?? [:]
+        switch facts[.type] as? FileAttributeType {
+        case .typeRegular: return .file(path, length: (facts[.size] as? NSNumber)?.int64Value ?? 0)
+        case .typeDirectory: throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(EISDIR)))")
         default: return .bytes(try InputFile.read(path))
         }
     }

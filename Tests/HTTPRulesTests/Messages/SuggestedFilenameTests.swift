@@ -43,7 +43,7 @@ import Testing
             ("/a/b/name", "_a_b_name"), ("a/../b/name", "a_.._b_name"), ("../../x", "_.._x"), ("/etc/x", "_etc_x"),
             ("..", "unknown"), (".", "unknown"),
             (" . ", "unknown"), (".bashrc", "bashrc"), ("a\u{0}b", "ab"), ("a\u{202E}gpj.exe", "agpj.exe"), ("x.", "x"),
-            ("\u{1}\u{2}", "unknown"),
+            ("\u{1}\u{2}", "unknown"), (".\u{301}x", "\u{301}x"), (".\u{1AEB}", "\u{1AEB}"), ("x. \u{301}.", "x. \u{301}"),
             ("a\u{7F}\u{85}b", "ab"), ("a\tb", "ab"),
         ]
         for (given, expected) in rows {
