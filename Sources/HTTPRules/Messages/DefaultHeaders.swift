@@ -29,11 +29,11 @@ package enum DefaultHeaders {
         return fields
     }
 
-    /// `<process name>/<version> URLLoading/1 (Linux)`, in the shape of Apple's `<bundle name>/<version> CFNetwork/… Darwin/…`.
+    /// `<process name>/<version> URLLoading/0.1.0 (Linux)`, in the shape of Apple's `<bundle name>/<version> CFNetwork/… Darwin/…`.
     ///
     /// Characters that may not stand in a product (RFC 9110, section 10.1.5) are percent-encoded, as Apple's are.
     package static func userAgent(processName: String, version: String?) -> String {
-        "\(product(processName, "unknown"))/\(product(version ?? "", "1")) URLLoading/1 (Linux)"
+        "\(product(processName, "unknown"))/\(product(version ?? "", "1")) URLLoading/\(LibraryVersion.text) (Linux)"
     }
 
     private static func product(_ text: String, _ fallback: String) -> String {

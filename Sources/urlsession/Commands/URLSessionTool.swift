@@ -9,6 +9,7 @@
 
 import ArgumentParser
 import Foundation
+import URLLoading
 
 /// The command line over the public API: whatever it does, a program that imports `URLLoading` can do.
 struct URLSessionTool: AsyncParsableCommand {
@@ -25,7 +26,7 @@ struct URLSessionTool: AsyncParsableCommand {
             Cookies, responses and passwords are kept between runs, and used by the next; see "urlsession cookies", \
             "urlsession cache", "urlsession credentials", --no-cookies and --no-cache.
             """,
-        version: "urlsession 0.1.0",
+        version: "urlsession \(URLSession.libraryVersion)",
         subcommands: [
             GetCommand.self, DownloadCommand.self, UploadCommand.self, CookiesCommand.self, CacheCommand.self,
             CredentialsCommand.self,

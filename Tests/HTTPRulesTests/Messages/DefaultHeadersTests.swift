@@ -15,7 +15,7 @@ import Testing
         let fields = DefaultHeaders.fields(processName: "demo", version: nil, languages: ["en_US"])
         #expect(
             fields.map { "\($0.name): \($0.value)" } == [
-                "Accept: */*", "Accept-Encoding: gzip, deflate", "User-Agent: demo/1 URLLoading/1 (Linux)",
+                "Accept: */*", "Accept-Encoding: gzip, deflate", "User-Agent: demo/1 URLLoading/\(LibraryVersion.text) (Linux)",
                 "Accept-Language: en-US",
             ]
         )
@@ -26,8 +26,8 @@ import Testing
         // RFC 9110, section 10.1.5: a product is a token.
         #expect(
             DefaultHeaders.userAgent(processName: "My App/x\r\n", version: "1.2 (3)")
-                == "My%20App%2Fx%0D%0A/1.2%20%283%29 URLLoading/1 (Linux)")
-        #expect(DefaultHeaders.userAgent(processName: "", version: "") == "unknown/1 URLLoading/1 (Linux)")
+                == "My%20App%2Fx%0D%0A/1.2%20%283%29 URLLoading/\(LibraryVersion.text) (Linux)")
+        #expect(DefaultHeaders.userAgent(processName: "", version: "") == "unknown/1 URLLoading/\(LibraryVersion.text) (Linux)")
     }
 
     @Test func `languages count a tenth less each`() {

@@ -1,0 +1,13 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// The version of the package, which the user agent, the tool and the changelog have: this is the one place to change.
+package enum LibraryVersion {
+    package static let text = "0.1.0"
+}
