@@ -36,7 +36,8 @@ struct RequestOptionTests {
             (["--data-urlencode", "@file"], "two%20words%0A"),
             (["--data-urlencode", "n@file"], "n=two%20words%0A"),
             (["--data-urlencode", "n@-"], "n=two%20words%0A"),
-            (["-d", "@file", "--data-binary", "x"], "two words\n&x"),
+            (["-d", "@file", "--data-binary", "x"], "two words&x"),
+            (["--data-binary", "@file", "-d", "x"], "two words\n&x"),
         ])
     func `data is joined and encoded as by curl`(_ arguments: [String], _ body: String) async throws {
         let folder = try TemporaryDirectory()

@@ -106,8 +106,9 @@ extension ProtectionSpace {
 extension KeptCredential {
     fileprivate var order: [String] {
         [
-            space.host, String(space.port), space.kind, space.isProxy ? "proxy" : "", space.realm ?? "", space.method.rawValue,
-            user,
+            space.host, String(space.port), space.kind, space.isProxy ? "proxy" : "",
+            // None is another than an empty one.
+            space.realm.map { "=" + $0 } ?? "", space.method.rawValue, user,
         ]
     }
 }

@@ -14,12 +14,20 @@ import URLLoading
 /// The options that say what a request brings along: a body, or with `--get` a query.
 struct BodyOptions: ParsableArguments {
     @Option(
-        name: [.customShort("d"), .long, .customLong("data-binary")],
+        name: [.customShort("d"), .long],
         help: ArgumentHelp(
-            "A body to POST; @file reads a file, - standard input; several are joined by &.", valueName: "body"),
+            "A body to POST; @file reads a file without its line breaks, - standard input; several are joined by &.",
+            valueName: "body"),
         transform: DataPiece.plain
     )
     var data: [DataPiece] = []
+
+    @Option(
+        name: .customLong("data-binary"),
+        help: ArgumentHelp("The same, with all that the file has.", valueName: "body"),
+        transform: DataPiece.binary
+    )
+    var binary: [DataPiece] = []
 
     @Option(
         name: .customLong("data-urlencode"),
@@ -46,7 +54,7 @@ struct BodyOptions: ParsableArguments {
     var asQuery = false
 
     func validate() throws {
-        if [!data.isEmpty || !encoded.isEmpty, !json.isEmpty, !form.isEmpty].count(where: { $0 }) > 1 {
+        if [!data.isEmpty || !binary.isEmpty || !encoded.isEmpty, !json.isEmpty, !form.isEmpty].count(where: { $0 }) > 1 {
             throw ValidationError("--data, --json and --form exclude each other.")
         }
         if asQuery, !json.isEmpty || !form.isEmpty {
@@ -75,7 +83,7 @@ struct BodyOptions: ParsableArguments {
             for name in ["Content-Type", "Accept"] { setField(name, "application/json", of: &request) }
             return .none
         }
-        let pieces = (data + encoded).sorted { $0.order < $1.order }
+        let pieces = (data + binary + encoded).sorted { $0.order < $1.order }
         guard !pieces.isEmpty else { return .none }
         var content = Data()
         for (index, piece) in pieces.enumerated() {

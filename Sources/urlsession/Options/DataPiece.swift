@@ -13,7 +13,7 @@ import Synchronization
 
 /// A piece of a body, from `--data` or `--data-urlencode`; those of both kinds are joined in the order in which they were given.
 struct DataPiece: Sendable {
-    enum Kind: Sendable { case plain, encoded }
+    enum Kind: Sendable { case plain, binary, encoded }
 
     let kind: Kind
     let text: String
@@ -31,11 +31,17 @@ struct DataPiece: Sendable {
     }
 
     @Sendable static func plain(_ text: String) -> DataPiece { DataPiece(.plain, text) }
+    @Sendable static func binary(_ text: String) -> DataPiece { DataPiece(.binary, text) }
     @Sendable static func encoded(_ text: String) -> DataPiece { DataPiece(.encoded, text) }
 
     func content() throws(ToolFailure) -> Data {
         switch kind {
-        case .plain: try InputFile.read(argument: text)
+        // As curl does with files: line breaks and NULs are left out.
+        case .plain:
+            text.hasPrefix("@")
+                ? Data(try InputFile.read(argument: text).filter { ![0, 0x0A, 0x0D].contains($0) })
+                : try InputFile.read(argument: text)
+        case .binary: try InputFile.read(argument: text)
         case .encoded: try encodedContent()
         }
     }

@@ -50,6 +50,16 @@ import Testing
         #expect(folder.warnings.isEmpty)
     }
 
+    @Test func `the order in the file depends on nothing but what is in it`() {
+        // No realm and an empty one are two spaces.
+        let kept = [nil, "", "r"].flatMap { realm in
+            ["u", "v"].map { KeptCredential(space: space(realm: realm), user: $0, password: "p") }
+        }
+        let first = CredentialBook(kept).kept
+        // A dictionary has an order of its own each time it is made.
+        for _ in 0..<64 { #expect(CredentialBook(first).kept == first) }
+    }
+
     @Test func `nothing is written before something is to be kept`() async throws {
         let folder = try Folder()
         let store = CredentialStore(apart: folder.path("credentials"))
