@@ -55,14 +55,17 @@ FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/urlsession.fish
 TOOL = .build-static/release/urlsession
 
 install: .build-static/release/urlsession
+	@newer=$$(find Sources Package.swift -newer $(TOOL) -print -quit); [ -z "$$newer" ] || \
+	    { echo "install: $$newer is newer than the tool that was built: 'make tool' first" >&2; exit 1; }
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(SHARE)/man/man1" "$(SHARE)/bash-completion/completions"
 	install -d "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
 	install -m 755 $(TOOL) "$(DESTDIR)$(PREFIX)/bin/urlsession"
-	Scripts/manual-page $(TOOL) > "$(MANUAL)"
+	Scripts/manual-page $(TOOL) > $(TOOL).1
+	install -m 644 $(TOOL).1 "$(MANUAL)"
 	$(TOOL) --generate-completion-script bash > "$(BASH_COMPLETION)"
 	$(TOOL) --generate-completion-script zsh > "$(ZSH_COMPLETION)"
 	$(TOOL) --generate-completion-script fish > "$(FISH_COMPLETION)"
-	chmod 644 "$(MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
+	chmod 644 "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 
 uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/urlsession" "$(MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"

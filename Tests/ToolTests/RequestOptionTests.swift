@@ -45,6 +45,30 @@ struct RequestOptionTests {
         #expect(try await self.body(arguments, in: folder, input: input) == body)
     }
 
+    @Test func `a method that is given stays, and a token of one word is not shown`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
+            let address = server.url("/a").absoluteString
+            let put = try await Tool.run(["get", "-v", "-X", "PUT", "-d", "x", "-H", "Authorization: 0123abcd", address])
+            #expect(put.code == 0 && !put.errors.contains("0123abcd"), "\(put.errors)")
+            #expect(server.requests.last?.method == "PUT")
+            #expect(server.requests.last?.header("Authorization") == "0123abcd")
+            let get = try await Tool.run(["get", "-X", "GET", "-d", "x", address])
+            #expect(get.code != 0 && get.errors.contains("GET"), "\(get.errors)")
+            #expect(server.requests.count == 1)
+            let form = try await Tool.run(["get", "-F", "a=b", "-H", "Content-Type: multipart/form-data", address])
+            #expect(form.code == 0, "\(form.errors)")
+            #expect(server.requests.last?.header("Content-Type")?.contains("; boundary=") == true)
+        }
+    }
+
+    @Test func `what a server writes moves no cursor`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("body", [("X-Title", "\u{1B}]0;owned\u{7}")]) }) { (server) async throws in
+            let result = try await Tool.run(["get", "-v", server.url("/a").absoluteString])
+            #expect(result.code == 0 && result.errors.contains("owned"), "\(result.errors)")
+            #expect(!result.errors.contains("\u{1B}") && !result.errors.contains("\u{7}"))
+        }
+    }
+
     @Test(arguments: [("/a", "/a?x=1&y=%20"), ("/a?b=2", "/a?b=2&x=1&y=%20"), ("/a?#end", "/a?x=1&y=%20")])
     func `with --get data is the query`(_ path: String, _ target: String) async throws {
         try await withScriptedServer(reply: { .ok("\($0.method) \($0.target) \($0.bodyText)") }) { (server) async throws in

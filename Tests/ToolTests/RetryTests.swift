@@ -41,6 +41,22 @@ struct RetryTests {
         }
     }
 
+    @Test func `Ctrl-C ends a later attempt as it ends the first`() async throws {
+        let folder = try TemporaryDirectory()
+        let file = ScriptedFile(ScriptedFile.pattern(1 << 20))
+        try await withScriptedServer(reply: { request in
+            request.order == 0 ? .status(503) : file.reply(to: request, cutAfter: 1 << 19, ending: .stall)
+        }) { (server) async throws in
+            let address = server.url("/file").absoluteString
+            let tool = try Tool(["download", "--retry", "1", "--retry-delay", "0", "-o", "file.bin", address], in: folder)
+            try await tool.shown(" 50 %")
+            tool.interrupt()
+            let result = try await tool.result()
+            #expect(result.code == 130, "\(result.errors)")
+            #expect(try folder.names == ["file.bin.part", "file.bin.resume"])
+        }
+    }
+
     @Test func `the last answer is what it is`() async throws {
         try await withScriptedServer(reply: { _ in .status(503, body: "later") }) { (server) async throws in
             let arguments = ["--retry", "2", "--retry-delay", "0", server.url("/a").absoluteString]

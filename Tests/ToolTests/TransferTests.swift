@@ -46,6 +46,19 @@ struct TransferTests {
         }
     }
 
+    @Test func `a connection that is reset leaves what there was`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { request in
+            request.order == 0 ? halting(request) : ScriptedReply([.reset])
+        }) { server in
+            _ = try await interrupted(server, in: folder)
+            let address = server.url("/file").absoluteString
+            let second = try await Tool.run(["download", "--resume", "-o", "file.bin", address], in: folder)
+            #expect(second.code == 56, "\(second.errors)")
+            #expect(try folder.names == ["file.bin.part", "file.bin.resume"], "\(second.errors)")
+        }
+    }
+
     @Test func `a file that changed in between is downloaded afresh`() async throws {
         let folder = try TemporaryDirectory()
         let newer = ScriptedFile.pattern(900_000, seed: 2)

@@ -88,7 +88,14 @@ struct MessageHeadTests {
             #expect(String(decoding: data, as: UTF8.self).contains("sesame"))
             let bare = try #require(URLSessionDownloadTask.resumeDataWithoutHeaderFields(data))
             #expect(!String(decoding: bare, as: UTF8.self).contains("sesame"))
-            let again = URLRequest(server.url("/file"), headers: ["X-Secret": "other"])
+            // Two files may have equal validators; what is of one is not joined with the other.
+            let count = server.requests.count
+            let other = session.downloadTask(with: URLRequest(server.url("/other")), resumeFrom: bare)
+            other.resume()
+            let refused = try await recorder.completion(of: other)
+            #expect((refused.error as? URLError)?.code == .cannotOpenFile)
+            #expect(server.requests.count == count)
+            let again = URLRequest(server.url("/file?signed=anew"), headers: ["X-Secret": "other"])
             let second = session.downloadTask(with: again, resumeFrom: bare)
             second.resume()
             let record = try await recorder.completion(of: second)

@@ -49,8 +49,19 @@ struct DownloadResumption {
                 .cannotOpenFile, "the resume data cannot be used; start the download from its URL", cause: error
             )
         }
+        guard let url = load.order.request.url, Self.isOfSameResource(url, point.originalURL) else {
+            throw LoadError(
+                .cannotOpenFile, "the resume data is of another URL; start the download from its URL", url: load.order.request.url
+            )
+        }
         self.data = data
         path = load.session.policy.temporaryDirectory + "/" + point.temporaryFileName
+    }
+
+    /// Whether two URLs may be of one file: links that are signed differ in their queries.
+    private static func isOfSameResource(_ url: URL, _ other: URL) -> Bool {
+        guard let target = try? RequestTarget(url), let earlier = try? RequestTarget(other) else { return url == other }
+        return target.origin == earlier.origin && target.path.prefix { $0 != "?" } == earlier.path.prefix { $0 != "?" }
     }
 
     /// Resumes the download, or begins again.

@@ -87,13 +87,11 @@ enum PasswordPrompt {
 
     /// What puts the terminal back as it was, at the end or when the user stops the program.
     private struct Ending {
-        let sources: [any DispatchSourceSignal]
         let restore: @Sendable () -> Void
 
         func end() {
-            for source in sources { source.cancel() }
+            for number in PasswordPrompt.signals { SignalActions.clear(number) }
             restore()
-            for number in PasswordPrompt.signals { signal(number, SIG_DFL) }
             signal(SIGTSTP, SIG_DFL)
         }
     }
@@ -107,21 +105,13 @@ enum PasswordPrompt {
         }
         // A shell that the program stops for would have no echo.
         signal(SIGTSTP, SIG_IGN)
-        let registered = DispatchSemaphore(value: 0)
-        let sources = signals.map { number in
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler {
+        for number in signals {
+            SignalActions.set(number) {
                 restore()
                 show("\n", at: terminal)
                 exit(128 + number)
             }
-            source.setRegistrationHandler { registered.signal() }
-            source.resume()
-            return source
         }
-        // A signal that comes before is lost.
-        for _ in sources { registered.wait() }
-        return Ending(sources: sources, restore: restore)
+        return Ending(restore: restore)
     }
 }

@@ -150,7 +150,10 @@ struct DownloadCommand: AsyncParsableCommand {
 
     /// Whether it was the resume data that failed, not the network: no server was ever asked, and no address was tried.
     private func isRefusal(_ error: any Error, _ outcome: TransferObserver.State) -> Bool {
-        guard outcome.response == nil, outcome.failure == nil else { return false }
+        // What has resume data can go on from there.
+        guard outcome.response == nil, outcome.failure == nil, (error as? URLError)?.downloadTaskResumeData == nil else {
+            return false
+        }
         switch ToolFailure(error, answered: false, received: 0, expected: -1).code {
         case 6, 7, 8, 28, 35, 42, 47, 52, 58, 60, 67: return false
         default: return true

@@ -67,7 +67,7 @@ struct GetCommand: AsyncParsableCommand {
     private func load() async throws {
         let visit = try options.visit(url)
         var request = options.request(for: visit.url)
-        let addition = try body.add(to: &request)
+        let addition = try body.add(to: &request, keepsMethod: options.common.method != nil)
         if result.head {
             request.httpMethod = "HEAD"
         }

@@ -69,17 +69,25 @@ struct BodyOptions: ParsableArguments {
         case form(FormBody)
     }
 
-    func add(to request: inout URLRequest) throws -> Addition {
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - keepsMethod: Whether the user gave the method; otherwise it becomes POST.
+    /// - Throws: Where a file cannot be read.
+    /// - Returns: What is to be sent as a stream.
+    func add(to request: inout URLRequest, keepsMethod: Bool) throws -> Addition {
         if !form.isEmpty {
             let body = try FormBody(form.map { try FormField($0) })
-            post(&request)
-            setField("Content-Type", body.contentType, of: &request)
+            if !keepsMethod { post(&request) }
+            // The boundary is ours, whatever type the user wants.
+            let type = request.value(forHTTPHeaderField: "Content-Type") ?? "multipart/form-data"
+            let boundary = type.contains("boundary=") ? "" : "; boundary=\(body.boundary)"
+            request.setValue(type + boundary, forHTTPHeaderField: "Content-Type")
             setField("Content-Length", "\(body.length)", of: &request)
             return .form(body)
         }
         if !json.isEmpty {
             request.httpBody = try json.reduce(into: Data()) { $0 += try InputFile.read(argument: $1) }
-            post(&request)
+            if !keepsMethod { post(&request) }
             for name in ["Content-Type", "Accept"] { setField(name, "application/json", of: &request) }
             return .none
         }
@@ -94,7 +102,7 @@ struct BodyOptions: ParsableArguments {
             request.url = try url(request.url, asking: content)
         } else {
             request.httpBody = content
-            post(&request)
+            if !keepsMethod { post(&request) }
         }
         return .none
     }

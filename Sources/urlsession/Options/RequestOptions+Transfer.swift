@@ -95,6 +95,8 @@ extension RequestOptions {
         if let failure = outcome.failure {
             throw failure
         }
+        // What went wrong while a form was read.
+        if let failure = outcome.error as? ToolFailure { throw failure }
         if let error = outcome.error {
             var failure = ToolFailure(
                 error, answered: outcome.response != nil, received: outcome.received,

@@ -35,7 +35,7 @@ enum TextTable {
     }
 
     /// Servers choose these words: none of them moves the cursor, or turns the line around.
-    private static func harmless(_ text: String) -> String {
+    static func harmless(_ text: String) -> String {
         var shown = ""
         for scalar in text.unicodeScalars {
             switch scalar.properties.generalCategory {

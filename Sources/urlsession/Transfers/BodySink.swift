@@ -20,8 +20,8 @@ final class BodySink: Sendable {
 
     private let path: String?
     private let handle: Mutex<FileHandle?>
-    /// Whether what comes first is still to be looked at.
-    private let isWary: Mutex<Bool>
+    /// How many bytes of the body are still to be looked at.
+    private let unseen: Mutex<Int>
 
     /// Standard output where `path` is nil or "-".
     ///
@@ -31,15 +31,25 @@ final class BodySink: Sendable {
     init(path: String?, sparesTerminal: Bool = false) {
         self.path = path == "-" ? nil : path
         handle = Mutex(self.path == nil ? FileHandle.standardOutput : nil)
-        isWary = Mutex(sparesTerminal && path == nil && isatty(STDOUT_FILENO) == 1)
+        unseen = Mutex(sparesTerminal && path == nil && isatty(STDOUT_FILENO) == 1 ? 2000 : 0)
     }
 
+    /// Whether what is written is seen by people alone.
+    var isTerminal: Bool { path == nil && isatty(STDOUT_FILENO) == 1 }
+
     /// Blocks until everything is written: that is what holds a fast server back.
-    func write(_ data: Data) throws(Failure) {
-        if isWary.withLock({ isWary in
-            defer { isWary = false }
-            return isWary
-        }), data.prefix(2000).contains(0) {
+    ///
+    /// - Parameters:
+    ///   - data: A piece of the body, or a head.
+    ///   - isHead: Whether it is a head, which is text in any case.
+    /// - Throws: Where it cannot be written, or a terminal is spared.
+    func write(_ data: Data, isHead: Bool = false) throws(Failure) {
+        let isBinary = unseen.withLock { unseen in
+            guard !isHead, unseen > 0 else { return false }
+            defer { unseen = max(0, unseen - data.count) }
+            return data.prefix(unseen).contains(0)
+        }
+        if isBinary {
             throw Failure(
                 message: "the body is binary, and would garble the terminal: "
                     + "write it to a file with '--output FILE', or '--output -' to see it all the same")

@@ -123,7 +123,11 @@ struct DownloadPlace: Sendable {
 
     /// One path component that hides nothing and leads nowhere else.
     private static func safe(_ name: String) -> String? {
-        guard !name.isEmpty, !name.hasPrefix("."), !name.contains("/"), !name.contains("\0") else { return nil }
+        // By scalars: a dot or a slash with a combining mark is neither, as a character.
+        let scalars = name.unicodeScalars
+        guard let first = scalars.first, first != ".",
+            !scalars.contains(where: { $0 == "/" || $0.properties.generalCategory == .control })
+        else { return nil }
         return name
     }
 }

@@ -12,41 +12,24 @@ import Synchronization
 
 /// Turns the first Ctrl-C into an orderly end; the second one ends the program at once.
 final class Interruption<Product: Sendable>: Sendable {
-    private struct State {
-        var source: (any DispatchSourceSignal)?
-        var ending: Task<Product, Never>?
-    }
-
-    private let state = Mutex(State())
+    private let ending = Mutex<Task<Product, Never>?>(nil)
 
     init(_ operation: @escaping @Sendable () async -> Product) {
-        signal(SIGINT, SIG_IGN)
-        state.withLock { state in
-            let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
-            source.setEventHandler { [weak self] in
-                self?.begin(operation)
-            }
-            source.resume()
-            state.source = source
-        }
+        SignalActions.set(SIGINT) { [weak self] in self?.begin(operation) }
     }
 
-    var happened: Bool { state.withLock { $0.ending != nil } }
+    var happened: Bool { ending.withLock { $0 != nil } }
 
     /// Gives Ctrl-C back its usual meaning, and what the operation produced if it was begun.
     func end() async -> Product? {
-        let ending = state.withLock { state in
-            state.source?.cancel()
-            return state.ending
-        }
-        signal(SIGINT, SIG_DFL)
-        return await ending?.value
+        SignalActions.clear(SIGINT)
+        return await ending.withLock { $0 }?.value
     }
 
     private func begin(_ operation: @escaping @Sendable () async -> Product) {
-        state.withLock { state in
-            guard state.ending == nil else { exit(130) }
-            state.ending = Task { await operation() }
+        ending.withLock { ending in
+            guard ending == nil else { exit(130) }
+            ending = Task { await operation() }
         }
     }
 }

@@ -77,7 +77,9 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
 
     /// `--connect-timeout`: by then a request is out, or something answered.
     private func awaitConnection(_ task: URLSessionTask) {
-        guard let limit = plan.connectTimeout else { return }
+        guard let limit = plan.connectTimeout, task.originalRequest?.url?.scheme?.lowercased().hasPrefix("http") == true else {
+            return
+        }
         let number = state.withLock { state in
             state.dials += 1
             return state.dials
@@ -178,9 +180,9 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         }
     }
 
-    private func write(_ data: Data, for task: URLSessionTask) {
+    private func write(_ data: Data, for task: URLSessionTask, isHead: Bool = false) {
         do {
-            try sink.write(data)
+            try sink.write(data, isHead: isHead)
         } catch {
             stop(task, because: ToolFailure(23, error.message))
         }
@@ -205,6 +207,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+        if let response = downloadTask.response { show(response, of: downloadTask) }
         if let failure = httpFailure(downloadTask.response) {
             return state.withLock { $0.failure = failure }
         }
@@ -263,7 +266,8 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             StandardError.write(HeadText.response(response, prefix: "< "))
         }
         if plan.showsHeaders, httpFailure(response)?.passing == nil || !plan.mayRetry {
-            write(Data(HeadText.response(response, prefix: "").utf8), for: task)
+            let text = HeadText.response(response, prefix: "", isForPeople: sink.isTerminal)
+            write(Data(text.utf8), for: task, isHead: true)
         }
     }
 }

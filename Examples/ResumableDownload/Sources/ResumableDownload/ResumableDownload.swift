@@ -39,7 +39,13 @@ struct ResumableDownload {
                 print("done")
                 return
             } catch let error as URLError {
-                guard let rest = error.downloadTaskResumeData else { throw error }
+                guard let rest = error.downloadTaskResumeData else {
+                    guard resumeData != nil else { throw error }
+                    // What an earlier run left is of no use: from the beginning.
+                    resumeData = nil
+                    try? FileManager.default.removeItem(at: notes)
+                    continue
+                }
                 resumeData = rest
                 try rest.write(to: notes)
                 print("lost: \(error.localizedDescription)")
