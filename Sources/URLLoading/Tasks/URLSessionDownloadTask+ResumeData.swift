@@ -14,6 +14,9 @@ extension URLSession {
     /// Makes a task that goes on with an earlier download by a request of its own; what the resume data keeps of the earlier request
     /// is left aside.
     ///
+    /// The request must be for the same resource: where scheme, host, port or path differ, the task fails with
+    /// `URLError.cannotOpenFile`. The query may differ, as that of signed links does.
+    ///
     /// Not in Apple's API, where a download goes on with the request it began with, whatever has become of its credentials.
     ///
     /// - Returns: The task, suspended.
