@@ -20,11 +20,14 @@ extension Dialer {
         private let route: Route
         /// Where the TCP connection leads: the server, or the proxy before it.
         private let peer: ServerName
+        /// The server, or what the session's configuration puts in its place; certificates are those of the route's host all the same.
+        private let destination: ServerName
         private let demands: TLSDemands
         private let advice: HandshakeAdvice
         private let loop: any EventLoop
         private let tls: TLSSession
         private let resolver: any Resolver
+        private let preparation: SocketPreparation?
         private let now: () -> Double
         private let room: ConnectionBudget.Share?
         /// Room for a socket that no attempt has.
@@ -57,7 +60,9 @@ extension Dialer {
             self.room = room
             hasSpareRoom = room != nil
             self.advice = advice
-            peer = route.proxy.map { ServerName(host: $0.host, port: $0.port) } ?? ServerName(host: route.host, port: route.port)
+            destination = dialer.destination(of: route)
+            peer = route.proxy.map { ServerName(host: $0.host, port: $0.port) } ?? destination
+            preparation = dialer.preparation
             demands = route.isSecure ? dialer.demands(route.host) : .none
             self.completion = completion
             loop = dialer.loop
@@ -186,7 +191,7 @@ extension Dialer.Dial {
                 hasSocket.value = true
                 bound.value.opened(channel)
                 bound.value.attempts[attempt]?.channel = channel
-                return channel.eventLoop.makeSucceededVoidFuture()
+                return bound.value.preparation?.prepare(channel) ?? channel.eventLoop.makeSucceededVoidFuture()
             }
             .connect(to: address)
             .assumeIsolated()
@@ -243,7 +248,7 @@ extension Dialer.Dial {
     private func bootstrap() -> ClientBootstrap {
         // TLS reads records of at most 16 KiB, which it decrypts into memory of its own.
         let maximumRead = route.isSecure ? 65_536 : 524_288
-        return ClientBootstrap(group: loop)
+        let bootstrap = ClientBootstrap(group: loop)
             // The load's own timeout governs; this is for a dial that nobody waits for any more.
             .connectTimeout(.seconds(75))
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -255,6 +260,7 @@ extension Dialer.Dial {
             // A channel to be secured reads as soon as its TLS handler is there.
             .channelOption(.autoRead, value: !route.isSecure || route.proxy != nil)
             .channelOption(.writeBufferWaterMark, value: .init(low: 64 * 1024, high: 512 * 1024))
+        return preparation?.bind(bootstrap) ?? bootstrap
     }
 
     private func attempted(_ attempt: Int, _ address: SocketAddress, _ result: Result<any Channel, any Error>) {
@@ -268,7 +274,7 @@ extension Dialer.Dial {
             perform(race.handle(.attemptSucceeded(attempt)))
         case .failure(let error):
             attempts[attempt] = nil
-            failures.attempts.append((address, error))
+            failures.attempts.append((address, preparation?.explain(error) ?? error))
             perform(race.handle(.attemptFailed(attempt)))
         }
     }
@@ -285,7 +291,7 @@ extension Dialer.Dial {
         }
         winner = channel
         guard let proxy = route.proxy else { return secure(channel) }
-        let attempt = tunnel ?? ProxyTunnel.attempt(ServerName(host: route.host, port: route.port), through: proxy)
+        let attempt = tunnel ?? ProxyTunnel.attempt(destination, through: proxy)
         tunnel = attempt
         ProxyTunnel.open(channel, attempt, advice: advice) { [self] outcome in
             switch outcome {

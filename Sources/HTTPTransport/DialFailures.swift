@@ -59,11 +59,12 @@ struct DialFailures {
     }
 
     private static func reason(_ error: any Error) -> String {
-        code(error).map(PrintableFailure.text) ?? PrintableFailure.text(error) ?? "the connection failed"
+        (error as? SocketPreparation.Refusal)?.reason ?? code(error).map(PrintableFailure.text) ?? PrintableFailure.text(error)
+            ?? "the connection failed"
     }
 
     private static func name(_ address: SocketAddress) -> String {
-        let host = address.ipAddress ?? "\(address)"
+        let host = address.ipAddress ?? address.pathname ?? "\(address)"
         let port = address.port.map { ":\($0)" } ?? ""
         return host.contains(":") ? "[\(host)]\(port)" : "\(host)\(port)"
     }

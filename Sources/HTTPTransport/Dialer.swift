@@ -23,6 +23,8 @@ package final class Dialer {
     let loop: any EventLoop
     let tls: TLSSession
     let resolver: any Resolver
+    let preparation: SocketPreparation?
+    private let options: ConnectionOptions?
     let now: () -> Double
     /// What App Transport Security demands of connections to a host.
     let demands: (String) -> TLSDemands
@@ -33,17 +35,27 @@ package final class Dialer {
     ///   - loop: Where everything happens.
     ///   - tls: Secures the connections of secure routes.
     ///   - resolver: Finds the hosts' addresses.
+    ///   - options: Where connections lead and come from, as far as that is not for routes and the system to say.
     ///   - now: Seconds since the reference date of `Date`, for the connections' facts.
     ///   - demands: What connections to a host must be like, beyond what the TLS session's policy says.
     package init(
-        loop: any EventLoop, tls: TLSSession, resolver: any Resolver, now: @escaping () -> Double,
+        loop: any EventLoop, tls: TLSSession, resolver: any Resolver, options: ConnectionOptions? = nil,
+        now: @escaping () -> Double,
         demands: @escaping (String) -> TLSDemands = { _ in .none }
     ) {
         self.loop = loop
         self.tls = tls
-        self.resolver = resolver
+        self.resolver = options.map { DirectedResolver($0, otherwise: resolver) } ?? resolver
+        self.options = options
+        preparation = SocketPreparation(options)
         self.now = now
         self.demands = demands
+    }
+
+    /// Where connections of a route lead, be it through a proxy.
+    func destination(of route: Route) -> ServerName {
+        let destination = options?.destination(host: route.host, port: route.port)
+        return ServerName(host: destination?.host ?? route.host, port: destination?.port ?? route.port)
     }
 
     /// Begins to open a connection; to be called on the loop.

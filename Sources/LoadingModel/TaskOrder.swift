@@ -118,6 +118,8 @@ package struct SessionPolicy: Sendable {
     /// Empty means the system's.
     package var trustRoots: [Data] = []
     package var proxies: ProxySettings?
+    /// Nil where connections lead where the URLs say, from wherever the system thinks best.
+    package var connections: ConnectionOptions?
     /// The most that `.collect` keeps in memory before the load fails with `dataLengthExceedsMaximum`; nil means no limit.
     package var maximumCollectedBytes: Int64?
     /// How many times its coded length (beyond 64 MiB) a decoded body may grow before the load fails.

@@ -48,6 +48,7 @@ package final class ScriptedServer: Sendable {
     ///
     /// - Parameters:
     ///   - address: where it listens, on a port of the system's choice.
+    ///   - path: of the Unix-domain socket where it listens in place of that.
     ///   - identity: certificate and key; with them the server speaks TLS.
     ///   - tls: the TLS versions it accepts.
     ///   - sendBuffer: the size of the sockets' send buffer, for tests of back-pressure.
@@ -59,6 +60,7 @@ package final class ScriptedServer: Sendable {
     /// - Throws: what kept it from listening, or from using its certificate.
     package static func start(
         address: String = "127.0.0.1",
+        path: String? = nil,
         identity: TestCertificates.Identity? = nil,
         tls: ClosedRange<TestCertificates.Version> = .v1_2 ... .v1_3,
         sendBuffer: Int? = nil,
@@ -91,7 +93,8 @@ package final class ScriptedServer: Sendable {
         if let sendBuffer {
             bootstrap = bootstrap.childChannelOption(.socketOption(.so_sndbuf), value: .init(sendBuffer))
         }
-        let channel = try await bootstrap.bind(host: address, port: 0).get()
+        let bound = path.map { bootstrap.bind(unixDomainSocketPath: $0) } ?? bootstrap.bind(host: address, port: 0)
+        let channel = try await bound.get()
         return ScriptedServer(
             address: address, isSecure: secure != nil, channel: channel, children: children, journal: journal
         )

@@ -59,6 +59,7 @@ struct SessionSettings: Sendable {
     /// Nil is the program's own.
     var transportSecurity: TransportSecurityDictionary?
     var proxies: ProxyDictionary?
+    var connectionOptions = URLSessionConfiguration.ConnectionOptions()
     var usesStrictTransportSecurity = true
     var usesKerberosTickets = true
     /// Nil is the program's own store.
@@ -83,7 +84,9 @@ struct SessionSettings: Sendable {
         policy.cookieAcceptance = SessionPolicy.CookieAcceptance(rawValue: cookieAcceptPolicy.rawValue) ?? .never
         policy.usesStrictTransportSecurity = usesStrictTransportSecurity
         policy.usesKerberosTickets = usesKerberosTickets
-        policy.proxies = proxies?.settings
+        // A proxy cannot be told of a socket on this machine, and is not at its other end.
+        policy.proxies = connectionOptions.unixSocketPath == nil ? proxies?.settings : nil
+        policy.connections = connectionOptions.loadOptions
         return policy
     }
 

@@ -306,6 +306,14 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
+    /// Where connections lead and where they come from, where that is not for URLs and the system to say.
+    ///
+    /// Default: nowhere. Not in Apple's API.
+    open var connectionOptions: ConnectionOptions {
+        get { get { $0.connectionOptions } }
+        set { set { $0.connectionOptions = newValue } }
+    }
+
     /// ``tlsMinimumSupportedProtocolVersion`` in older terms; default TLS 1.2.
     open var tlsMinimumSupportedProtocol: SSLProtocol {
         get { SSLProtocol(tlsMinimumSupportedProtocolVersion) }

@@ -18,6 +18,8 @@ struct RequestOptions: ParsableArguments {
 
     @OptionGroup(title: "Retry options") var retries: RetryOptions
 
+    @OptionGroup(title: "Connection options") var connections: ConnectionOptions
+
     @OptionGroup(title: "Authentication and proxy options") var login: LoginOptions
 
     @OptionGroup(title: "TLS options") var trust: TrustOptions

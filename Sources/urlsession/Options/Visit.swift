@@ -24,6 +24,7 @@ extension RequestOptions {
         let url = try Self.url(address)
         let configuration = try configuration()
         try trust.apply(to: configuration)
+        connections.apply(to: configuration)
         var plan = ChallengeAnswers.Plan()
         plan.pins = try trust.pins()
         plan.identity = try trust.identity()

@@ -1,0 +1,92 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPRules
+import LoadingModel
+import NIOCore
+
+/// Answers from what the session's configuration says of addresses, and asks another resolver for the rest.
+///
+/// A Unix-domain socket is the one address of every host, of the family that the race asks for last. With a local address, hosts have
+/// addresses of its family alone: a socket is of one.
+struct DirectedResolver: Resolver {
+    private let options: ConnectionOptions
+    private let other: any Resolver
+    private let localFamily: NIOBSDSocket.ProtocolFamily?
+
+    init(_ options: ConnectionOptions, otherwise other: any Resolver) {
+        self.options = options
+        self.other = other
+        localFamily = options.localAddress.flatMap { try? SocketAddress(ipAddress: $0, port: 0).protocol }
+    }
+
+    func lookUp(
+        _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
+        reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
+    ) -> @Sendable () -> Void {
+        guard let answer = answer(host, port, family) else {
+            return other.lookUp(host, port: port, family: family, on: loop, reply: reply)
+        }
+        // On its loop alone, as a dial does.
+        let isCancelled = NIOLoopBoundBox(false, eventLoop: loop)
+        loop.execute { if !isCancelled.value { reply(answer) } }
+        return { if loop.inEventLoop { isCancelled.value = true } }
+    }
+
+    func forget() { other.forget() }
+
+    private func answer(
+        _ host: String, _ port: Int, _ family: NIOBSDSocket.ProtocolFamily
+    ) -> Result<[SocketAddress], LoadError>? {
+        if let path = options.unixSocketPath { return family == .inet6 ? .failure(Self.none(host)) : Self.socket(at: path) }
+        if let address = options.localAddress, !canReach(host, family) {
+            guard localFamily != nil else {
+                return .failure(
+                    LoadError(
+                        .cannotConnectToHost, "connecting from \(address): that is no address that this machine can connect from")
+                )
+            }
+            return .failure(Self.none(host, "of the family of \(address), from which it is to be connected to"))
+        }
+        guard let given = options.givenAddresses(host: host, port: port) else { return nil }
+        var addresses: [SocketAddress] = []
+        for text in given {
+            guard let address = try? SocketAddress(ipAddress: HostName.unbracketed(text), port: port) else {
+                return .failure(LoadError(.cannotFindHost, "looking up \(host): the address given for it, '\(text)', is none"))
+            }
+            if address.protocol == family { addresses.append(address) }
+        }
+        return addresses.isEmpty ? .failure(Self.none(host)) : .success(addresses)
+    }
+
+    /// Whether the local address can connect to those of a host that are of a family.
+    private func canReach(_ host: String, _ family: NIOBSDSocket.ProtocolFamily) -> Bool {
+        guard AddressLiteral.isAddress(host) else { return family == localFamily }
+        return localFamily == (host.utf8.contains(UInt8(ascii: ":")) ? .inet6 : .inet)
+    }
+
+    private static func none(_ host: String, _ which: String = "of this family") -> LoadError {
+        LoadError(.cannotFindHost, "looking up \(host): it has no address \(which)")
+    }
+
+    private static func socket(at path: String) -> Result<[SocketAddress], LoadError> {
+        // With a byte 0 in it it would be another path.
+        guard !path.utf8.contains(0), !path.isEmpty else {
+            return .failure(
+                LoadError(.cannotConnectToHost, "connecting to a socket at '\(path.prefix { $0 != "\0" })': that is no path"))
+        }
+        guard let address = try? SocketAddress(unixDomainSocketPath: path) else {
+            return .failure(
+                LoadError(
+                    .cannotConnectToHost, "connecting to a socket at \(path): the path is longer than the system takes, 107 bytes"
+                )
+            )
+        }
+        return .success([address])
+    }
+}

@@ -1,0 +1,112 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// The options that say where connections lead and where they come from, as curl has them.
+struct ConnectionOptions: ParsableArguments {
+    typealias Settings = URLSessionConfiguration.ConnectionOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "Use these addresses for a host and port; * stands for any host.", valueName: "host:port:address[,address]"))
+    var resolve: [String] = []
+
+    @Option(
+        name: .customLong("connect-to"),
+        help: ArgumentHelp(
+            "Connect there in place of the host and port; empty is any, or the same.", valueName: "host1:port1:host2:port2")
+    )
+    var connectTo: [String] = []
+
+    @Option(name: .customLong("unix-socket"), help: ArgumentHelp("Connect through this Unix-domain socket.", valueName: "path"))
+    var unixSocket: String?
+
+    @Option(help: ArgumentHelp("Connect from this interface or address of this machine.", valueName: "name|address"))
+    var interface: String?
+
+    func validate() throws {
+        for text in resolve where Self.addresses(text) == nil {
+            throw ValidationError("'\(text)' does not say which addresses a host has: write 'host:port:address'.")
+        }
+        for text in connectTo where Self.substitution(text) == nil {
+            throw ValidationError("'\(text)' does not say where to connect to: write 'host1:port1:host2:port2'.")
+        }
+    }
+
+    func apply(to configuration: URLSessionConfiguration) {
+        for (endpoint, addresses) in resolve.compactMap(Self.addresses) {
+            // As with curl, the last one counts.
+            configuration.connectionOptions.addresses[endpoint] = addresses
+        }
+        configuration.connectionOptions.substitutions = connectTo.compactMap(Self.substitution)
+        configuration.connectionOptions.unixSocketPath = unixSocket
+        if let interface {
+            let (isName, isAddress) = (interface.hasPrefix("if!"), interface.hasPrefix("host!"))
+            let text = isName ? String(interface.dropFirst(3)) : isAddress ? String(interface.dropFirst(5)) : interface
+            if isAddress || !isName && Self.isAddress(text) {
+                configuration.connectionOptions.localAddress = text
+            } else {
+                configuration.connectionOptions.interfaceName = text
+            }
+        }
+        if !resolve.isEmpty || !connectTo.isEmpty || unixSocket != nil {
+            // What is stored is another server's.
+            configuration.urlCache = nil
+        }
+    }
+
+    /// `host:port:address[,address]`; a `+` before it, with which curl forgets it in time, changes nothing.
+    private static func addresses(_ text: String) -> (Settings.Endpoint, [String])? {
+        let text = text.hasPrefix("+") ? String(text.dropFirst()) : text
+        guard let (host, rest) = part(of: text[...]), !host.isEmpty, let (portText, list) = part(of: rest),
+            let port = port(portText)
+        else {
+            return nil
+        }
+        let addresses = list.split(separator: ",", omittingEmptySubsequences: false).map { unbracketed($0) }
+        guard addresses.allSatisfy(isAddress) else { return nil }
+        return (.init(host: host == "*" ? nil : host, port: port), addresses)
+    }
+
+    /// `host1:port1:host2:port2`, of which each may be empty.
+    private static func substitution(_ text: String) -> Settings.Substitution? {
+        guard let (host, second) = part(of: text[...]), let (portText, third) = part(of: second),
+            let (newHost, last) = part(of: third),
+            [portText, String(last)].allSatisfy({ $0.isEmpty || port($0) != nil })
+        else { return nil }
+        func endpoint(_ host: String, _ text: String) -> Settings.Endpoint {
+            .init(host: host.isEmpty ? nil : host, port: port(text))
+        }
+        return .init(of: endpoint(host, portText), with: endpoint(newHost, String(last)))
+    }
+
+    /// What is before the next colon that is not within brackets, without them, and what is behind it.
+    private static func part(of text: Substring) -> (String, Substring)? {
+        let start = text.hasPrefix("[") ? text.firstIndex(of: "]") : text.startIndex
+        guard let start, let colon = text[start...].firstIndex(of: ":") else { return nil }
+        return (unbracketed(text[..<colon]), text[text.index(after: colon)...])
+    }
+
+    private static func unbracketed(_ text: Substring) -> String {
+        text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : String(text)
+    }
+
+    private static func port(_ text: String) -> Int? {
+        guard let port = Int(text), 1...65_535 ~= port else { return nil }
+        return port
+    }
+
+    private static func isAddress(_ text: String) -> Bool {
+        var address = in6_addr()
+        return inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1
+    }
+}
