@@ -43,8 +43,8 @@ struct BodyOptions: ParsableArguments {
     @Option(
         name: [.customShort("F"), .customLong("form")],
         help: ArgumentHelp(
-            "A field of a form to POST (multipart/form-data): name=content, name=@file to send a file, name=<file for its "
-                + "content alone; ;type= and ;filename= may follow.",
+            "A field of a form to POST (multipart/form-data): name=content, name=@file to send a file or several with commas, "
+                + "name=<file for its content alone; ;type=, ;filename= and ;headers= may follow.",
             valueName: "name=content"
         )
     )

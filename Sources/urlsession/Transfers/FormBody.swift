@@ -25,15 +25,22 @@ struct FormBody: Sendable {
     var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
     init(_ fields: [FormField]) throws(ToolFailure) {
-        let boundary = String(repeating: "-", count: 24) + UUID().uuidString.replacingOccurrences(of: "-", with: "")
+        let boundary = Self.makeBoundary()
         var pieces: [Piece] = []
         for field in fields {
-            pieces.append(.bytes(Data("--\(boundary)\r\n\(Self.head(of: field))\r\n".utf8)))
-            switch field.source {
-            case .text(let text): pieces.append(.bytes(Data(text.utf8)))
-            case .upload(let path), .content(let path): pieces.append(try Self.file(path))
+            let disposition = "form-data; name=\"\(Self.escaped(field.name))\""
+            if field.parts.count == 1 {
+                try Self.add(field.parts[0], disposition, boundary, to: &pieces)
+                continue
             }
-            pieces.append(.bytes(Data("\r\n".utf8)))
+            // As curl does it, and forms did once (RFC 2388, section 4.2): the files are parts of one part.
+            let inner = Self.makeBoundary()
+            let head = "Content-Disposition: \(disposition)\r\nContent-Type: multipart/mixed; boundary=\(inner)\r\n"
+            pieces.append(.bytes(Data("--\(boundary)\r\n\(head)\r\n".utf8)))
+            for part in field.parts {
+                try Self.add(part, "attachment", inner, to: &pieces)
+            }
+            pieces.append(.bytes(Data("--\(inner)--\r\n\r\n".utf8)))
         }
         pieces.append(.bytes(Data("--\(boundary)--\r\n".utf8)))
         self.boundary = boundary
@@ -47,6 +54,21 @@ struct FormBody: Sendable {
     }
 
     func stream() -> InputStream { FormStream(pieces) }
+
+    private static func makeBoundary() -> String {
+        String(repeating: "-", count: 24) + UUID().uuidString.replacingOccurrences(of: "-", with: "")
+    }
+
+    private static func add(
+        _ part: FormField.Part, _ disposition: String, _ boundary: String, to pieces: inout [Piece]
+    ) throws(ToolFailure) {
+        pieces.append(.bytes(Data("--\(boundary)\r\n\(try head(of: part, disposition))\r\n".utf8)))
+        switch part.source {
+        case .text(let text): pieces.append(.bytes(Data(text.utf8)))
+        case .upload(let path), .content(let path): pieces.append(try file(path))
+        }
+        pieces.append(.bytes(Data("\r\n".utf8)))
+    }
 
     /// A regular file by its length; what has none, such as standard input, is read now.
     private static func file(_ path: String) throws(ToolFailure) -> Piece {
@@ -62,17 +84,51 @@ struct FormBody: Sendable {
         }
     }
 
-    private static func head(of field: FormField) -> String {
-        var disposition = "Content-Disposition: form-data; name=\"\(escaped(field.name))\""
-        var type = field.type
-        if case .upload(let path) = field.source {
-            let name = field.fileName ?? (path == "-" ? "-" : URL(fileURLWithPath: path).lastPathComponent)
-            disposition += "; filename=\"\(escaped(name))\""
-            type = type ?? Self.type(of: name)
-        } else if let name = field.fileName {
-            disposition += "; filename=\"\(escaped(name))\""
+    /// What the user's own header fields say is not said again, but for a type, which has an option of its own.
+    private static func head(of part: FormField.Part, _ disposition: String) throws(ToolFailure) -> String {
+        var own: [String] = []
+        for header in part.headers {
+            switch header {
+            case .line(let line): own.append(line)
+            case .file(let path): own += try headers(in: path)
+            }
         }
-        return disposition + "\r\n" + (type.map { "Content-Type: \($0)\r\n" } ?? "")
+        func has(_ name: String) -> Bool { own.contains { $0.lowercased().hasPrefix(name + ":") } }
+        var disposition = disposition
+        var guessed: String?
+        if case .upload(let path) = part.source {
+            let name = part.fileName ?? (path == "-" ? "-" : URL(fileURLWithPath: path).lastPathComponent)
+            disposition += "; filename=\"\(escaped(name))\""
+            guessed = Self.type(of: name) ?? Self.type(of: path) ?? "application/octet-stream"
+        } else if let name = part.fileName {
+            disposition += "; filename=\"\(escaped(name))\""
+            guessed = Self.type(of: name)
+        }
+        let type = part.type ?? (has("content-type") ? nil : guessed)
+        var lines = has("content-disposition") ? [] : ["Content-Disposition: \(disposition)"]
+        if let type {
+            lines.append("Content-Type: \(type)")
+            own.removeAll { $0.lowercased().hasPrefix("content-type:") }
+        }
+        return (lines + own).map { $0 + "\r\n" }.joined()
+    }
+
+    /// The header fields in a file, as curl reads them: lines that begin with # are comments, those with a space go on with the one
+    /// before.
+    private static func headers(in path: String) throws(ToolFailure) -> [String] {
+        var headers: [String] = []
+        for line in String(decoding: try InputFile.read(path), as: UTF8.self).split(whereSeparator: \.isNewline) {
+            if line.first?.isWhitespace == true, !headers.isEmpty {
+                headers[headers.count - 1] += line
+            } else if line.first != "#", !line.allSatisfy(\.isWhitespace) {
+                headers.append(String(line))
+            }
+        }
+        headers = headers.map { $0.trimmingCharacters(in: .whitespaces) }
+        if let wrong = headers.first(where: { !FormField.isHeader($0) }) {
+            throw ToolFailure(26, "'\(wrong)' in \(path) is not a header: write 'Name: value'")
+        }
+        return headers
     }
 
     /// As browsers write names (HTML, "multipart/form-data encoding algorithm").
@@ -90,7 +146,7 @@ struct FormBody: Sendable {
     }
 
     /// By its name's ending, as curl guesses.
-    private static func type(of name: String) -> String {
+    private static func type(of name: String) -> String? {
         switch URL(fileURLWithPath: name).pathExtension.lowercased() {
         case "gif": "image/gif"
         case "jpg", "jpeg": "image/jpeg"
@@ -100,7 +156,7 @@ struct FormBody: Sendable {
         case "htm", "html": "text/html"
         case "pdf": "application/pdf"
         case "xml": "application/xml"
-        default: "application/octet-stream"
+        default: nil
         }
     }
 }

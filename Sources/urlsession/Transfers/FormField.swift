@@ -10,7 +10,8 @@
 import ArgumentParser
 import Foundation
 
-/// One `--form` as curl reads it: `name=content`, `name=@file` or `name=<file`, and `;type=` and `;filename=` after it.
+/// One `--form` as curl reads it: `name=content`, `name=<file`, `name=@file` or `name=@file,file`, and after each `;type=`,
+/// `;filename=` and `;headers=`.
 struct FormField: Sendable {
     enum Source: Sendable, Equatable {
         case text(String)
@@ -20,10 +21,22 @@ struct FormField: Sendable {
         case content(String)
     }
 
+    enum Header: Sendable {
+        case line(String)
+        /// The file has lines of them.
+        case file(String)
+    }
+
+    struct Part: Sendable {
+        let source: Source
+        var type: String?
+        var fileName: String?
+        var headers: [Header] = []
+    }
+
     let name: String
-    let source: Source
-    var type: String?
-    var fileName: String?
+    /// One, or several files that belong together.
+    let parts: [Part]
 
     init(_ text: String) throws(ValidationError) {
         guard let sign = text.firstIndex(of: "="), sign > text.startIndex else {
@@ -31,55 +44,102 @@ struct FormField: Sendable {
         }
         name = String(text[..<sign])
         var rest = text[text.index(after: sign)...]
-        let mark = rest.first.flatMap { "@<".contains($0) ? $0 : nil }
-        if mark != nil { rest = rest.dropFirst() }
-        let value = Self.word(&rest)
-        source = mark == "@" ? .upload(value) : mark == "<" ? .content(value) : .text(value)
-        while rest.popFirst() == ";" {
-            let start = rest.drop { $0 == " " }
-            rest = start
-            if let value = Self.value("type=", &rest) {
-                type = Self.type(value, &rest)
-            } else if let value = Self.value("filename=", &rest) {
-                fileName = value
-            } else {
-                throw ValidationError(
-                    "'\(Self.word(&rest))' in --form is unknown: write ;type=, ;filename=, or quote what has a semicolon.")
-            }
+        var parts: [Part] = []
+        switch rest.first {
+        case "@":
+            repeat {
+                rest.removeFirst()
+                parts.append(try Self.part(&rest, until: ",") { .upload($0) })
+            } while rest.first == ","
+        case "<":
+            rest.removeFirst()
+            parts = [try Self.part(&rest) { .content($0) }]
+        default: parts = [try Self.part(&rest) { .text($0) }]
         }
+        self.parts = parts
     }
 
-    private static func value(_ key: String, _ rest: inout Substring) -> String? {
-        guard rest.hasPrefix(key) else { return nil }
+    private static func part(
+        _ rest: inout Substring, until end: Character? = nil, _ source: (String) -> Source
+    ) throws(ValidationError) -> Part {
+        var part = Part(source: source(word(&rest, until: end)))
+        while rest.first == ";" {
+            rest = rest.dropFirst().drop(while: \.isWhitespace)
+            if taken("type=", &rest) {
+                part.type = type(&rest, until: end)
+            } else if taken("filename=", &rest) {
+                part.fileName = word(&rest, until: end)
+            } else if taken("headers=", &rest) {
+                part.headers.append(try header(&rest, until: end))
+            } else if rest.hasPrefix("encoder=") {
+                throw ValidationError("'\(word(&rest, until: end))' in --form is not possible: what is sent stays as it is.")
+            } else {
+                throw ValidationError(
+                    "'\(word(&rest, until: end))' in --form is unknown: write ;type=, ;filename=, ;headers=, "
+                        + "or quote what has a semicolon.")
+            }
+        }
+        return part
+    }
+
+    private static func taken(_ key: String, _ rest: inout Substring) -> Bool {
+        guard rest.hasPrefix(key) else { return false }
         rest = rest.dropFirst(key.count)
-        return word(&rest)
+        return true
+    }
+
+    private static func header(_ rest: inout Substring, until end: Character?) throws(ValidationError) -> Header {
+        if let mark = rest.first, "@<".contains(mark) {
+            rest.removeFirst()
+            return .file(word(&rest, until: end))
+        }
+        let line = word(&rest, until: end)
+        guard isHeader(line) else {
+            throw ValidationError("'\(line)' in --form is not a header: write ;headers=\"Name: value\".")
+        }
+        return .line(line)
+    }
+
+    /// A name and a value, on one line.
+    static func isHeader(_ line: String) -> Bool {
+        !line.unicodeScalars.contains { $0 == "\r" || $0 == "\n" } && line.dropFirst().contains(":")
     }
 
     /// A media type may have parameters of its own, such as `charset=`.
-    private static func type(_ first: String, _ rest: inout Substring) -> String {
-        var type = first
+    private static func type(_ rest: inout Substring, until end: Character?) -> String {
+        let start = rest
+        rest = rest.drop { $0 != ";" && $0 != end }
         while rest.first == ";" {
-            var next = rest.dropFirst().drop { $0 == " " }
-            guard !next.hasPrefix("filename="), !next.hasPrefix("type=") else { break }
-            type += "; " + word(&next)
-            rest = next
+            let next = rest.dropFirst()
+            let key = next.drop(while: \.isWhitespace)
+            if ["type=", "filename=", "headers=", "encoder="].contains(where: key.hasPrefix) { break }
+            rest = next.drop { $0 != ";" && $0 != end }
         }
-        return type
+        return start[..<rest.startIndex].trimmingCharacters(in: .whitespaces)
     }
 
-    /// Up to a semicolon; in quotes, to the quote that ends them, where a backslash takes what follows as it is.
-    private static func word(_ rest: inout Substring) -> String {
-        guard rest.first == "\"" else {
-            let word = rest.prefix { $0 != ";" }
-            rest = rest[word.endIndex...]
-            return String(word)
-        }
+    /// Up to a semicolon, or to what ends the part, without the spaces around it; in quotes, to the quote that ends them, where a
+    /// backslash takes a quote or a backslash as it is.
+    private static func word(_ rest: inout Substring, until end: Character?) -> String {
+        rest = rest.drop(while: \.isWhitespace)
+        if rest.first == "\"", let quoted = quotedWord(&rest, until: end) { return quoted }
+        let word = rest.prefix { $0 != ";" && $0 != end }
+        rest = rest[word.endIndex...]
+        return word.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Nil where the quotes have no end.
+    private static func quotedWord(_ rest: inout Substring, until end: Character?) -> String? {
         var word = ""
         var quoted = rest.dropFirst()
-        while let next = quoted.popFirst(), next != "\"" {
-            word.append(next == "\\" ? quoted.popFirst() ?? next : next)
+        while let next = quoted.popFirst() {
+            if next == "\"" {
+                rest = quoted.drop { $0 != ";" && $0 != end }
+                return word
+            }
+            let isEscape = next == "\\" && quoted.first.map { "\"\\".contains($0) } == true
+            word.append(isEscape ? quoted.removeFirst() : next)
         }
-        rest = quoted.drop { $0 != ";" }
-        return word
+        return nil
     }
 }
