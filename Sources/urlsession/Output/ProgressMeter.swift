@@ -56,19 +56,23 @@ final class ProgressMeter: Sendable {
     }
 
     func update(_ done: Int64, of total: Int64) {
-        let text = state.withLock { state -> String? in
+        show { state in
             state.done = done
             state.total = total
             return isTerminal ? bar(&state) : line(&state)
         }
-        if let text {
-            StandardError.write(text)
+    }
+
+    /// Written before anybody else changes anything: what was drawn before the end does not come after it.
+    private func show(_ text: (inout State) -> String?) {
+        state.withLock { state in
+            if let text = text(&state) { StandardError.write(text) }
         }
     }
 
     /// Leaves the last state on the screen.
     func finish() {
-        let text = state.withLock { state -> String? in
+        show { state in
             guard !state.isFinished else { return nil }
             state.isFinished = true
             state.resizes?.cancel()
@@ -79,9 +83,6 @@ final class ProgressMeter: Sendable {
             let summary =
                 "\(ByteText.size(state.done)) in \(ByteText.rounded(seconds, digits: 1)) s, \(ByteText.rate(state.rate))"
             return isTerminal ? Self.line(state) + "\n" : "\(summary)\n"
-        }
-        if let text {
-            StandardError.write(text)
         }
     }
 
@@ -101,12 +102,9 @@ final class ProgressMeter: Sendable {
 
     /// What stands there was drawn for another width.
     private func redraw() {
-        let text = state.withLock { state in
+        show { state in
             state.isAwaited = false
             return state.shown == nil || state.isFinished ? nil : Self.line(state)
-        }
-        if let text {
-            StandardError.write(text)
         }
     }
 

@@ -50,7 +50,8 @@ struct DownloadPlace: Sendable {
             let name = response?.suggestedFilename.flatMap(Self.safe), name != path
         {
             guard access(name, F_OK) != 0 else {
-                throw ToolFailure(23, "the server calls it \(name), which is there already: choose with --output")
+                throw ToolFailure(
+                    23, "the server calls it \(name), which is there already: choose with --output")
             }
             target = name
         }
@@ -78,7 +79,11 @@ struct DownloadPlace: Sendable {
 
     /// What the command line said is left out: its header fields may be secret, and the next run says them again.
     func keep(_ resumeData: Data) throws(ToolFailure) {
-        let resumeData = URLSessionDownloadTask.resumeDataWithoutHeaderFields(resumeData) ?? Data()
+        // Nothing is better than an empty file: that would promise what no later run can do.
+        guard let resumeData = URLSessionDownloadTask.resumeDataWithoutHeaderFields(resumeData) else {
+            removeRemains()
+            throw ToolFailure(23, "what arrived cannot be kept to go on with: the session's resume data makes no sense")
+        }
         // Nobody else may read it at any time: not even between its making and the next call.
         let new = "\(resumeFile).\(getpid())"
         unlink(new)

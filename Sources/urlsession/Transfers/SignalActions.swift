@@ -37,7 +37,8 @@ enum SignalActions {
             source.resume()
             return registered
         }
-        registered?.wait()
+        // It comes at once where the process has a thread to spare; without, the signal keeps its usual meaning a little longer.
+        _ = registered?.wait(timeout: .now() + .seconds(5))
     }
 
     /// Gives a signal its usual meaning back.
