@@ -109,6 +109,23 @@ struct RetryTests {
         }
     }
 
+    @Test(arguments: [["get"], ["get", "-i"]])
+    func `an answer after which there is no time for another attempt is delivered`(_ command: [String]) async throws {
+        let dates = ["3600", "Fri, 31 Dec 2100 23:59:59 GMT"]
+        try await withScriptedServer(reply: {
+            .status(503, [("Retry-After", dates[$0.order % 2])], body: "busy")
+        }) { (server) async throws in
+            for _ in dates {
+                let result = try await Tool.run(
+                    command + ["--retry", "3", "--retry-max-time", "60", "-w", "|%{exitcode}", server.url("/a").absoluteString])
+                #expect(result.code == 0, "\(result.errors)")
+                #expect(result.text.hasSuffix("busy|0") && result.text.hasPrefix("HTTP/1.1 503 ") == (command.count == 2))
+                #expect(result.errors.isEmpty)
+            }
+            #expect(server.requests.count == 2)
+        }
+    }
+
     @Test func `a handshake that is not answered ends by --connect-timeout`() async throws {
         try await withScriptedServer(greeting: { _ in [.stall] }, reply: { _ in .ok() }) { (server) async throws in
             let address = "https://127.0.0.1:\(server.port)/"

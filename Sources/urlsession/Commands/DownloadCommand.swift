@@ -61,16 +61,18 @@ struct DownloadCommand: AsyncParsableCommand {
         if result.resume, place.resumeData() == nil { options.say("nothing to go on with; beginning afresh") }
         var isFirst = true
         try await options.reporting(visit) { report in
-            try await options.retries.repeating(say: options.say) { _ in
+            try await options.retries.repeating(say: options.say) { attempts in
                 // An attempt that failed may have left something, too.
                 let data = isFirst && !result.resume ? nil : place.resumeData()
                 isFirst = false
                 if let data {
-                    guard case .refused(let reason) = try await load(visit, to: place, resuming: data, report) else { return }
+                    guard case .refused(let reason) = try await load(visit, to: place, resuming: data, attempts, report) else {
+                        return
+                    }
                     options.say("beginning afresh: \(reason)")
                 }
                 place.removeRemains()
-                _ = try await load(visit, to: place, resuming: nil, report)
+                _ = try await load(visit, to: place, resuming: nil, attempts, report)
             }
         }
     }
@@ -81,12 +83,13 @@ struct DownloadCommand: AsyncParsableCommand {
         case refused(String)
     }
 
-    private func load(_ visit: Visit, to place: DownloadPlace, resuming data: Data?, _ report: LoadReport) async throws -> Ending
-    {
+    private func load(
+        _ visit: Visit, to place: DownloadPlace, resuming data: Data?, _ attempts: RetryOptions.Attempts, _ report: LoadReport
+    ) async throws -> Ending {
         try place.prepare()
         let target = Mutex(place.path)
         let observer = TransferObserver(
-            plan: options.plan(failsOnHTTPError: true), answers: visit.answers, sink: BodySink(path: nil),
+            plan: options.plan(failsOnHTTPError: true, attempts: attempts), answers: visit.answers, sink: BodySink(path: nil),
             meter: options.silent ? nil : ProgressMeter(),
             takeFile: { location, response in
                 let path = try place.take(location, response)

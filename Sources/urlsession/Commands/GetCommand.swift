@@ -82,10 +82,10 @@ struct GetCommand: AsyncParsableCommand {
             return
         }
         let file = result.takesName ? try DownloadPlace.name(of: visit.url) : result.output
-        try await options.transfer(visit, to: file) { [request] session, mayRetry in
+        try await options.transfer(visit, to: file) { [request] session, attempts in
             let sink = BodySink(path: file, sparesTerminal: true)
             let plan = options.plan(
-                showsHeaders: result.include || result.head, failsOnHTTPError: result.fail, mayRetry: mayRetry)
+                showsHeaders: result.include || result.head, failsOnHTTPError: result.fail, attempts: attempts)
             let meter = options.silent || file == nil || file == "-" ? nil : ProgressMeter()
             switch addition {
             case .none:

@@ -82,9 +82,9 @@ struct UploadCommand: AsyncParsableCommand {
         if request.value(forHTTPHeaderField: "Content-Type") == nil {
             request.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
         }
-        try await options.transfer(visit, to: result.output) { [request] session, mayRetry in
+        try await options.transfer(visit, to: result.output) { [request] session, attempts in
             let observer = TransferObserver(
-                plan: options.plan(showsHeaders: result.include, failsOnHTTPError: true, mayRetry: mayRetry && !isStream),
+                plan: options.plan(showsHeaders: result.include, failsOnHTTPError: true, attempts: attempts),
                 answers: visit.answers, sink: BodySink(path: result.output, sparesTerminal: true),
                 meter: options.silent ? nil : ProgressMeter(), bodyStream: input
             )

@@ -24,10 +24,12 @@ final class LoadReport {
 extension RequestOptions {
     typealias Opening = (any URLSessionDelegate) -> URLSession
 
-    func plan(showsHeaders: Bool = false, failsOnHTTPError: Bool, mayRetry: Bool = false) -> TransferObserver.Plan {
+    func plan(
+        showsHeaders: Bool = false, failsOnHTTPError: Bool, attempts: RetryOptions.Attempts
+    ) -> TransferObserver.Plan {
         TransferObserver.Plan(
             redirects: redirects, showsHeaders: showsHeaders, failsOnHTTPError: failsOnHTTPError, isVerbose: common.verbose,
-            mayRetry: mayRetry, connectTimeout: common.connectTimeout
+            attempts: attempts, connectTimeout: common.connectTimeout
         )
     }
 
@@ -39,17 +41,17 @@ extension RequestOptions {
     ///   - begin: Makes an observer, and a task in the session that it opens for it.
     /// - Throws: Why the last attempt failed.
     func transfer(
-        _ visit: Visit, to file: String?, _ begin: (Opening, _ mayRetry: Bool) throws -> (TransferObserver, URLSessionTask)
+        _ visit: Visit, to file: String?, _ begin: (Opening, RetryOptions.Attempts) throws -> (TransferObserver, URLSessionTask)
     ) async throws {
         try await reporting(visit) { report in
-            try await retries.repeating(say: say) { mayRetry in
+            try await retries.repeating(say: say) { attempts in
                 var session: URLSession?
                 let (observer, task) = try begin(
                     { delegate in
                         let opened = URLSession(configuration: visit.configuration, delegate: delegate, delegateQueue: nil)
                         session = opened
                         return opened
-                    }, mayRetry
+                    }, attempts
                 )
                 let outcome = await observer.load(task)
                 session?.finishTasksAndInvalidate()

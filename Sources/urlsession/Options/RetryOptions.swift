@@ -9,6 +9,7 @@
 
 import ArgumentParser
 import Foundation
+import URLLoading
 
 /// `--retry` and what belongs to it: what failed in a way that may pass is tried again.
 struct RetryOptions: ParsableArguments {
@@ -39,49 +40,62 @@ struct RetryOptions: ParsableArguments {
         }
     }
 
+    /// What is left of the attempts, and the rules for the next.
+    struct Attempts: Sendable {
+        fileprivate var left: Int
+        fileprivate var pause = 1.0
+        fileprivate let delay: Double?
+        fileprivate let maximumTime: Double?
+        private let begin = ContinuousClock.now
+
+        fileprivate init(_ options: RetryOptions) {
+            left = options.retry
+            delay = options.delay
+            maximumTime = options.maximumTime
+        }
+
+        /// The seconds to wait before the next attempt, at least as many as the server wants; nil where none follows.
+        func wait(atLeast seconds: Double? = nil) -> Double? {
+            guard left > 0 else { return nil }
+            // No longer than a day, whatever the server says.
+            let wait = min(max(delay ?? pause, seconds ?? 0), 86_400)
+            if let maximumTime, begin.duration(to: .now) / .seconds(1) + wait > maximumTime { return nil }
+            return wait
+        }
+
+        /// The same after a response; nil, too, where it is no failure that may pass.
+        func wait(after response: HTTPURLResponse) -> Double? {
+            // Those that curl tries again.
+            guard [408, 429, 500, 502, 503, 504].contains(response.statusCode) else { return nil }
+            return wait(atLeast: RetryOptions.seconds(retryAfter: response.value(forHTTPHeaderField: "Retry-After")))
+        }
+    }
+
     /// Runs a load, and again while it fails in a way that may pass.
     ///
     /// - Parameters:
     ///   - say: Is told what comes next, for the user to read.
-    ///   - load: Is told whether an answer that may pass is a failure, since another attempt is left.
+    ///   - load: Is given what tells whether another attempt follows: a response is then a failure, and else delivered.
     /// - Throws: Why the last attempt failed.
-    func repeating(
-        say: (String) -> Void, _ load: (_ mayRetry: Bool) async throws -> Void
-    ) async throws {
-        let begin = ContinuousClock.now
-        var left = retry
-        var pause = 1.0
+    func repeating(say: (String) -> Void, _ load: (Attempts) async throws -> Void) async throws {
+        var attempts = Attempts(self)
         while true {
             do {
-                return try await load(left > 0)
+                return try await load(attempts)
             } catch let failure as ToolFailure {
-                guard left > 0, let passing = failure.passing else { throw failure }
-                // No longer than a day, whatever the server says.
-                let wait = min(max(delay ?? pause, passing.after ?? 0), 86_400)
-                if let maximumTime, begin.duration(to: .now) / .seconds(1) + wait > maximumTime { throw failure }
-                left -= 1
-                let attempts = Count.text(left, "attempt")
+                guard let wait = failure.retryWait ?? (failure.mayPass ? attempts.wait() : nil) else { throw failure }
+                attempts.left -= 1
                 say(
                     "\(failure.message ?? "it failed"); trying again in \(ByteText.rounded(wait, digits: 0)) s, "
-                        + "\(attempts) left after that")
+                        + "\(Count.text(attempts.left, "attempt")) left after that")
                 if wait > 0 { try await Task.sleep(for: .seconds(wait)) }
-                pause = min(pause * 2, 600)
+                attempts.pause = min(attempts.pause * 2, 600)
             }
         }
     }
-}
-
-extension ToolFailure {
-    /// That it may be gone the next time, and in how many seconds, where the server says that.
-    struct Passing: Sendable {
-        var after: Double?
-    }
-
-    /// The statuses that curl tries again.
-    static func isPassing(_ status: Int) -> Bool { [408, 429, 500, 502, 503, 504].contains(status) }
 
     /// The seconds of a `Retry-After` (RFC 9110, section 10.2.3), which may be a number or a date.
-    static func seconds(retryAfter text: String?, now: Date = Date()) -> Double? {
+    private static func seconds(retryAfter text: String?, now: Date = Date()) -> Double? {
         guard let text = text?.trimmingCharacters(in: .whitespaces) else { return nil }
         if let seconds = Int(text) { return seconds > 0 ? Double(seconds) : nil }
         let reader = DateFormatter()

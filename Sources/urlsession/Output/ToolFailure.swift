@@ -16,8 +16,10 @@ struct ToolFailure: Error {
     var message: String?
     /// What lies beneath, in the words of a library; for `--verbose` alone.
     var cause: String?
-    /// Set where another attempt may go well.
-    var passing: Passing?
+    /// Whether another attempt may go well.
+    var mayPass = false
+    /// The seconds after which another attempt follows, where that is decided.
+    var retryWait: Double?
 
     init(_ code: Int32, _ message: String?) {
         self.code = code
@@ -37,7 +39,7 @@ struct ToolFailure: Error {
         let isPartial = received < expected || text.contains("the last chunk")
         self.init(Self.exitCode(error.code, text: text, answered: answered, partial: isPartial), text)
         cause = Self.cause(of: error)
-        if [5, 6, 28].contains(code) { passing = Passing() }
+        mayPass = [5, 6, 28].contains(code)
     }
 
     private static func exitCode(_ code: URLError.Code, text: String, answered: Bool, partial: Bool) -> Int32 {
@@ -78,9 +80,9 @@ struct ToolFailure: Error {
             ? String(cString: strerror(Int32(cause.code))) : cause.localizedDescription
     }
 
-    /// The error's own words, in those of the command line where they name what an option sets.
+    /// The error's own words, among which may be a server's, in those of the command line where they name what an option sets.
     static func describe(_ error: any Error) -> String {
-        (error as NSError).localizedDescription
+        TextTable.harmless((error as NSError).localizedDescription)
             .replacingOccurrences(of: "(timeoutIntervalForResource)", with: "(--max-time)")
             .replacingOccurrences(of: "(the request's timeout)", with: "(--idle-time)")
     }
@@ -88,6 +90,6 @@ struct ToolFailure: Error {
     /// The words of the cause, where they say more.
     private static func cause(of error: any Error) -> String? {
         let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
-        return cause?.localizedDescription
+        return cause.map { TextTable.harmless($0.localizedDescription) }
     }
 }

@@ -18,8 +18,8 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         var showsHeaders = false
         var failsOnHTTPError = false
         var isVerbose = false
-        /// An answer that may pass is a failure, since the request will be sent again.
-        var mayRetry = false
+        /// A response after which another attempt follows is a failure, whose body nobody sees.
+        var attempts: RetryOptions.Attempts
         var connectTimeout: Double?
     }
 
@@ -35,8 +35,10 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         var offset: Int64?
         /// Whether a request went out since the last response.
         var isSent = false
-        /// Counts the connections that were waited for.
-        var dials = 0
+        /// Stops the load, should it still be waiting for a connection by then.
+        var connectTimer: Task<Void, Never>?
+        /// The heads of responses that `--verbose` has shown.
+        var shownHeads: [String] = []
     }
 
     let plan: Plan
@@ -80,16 +82,15 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         guard let limit = plan.connectTimeout, task.originalRequest?.url?.scheme?.lowercased().hasPrefix("http") == true else {
             return
         }
-        let number = state.withLock { state in
-            state.dials += 1
-            return state.dials
-        }
-        Task {
-            try? await Task.sleep(for: .seconds(min(limit, 1e9)))
-            guard state.withLock({ $0.dials == number && $0.continuation != nil }) else { return }
+        let timer = Task {
+            guard (try? await Task.sleep(for: .seconds(min(limit, 1e9)))) != nil, !Task.isCancelled else { return }
             var failure = ToolFailure(28, "connecting took longer than \(limit) s (--connect-timeout)")
-            failure.passing = ToolFailure.Passing()
+            failure.mayPass = true
             stop(task, because: failure)
+        }
+        state.withLock { state in
+            state.connectTimer?.cancel()
+            state.connectTimer = timer
         }
     }
 
@@ -98,7 +99,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     func urlSession(_ session: URLSession, task: URLSessionTask, didSendRequestHead head: [String]) {
         state.withLock { state in
             state.isSent = true
-            state.dials += 1
+            state.connectTimer?.cancel()
         }
         if plan.isVerbose {
             StandardError.write(HeadText.request(head, prefix: "> "))
@@ -158,10 +159,11 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     ) {
         state.withLock { state in
             state.response = response
-            state.dials += 1
+            state.connectTimer?.cancel()
         }
-        show(response, of: dataTask)
-        if let failure = httpFailure(response) {
+        let failure = httpFailure(response)
+        show(response, of: dataTask, isFinal: failure?.retryWait == nil)
+        if let failure {
             state.withLock { $0.failure = failure }
             return completionHandler(.cancel)
         }
@@ -223,11 +225,24 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
         state.withLock { $0.metrics = metrics }
-        let last = metrics.transactionMetrics.suffix(2)
-        if plan.isVerbose, last.last?.resourceFetchType == .localCache, last.count == 2,
-            (last.first?.response as? HTTPURLResponse)?.statusCode == 304
-        {
-            StandardError.print("* from the cache: the server answered 304, that it is as it was")
+        if plan.isVerbose { showUntold(metrics) }
+    }
+
+    /// The answers on the wire that the session dealt with by itself, and told nobody of: a 304 to its own question, a 401 or 407
+    /// that it had the password for.
+    private func showUntold(_ metrics: URLSessionTaskMetrics) {
+        var shown = state.withLock { $0.shownHeads }
+        let last = metrics.transactionMetrics.last
+        for transaction in metrics.transactionMetrics where transaction.resourceFetchType == .networkLoad {
+            guard let response = transaction.response as? HTTPURLResponse else { continue }
+            let head = HeadText.response(response, prefix: "< ")
+            if let index = shown.firstIndex(of: head) {
+                shown.remove(at: index)
+            } else if response.statusCode == 304, last?.resourceFetchType == .localCache {
+                StandardError.write("* from the cache: the server answered 304, that it is as it was\n" + head)
+            } else {
+                StandardError.write("* before that, the session dealt with this by itself\n" + head)
+            }
         }
     }
 
@@ -236,6 +251,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             state.error = error
             if error != nil { state.failure = state.failure ?? answers.failure }
             state.response = state.response ?? task.response
+            state.connectTimer?.cancel()
             defer { state.continuation = nil }
             return state.continuation
         }
@@ -246,26 +262,25 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
 
     private func httpFailure(_ response: URLResponse?) -> ToolFailure? {
         guard let response = response as? HTTPURLResponse, response.statusCode >= 400 else { return nil }
-        let mayPass = ToolFailure.isPassing(response.statusCode)
-        guard plan.failsOnHTTPError || plan.mayRetry && mayPass else { return nil }
+        let wait = plan.attempts.wait(after: response)
+        guard plan.failsOnHTTPError || wait != nil else { return nil }
         var failure = ToolFailure(22, "the server answered \(response.statusCode)")
-        if mayPass {
-            let after = ToolFailure.seconds(retryAfter: response.value(forHTTPHeaderField: "Retry-After"))
-            failure.passing = ToolFailure.Passing(after: after)
-        }
+        failure.retryWait = wait
         return failure
     }
 
-    private func show(_ response: URLResponse, of task: URLSessionTask) {
+    private func show(_ response: URLResponse, of task: URLSessionTask, isFinal: Bool = true) {
         let wasSent = state.withLock { state in
             defer { state.isSent = false }
             return state.isSent
         }
         if plan.isVerbose {
             if !wasSent, response is HTTPURLResponse { StandardError.print("* from the cache, and nothing was sent") }
-            StandardError.write(HeadText.response(response, prefix: "< "))
+            let head = HeadText.response(response, prefix: "< ")
+            state.withLock { $0.shownHeads.append(head) }
+            StandardError.write(head)
         }
-        if plan.showsHeaders, httpFailure(response)?.passing == nil || !plan.mayRetry {
+        if plan.showsHeaders, isFinal {
             let text = HeadText.response(response, prefix: "", isForPeople: sink.isTerminal)
             write(Data(text.utf8), for: task, isHead: true)
         }
