@@ -40,10 +40,10 @@ struct CacheShowCommand: ParsableCommand {
             throw ToolFailure(78, "\(source.absoluteString) is not stored")
         }
         if !body {
-            try StandardOutput.write(HeadText.response(entry.response, prefix: ""))
+            try StandardOutput.write(HeadText.response(entry.response, prefix: "", isForPeople: StandardOutput.isTerminal))
         }
         if !headers {
-            try StandardOutput.write(entry.data)
+            try StandardOutput.write(entry.data, advice: "send it to a file with '> FILE'")
         }
     }
 }

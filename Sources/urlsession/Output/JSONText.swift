@@ -14,13 +14,20 @@ enum JSONText {
     static func of(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try encoder.encode(value), as: UTF8.self) + "\n"
+        return harmless(String(decoding: try encoder.encode(value), as: UTF8.self)) + "\n"
     }
 
     /// One string, with its quotes.
     static func string(_ text: String) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .withoutEscapingSlashes
-        return (try? encoder.encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
+        return (try? encoder.encode(text)).map { harmless(String(decoding: $0, as: UTF8.self)) } ?? "\"\""
+    }
+
+    /// The same to a program; on a terminal nothing of it moves the cursor.
+    private static func harmless(_ json: String) -> String {
+        TextTable.replacing(in: json, keeping: ["\n"]) { scalar in
+            String(scalar).utf16.map { String(format: "\\u%04x", $0) }.joined()
+        }
     }
 }

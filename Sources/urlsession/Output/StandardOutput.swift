@@ -11,9 +11,15 @@ import Foundation
 
 /// Where what was asked for goes.
 enum StandardOutput {
-    static func write(_ data: Data) throws(ToolFailure) {
+    static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+
+    /// - Parameters:
+    ///   - data: What to write.
+    ///   - advice: What to do instead where it is binary, and standard output a terminal; nil writes it all the same.
+    /// - Throws: Where it is not written.
+    static func write(_ data: Data, advice: String? = nil) throws(ToolFailure) {
         do {
-            try BodySink(path: nil).write(data)
+            try BodySink(path: nil, sparesTerminal: advice != nil, advice: advice ?? "").write(data)
         } catch {
             throw ToolFailure(23, error.message)
         }

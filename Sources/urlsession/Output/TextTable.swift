@@ -12,7 +12,7 @@ enum TextTable {
     /// Nothing where there are no rows.
     static func text(_ rows: [[String]], titles: [String]) -> String {
         guard !rows.isEmpty else { return "" }
-        let rows = [titles] + rows.map { $0.map(harmless) }
+        let rows = [titles] + rows.map { $0.map { harmless($0) } }
         var widths: [Int] = []
         for row in rows {
             for (column, cell) in row.enumerated() {
@@ -35,11 +35,18 @@ enum TextTable {
     }
 
     /// Servers choose these words: none of them moves the cursor, or turns the line around.
-    static func harmless(_ text: String) -> String {
+    static func harmless(_ text: String, keeping kept: Set<Unicode.Scalar> = []) -> String {
+        replacing(in: text, keeping: kept) { $0.escaped(asASCII: true) }
+    }
+
+    static func replacing(
+        in text: String, keeping kept: Set<Unicode.Scalar>, by escape: (Unicode.Scalar) -> String
+    ) -> String {
         var shown = ""
         for scalar in text.unicodeScalars {
             switch scalar.properties.generalCategory {
-            case .control, .format, .lineSeparator, .paragraphSeparator: shown += scalar.escaped(asASCII: true)
+            case .control, .format, .lineSeparator, .paragraphSeparator:
+                shown += kept.contains(scalar) ? String(scalar) : escape(scalar)
             default: shown.unicodeScalars.append(scalar)
             }
         }

@@ -30,6 +30,11 @@ struct WriteOut: Sendable {
             if toErrors { StandardError.write(text) } else { try StandardOutput.write(text) }
             text = ""
         }
+        // Servers choose many of the values. What the format itself says goes out as it is.
+        func shown(_ value: String) -> String {
+            (toErrors ? StandardError.isTerminal : StandardOutput.isTerminal)
+                ? TextTable.harmless(value, keeping: ["\n"]) : value
+        }
         while let next = rest.popFirst() {
             switch next {
             case "\\":
@@ -52,13 +57,13 @@ struct WriteOut: Sendable {
                         toErrors = name == "stderr"
                     default:
                         if let value = report.value(name) {
-                            text += value
+                            text += shown(value)
                         } else {
                             StandardError.print("urlsession: unknown --write-out variable: '\(name)'")
                         }
                     }
                 } else if let name = Self.name(after: "header{", in: &rest) {
-                    text += report.field(name)
+                    text += shown(report.field(name))
                 } else {
                     text += "%"
                 }

@@ -19,6 +19,7 @@ final class BodySink: Sendable {
     }
 
     private let path: String?
+    private let advice: String
     private let handle: Mutex<FileHandle?>
     /// How many bytes of the body are still to be looked at.
     private let unseen: Mutex<Int>
@@ -28,14 +29,19 @@ final class BodySink: Sendable {
     /// - Parameters:
     ///   - path: The file.
     ///   - sparesTerminal: Refuses a binary body where standard output is a terminal, unless "-" asks for it.
-    init(path: String?, sparesTerminal: Bool = false) {
+    ///   - advice: What the user is told to do then.
+    init(
+        path: String?, sparesTerminal: Bool = false,
+        advice: String = "write it to a file with '--output FILE', or '--output -' to see it all the same"
+    ) {
+        self.advice = advice
         self.path = path == "-" ? nil : path
         handle = Mutex(self.path == nil ? FileHandle.standardOutput : nil)
-        unseen = Mutex(sparesTerminal && path == nil && isatty(STDOUT_FILENO) == 1 ? 2000 : 0)
+        unseen = Mutex(sparesTerminal && path == nil && StandardOutput.isTerminal ? 2000 : 0)
     }
 
     /// Whether what is written is seen by people alone.
-    var isTerminal: Bool { path == nil && isatty(STDOUT_FILENO) == 1 }
+    var isTerminal: Bool { path == nil && StandardOutput.isTerminal }
 
     /// Blocks until everything is written: that is what holds a fast server back.
     ///
@@ -51,8 +57,7 @@ final class BodySink: Sendable {
         }
         if isBinary {
             throw Failure(
-                message: "the body is binary, and would garble the terminal: "
-                    + "write it to a file with '--output FILE', or '--output -' to see it all the same")
+                message: "the body is binary, and would garble the terminal: \(advice)")
         }
         let file = try open()
         do {
