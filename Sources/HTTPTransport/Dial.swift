@@ -26,6 +26,7 @@ extension Dialer {
         private let advice: HandshakeAdvice
         private let loop: any EventLoop
         private let tls: TLSSession
+        private let dialer: Dialer
         private let resolver: any Resolver
         private let preparation: SocketPreparation?
         private let now: () -> Double
@@ -62,7 +63,8 @@ extension Dialer {
             self.advice = advice
             destination = dialer.destination(of: route)
             peer = route.proxy.map { ServerName(host: $0.host, port: $0.port) } ?? destination
-            preparation = dialer.preparation
+            preparation = dialer.preparation(for: route)
+            self.dialer = dialer
             demands = route.isSecure ? dialer.demands(route.host) : .none
             self.completion = completion
             loop = dialer.loop
@@ -186,16 +188,27 @@ extension Dialer.Dial {
         }
         let bound = NIOLoopBound(self, eventLoop: loop)
         let hasSocket = NIOLoopBoundBox(false, eventLoop: loop)
+        let usesMultipath = dialer.usesMultipath
         bootstrap()
+            .enableMPTCP(usesMultipath)
             .channelInitializer { channel in
                 hasSocket.value = true
                 bound.value.opened(channel)
                 bound.value.attempts[attempt]?.channel = channel
-                return bound.value.preparation?.prepare(channel) ?? channel.eventLoop.makeSucceededVoidFuture()
+                return bound.value.preparation?.prepare(channel, for: address) ?? channel.eventLoop.makeSucceededVoidFuture()
             }
             .connect(to: address)
             .assumeIsolated()
             .whenComplete { [self] result in
+                if usesMultipath, !hasSocket.value, attempts[attempt] != nil, case .failure(let error) = result,
+                    !DialFailures.isForWantOfDescriptors(error)
+                {
+                    // The kernel has no multipath TCP, or not for a socket as it has to be.
+                    dialer.usesMultipath = false
+                    socketCount -= 1
+                    hasSpareRoom = room != nil
+                    return open(attempt, to: address)
+                }
                 if !hasSocket.value { lostRoom() }
                 attempted(attempt, address, result)
             }
@@ -341,7 +354,8 @@ extension Dialer.Dial {
             hasShownCertificate: secured?.agreed.hasShownCertificate ?? false,
             isVerified: secured?.agreed.isVerified ?? false,
             serverCertificate: secured?.agreed.serverCertificate,
-            isToProxy: route.proxy != nil
+            isToProxy: route.proxy != nil,
+            isMultipath: dialer.usesMultipath && SocketPreparation.isMultipath(channel)
         )
     }
 }

@@ -25,8 +25,10 @@ struct DialFailures {
     }
 
     /// Whether the process, or the system, had no descriptor for a socket.
-    static func isForWantOfDescriptors(_ error: LoadError) -> Bool {
-        (error.cause as? IOError).map { [EMFILE, ENFILE].contains($0.errnoCode) } ?? false
+    static func isForWantOfDescriptors(_ error: LoadError) -> Bool { error.cause.map { isForWantOfDescriptors($0) } ?? false }
+
+    static func isForWantOfDescriptors(_ error: any Error) -> Bool {
+        (error as? IOError).map { [EMFILE, ENFILE].contains($0.errnoCode) } ?? false
     }
 
     func error(for route: Route, hasNoNetwork: Bool) -> LoadError {

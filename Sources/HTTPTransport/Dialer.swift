@@ -23,7 +23,10 @@ package final class Dialer {
     let loop: any EventLoop
     let tls: TLSSession
     let resolver: any Resolver
-    let preparation: SocketPreparation?
+    private let preparation: SocketPreparation?
+    private let needs: ConnectionNeeds
+    /// Until the kernel refuses.
+    var usesMultipath: Bool
     private let options: ConnectionOptions?
     let now: () -> Double
     /// What App Transport Security demands of connections to a host.
@@ -36,10 +39,13 @@ package final class Dialer {
     ///   - tls: Secures the connections of secure routes.
     ///   - resolver: Finds the hosts' addresses.
     ///   - options: Where connections lead and come from, as far as that is not for routes and the system to say.
+    ///   - needs: What connections have to be like whose routes do not say otherwise.
+    ///   - usesMultipath: Whether connections are multipath TCP where the kernel has it.
     ///   - now: Seconds since the reference date of `Date`, for the connections' facts.
     ///   - demands: What connections to a host must be like, beyond what the TLS session's policy says.
     package init(
         loop: any EventLoop, tls: TLSSession, resolver: any Resolver, options: ConnectionOptions? = nil,
+        needs: ConnectionNeeds = .none, usesMultipath: Bool = false,
         now: @escaping () -> Double,
         demands: @escaping (String) -> TLSDemands = { _ in .none }
     ) {
@@ -47,9 +53,16 @@ package final class Dialer {
         self.tls = tls
         self.resolver = options.map { DirectedResolver($0, otherwise: resolver) } ?? resolver
         self.options = options
-        preparation = SocketPreparation(options)
+        self.needs = needs
+        self.usesMultipath = usesMultipath && options?.unixSocketPath == nil
+        preparation = SocketPreparation(options, needs)
         self.now = now
         self.demands = demands
+    }
+
+    func preparation(for route: Route) -> SocketPreparation? {
+        guard let own = route.details?.needs else { return preparation }
+        return SocketPreparation(options, own)
     }
 
     /// Where connections of a route lead, be it through a proxy.

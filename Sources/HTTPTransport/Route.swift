@@ -36,20 +36,24 @@ package final class RouteDetails: Sendable, Hashable {
     package let judge: ConnectionHolder?
     /// For whom connections stand that are not everybody's: they are authenticated.
     package let holder: ConnectionHolder?
+    /// Where they are others than the session's.
+    package let needs: ConnectionNeeds?
 
     package init(
-        proxy: ProxyAddress?, isForwarded: Bool = false, judge: ConnectionHolder? = nil, holder: ConnectionHolder? = nil
+        proxy: ProxyAddress?, isForwarded: Bool = false, judge: ConnectionHolder? = nil, holder: ConnectionHolder? = nil,
+        needs: ConnectionNeeds? = nil
     ) {
         self.proxy = proxy
         self.isForwarded = isForwarded
         self.judge = judge
         self.holder = holder
+        self.needs = needs
     }
 
     package static func == (left: RouteDetails, right: RouteDetails) -> Bool {
         left === right
             || left.proxy == right.proxy && left.isForwarded == right.isForwarded && left.judge == right.judge
-                && left.holder == right.holder
+                && left.holder == right.holder && left.needs == right.needs
     }
 
     package func hash(into hasher: inout Hasher) {
@@ -57,6 +61,7 @@ package final class RouteDetails: Sendable, Hashable {
         hasher.combine(isForwarded)
         hasher.combine(judge)
         hasher.combine(holder)
+        hasher.combine(needs)
     }
 }
 

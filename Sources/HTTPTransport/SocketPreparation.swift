@@ -16,7 +16,7 @@ import Glibc
 import Musl
 #endif
 
-/// What is said to a socket before it connects: where it is to connect from.
+/// What is said to a socket before it connects: where it is to connect from, and how its packets are marked.
 struct SocketPreparation {
     /// Why a socket cannot be used as the session demands.
     struct Refusal: Error {
@@ -25,14 +25,16 @@ struct SocketPreparation {
 
     private let interfaceName: String?
     private let localAddress: SocketAddress?
+    private let service: ConnectionNeeds.Service
 
     /// Nil where there is nothing to say.
-    init?(_ options: ConnectionOptions?) {
-        guard let options, options.unixSocketPath == nil, options.interfaceName != nil || options.localAddress != nil else {
+    init?(_ options: ConnectionOptions?, _ needs: ConnectionNeeds) {
+        interfaceName = options?.interfaceName
+        localAddress = options?.localAddress.flatMap { try? SocketAddress(ipAddress: $0, port: 0) }
+        service = needs.service
+        guard options?.unixSocketPath == nil, interfaceName != nil || localAddress != nil || service != .ordinary else {
             return nil
         }
-        interfaceName = options.interfaceName
-        localAddress = options.localAddress.flatMap { try? SocketAddress(ipAddress: $0, port: 0) }
     }
 
     func bind(_ bootstrap: ClientBootstrap) -> ClientBootstrap {
@@ -42,7 +44,8 @@ struct SocketPreparation {
         return bootstrap.channelOption(bindAddressNoPort, value: 1).bind(to: localAddress)
     }
 
-    func prepare(_ channel: any Channel) -> EventLoopFuture<Void> {
+    func prepare(_ channel: any Channel, for address: SocketAddress) -> EventLoopFuture<Void> {
+        if let socket = channel as? any SocketOptionProvider { mark(socket, isV6: address.protocol == .inet6) }
         guard let interfaceName else { return channel.eventLoop.makeSucceededVoidFuture() }
         guard let name = Self.name(interfaceName), let socket = channel as? any SocketOptionProvider else {
             return channel.eventLoop.makeFailedFuture(Refusal(reason: "the interface '\(interfaceName)' does not exist"))
@@ -54,11 +57,34 @@ struct SocketPreparation {
             }
     }
 
+    /// Marks are wishes: a kernel that does not take one connects all the same.
+    private func mark(_ socket: any SocketOptionProvider, isV6: Bool) {
+        guard let marks = TrafficMarks(service) else { return }
+        let (level, name): (NIOBSDSocket.OptionLevel, CInt) = isV6 ? (.ipv6, IPV6_TCLASS) : (.ip, IP_TOS)
+        _ = socket.unsafeSetSocketOption(level: level, name: .init(rawValue: name), value: marks.codePoint << 2)
+        // After the other, which sets it, too.
+        _ = socket.unsafeSetSocketOption(level: .socket, name: .init(rawValue: SO_PRIORITY), value: marks.priority)
+        if service == .background, TrafficMarks.hasLowPriority {
+            _ = socket.unsafeSetSocketOption(
+                level: .tcp, name: .init(rawValue: TCP_CONGESTION), value: UInt16(littleEndian: 0x706C)  // "lp"
+            )
+        }
+    }
+
+    /// Whether a connection is multipath TCP at both ends: the kernel has nothing to say of those that fell back.
+    static func isMultipath(_ channel: any Channel) -> Bool {
+        guard let socket = channel as? any SocketOptionProvider else { return false }
+        var answer = false
+        // MPTCP_INFO of SOL_MPTCP. On its loop the answer is there at once.
+        let info: EventLoopFuture<UInt64> = socket.unsafeGetSocketOption(level: .init(rawValue: 284), name: .init(rawValue: 1))
+        info.assumeIsolated().whenSuccess { _ in answer = true }
+        return answer
+    }
+
     /// What went wrong, in terms of what was demanded.
     func explain(_ error: any Error) -> any Error {
         guard let localAddress, (error as? IOError)?.errnoCode == EADDRNOTAVAIL else { return error }
-        let reason = "\(localAddress.ipAddress ?? "") is no address that this machine can connect from"
-        return Refusal(reason: reason)
+        return Refusal(reason: "\(localAddress.ipAddress ?? "") is no address that this machine can connect from")
     }
 
     /// As the kernel takes it: 15 bytes and a zero.

@@ -63,7 +63,12 @@ final class Load {
 
     func setPriority(_ priority: Float) {
         order.priority = priority
-        control.line?.priorityChanged(priority)
+        control.line?.priorityChanged(connectionPriority)
+    }
+
+    /// Its place among those that wait for connections: nobody waits behind what is done in the background.
+    var connectionPriority: Float {
+        order.request.needs.joined(with: session.policy.needs).service == .background ? order.priority - 2 : order.priority
     }
 
     /// The app has another request in mind than it ordered.

@@ -72,7 +72,8 @@ package actor SessionEngine {
             )
         )
         let dialer = Dialer(
-            loop: executor.loop, tls: tls, resolver: resolver, options: policy.connections, now: WallClock.now,
+            loop: executor.loop, tls: tls, resolver: resolver, options: policy.connections,
+            needs: policy.needs, usesMultipath: policy.usesMultipath, now: WallClock.now,
             demands: { if case .allowed(let demands) = security.verdict(isSecure: true, host: $0) { demands } else { .strict } }
         )
         pool = ConnectionPool(

@@ -36,6 +36,7 @@ package struct LoadRequest: Sendable {
         var cachePolicy = CachePolicy.useProtocolCachePolicy
         var handlesCookies = true
         var cookiePartition: String?
+        var needs = ConnectionNeeds.none
     }
 
     /// Sendable because it is copied on write: it changes only while one value, in one thread's hands, refers to it.
@@ -103,6 +104,11 @@ package struct LoadRequest: Sendable {
     package var cookiePartition: String? {
         _read { yield box.facts.cookiePartition }
         set { facts.cookiePartition = newValue }
+    }
+
+    package var needs: ConnectionNeeds {
+        _read { yield box.facts.needs }
+        set { facts.needs = newValue }
     }
 }
 

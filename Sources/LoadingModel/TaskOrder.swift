@@ -120,6 +120,10 @@ package struct SessionPolicy: Sendable {
     package var proxies: ProxySettings?
     /// Nil where connections lead where the URLs say, from wherever the system thinks best.
     package var connections: ConnectionOptions?
+    /// What every connection has to be like whose request says nothing.
+    package var needs = ConnectionNeeds.none
+    /// Whether connections are multipath TCP where kernel and server have it.
+    package var usesMultipath = false
     /// The most that `.collect` keeps in memory before the load fails with `dataLengthExceedsMaximum`; nil means no limit.
     package var maximumCollectedBytes: Int64?
     /// How many times its coded length (beyond 64 MiB) a decoded body may grow before the load fails.

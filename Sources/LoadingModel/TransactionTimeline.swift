@@ -65,6 +65,8 @@ package final class ConnectionFacts: Sendable {
     package let serverCertificate: Data?
     /// The connection leads to a proxy, or through one.
     package let isToProxy: Bool
+    /// It is multipath TCP, and the other end took part.
+    package let isMultipath: Bool
     package let domainLookupStart: Double?
     package let domainLookupEnd: Double?
     package let connectStart: Double?
@@ -77,13 +79,14 @@ package final class ConnectionFacts: Sendable {
         tlsCipherSuite: UInt16?, domainLookupStart: Double?, domainLookupEnd: Double?, connectStart: Double?,
         secureConnectionStart: Double?, secureConnectionEnd: Double?, connectEnd: Double?,
         wasAskedForCertificate: Bool = false, hasShownCertificate: Bool = false, isVerified: Bool = false,
-        serverCertificate: Data? = nil, isToProxy: Bool = false
+        serverCertificate: Data? = nil, isToProxy: Bool = false, isMultipath: Bool = false
     ) {
         self.isVerified = isVerified
         self.serverCertificate = serverCertificate
         self.wasAskedForCertificate = wasAskedForCertificate
         self.hasShownCertificate = hasShownCertificate
         self.isToProxy = isToProxy
+        self.isMultipath = isMultipath
         self.localAddress = localAddress
         self.localPort = localPort
         self.remoteAddress = remoteAddress

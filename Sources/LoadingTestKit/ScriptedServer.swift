@@ -49,6 +49,7 @@ package final class ScriptedServer: Sendable {
     /// - Parameters:
     ///   - address: where it listens, on a port of the system's choice.
     ///   - path: of the Unix-domain socket where it listens in place of that.
+    ///   - isMultipath: whether it has multipath TCP.
     ///   - identity: certificate and key; with them the server speaks TLS.
     ///   - tls: the TLS versions it accepts.
     ///   - sendBuffer: the size of the sockets' send buffer, for tests of back-pressure.
@@ -61,6 +62,7 @@ package final class ScriptedServer: Sendable {
     package static func start(
         address: String = "127.0.0.1",
         path: String? = nil,
+        isMultipath: Bool = false,
         identity: TestCertificates.Identity? = nil,
         tls: ClosedRange<TestCertificates.Version> = .v1_2 ... .v1_3,
         sendBuffer: Int? = nil,
@@ -73,6 +75,7 @@ package final class ScriptedServer: Sendable {
         let children = Watched<[ObjectIdentifier: any Channel]>([:])
         let secure = try identity.map { try NIOSSLContext(configuration: $0.serverConfiguration(versions: tls)) }
         var bootstrap = ServerBootstrap(group: group)
+            .enableMPTCP(isMultipath)
             .serverChannelOption(.backlog, value: 1024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.socketOption(.tcp_nodelay), value: 1)

@@ -12,10 +12,13 @@ extension PoolMachine {
     mutating func waitForRoom(_ origin: OriginID) -> [Action] {
         if origins[origin]?.isStarved == false {
             origins[origin]?.isStarved = true
-            starved.append(origin)
+            starved.append(origin, isLast: isBackground(origin))
         }
         return askForRoom()
     }
+
+    /// Whether everybody who waits for the origin is of a priority below those that apps give.
+    private func isBackground(_ origin: OriginID) -> Bool { (origins[origin]?.line.highestPriority ?? 0) < 0 }
 
     private mutating func askForRoom() -> [Action] {
         guard !isAskingForRoom, !starved.isEmpty else { return [] }
@@ -34,7 +37,7 @@ extension PoolMachine {
             let dial = dial(origin)
             if needsDial(origin) {
                 origins[origin]?.isStarved = true
-                starved.append(origin)
+                starved.append(origin, isLast: isBackground(origin))
             }
             return [dial] + askForRoom()
         }
@@ -63,8 +66,39 @@ extension PoolMachine {
     }
 }
 
-/// Origins in the order in which they came; each is in it once at most.
+/// Origins that take turns: those in the background when no other waits, and after seven others in a row.
 struct OriginQueue: Sendable {
+    private static let longestRun = 7
+
+    private var ordinary = OriginLine()
+    private var background = OriginLine()
+    /// How many were served in a row while some in the background waited.
+    private var run = 0
+
+    var isEmpty: Bool { ordinary.isEmpty && background.isEmpty }
+
+    mutating func append(_ origin: OriginID, isLast: Bool = false) {
+        if isLast { background.append(origin) } else { ordinary.append(origin) }
+    }
+
+    mutating func popFirst() -> OriginID? {
+        let isOwed = ordinary.isEmpty || run >= Self.longestRun
+        if isOwed, let origin = background.popFirst() {
+            run = 0
+            return origin
+        }
+        run = background.isEmpty ? 0 : run + 1
+        return ordinary.popFirst()
+    }
+
+    mutating func remove(_ origin: OriginID) {
+        ordinary.remove(origin)
+        background.remove(origin)
+    }
+}
+
+/// Origins in the order in which they came; each is in it once at most.
+private struct OriginLine: Sendable {
     private var entries: [OriginID?] = []
     private var head = 0
     private var places: [OriginID: Int] = [:]

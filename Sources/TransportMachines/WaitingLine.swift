@@ -62,6 +62,9 @@ struct WaitingLine {
     /// Whether all that wait are of one priority, so that who joins is the last.
     var isInOrderOfJoining: Bool { bands.count < 2 }
 
+    /// That of those who wait, or waited a moment ago.
+    var highestPriority: Float? { bands.last?.priority }
+
     mutating func append(_ lease: LeaseID, _ waiter: Waiter) {
         let entry = Entry(lease: lease, ticket: waiter.ticket)
         let index = bands.firstIndex { $0.priority >= waiter.priority } ?? bands.count

@@ -23,6 +23,18 @@ private let otherOrigin = OriginID(2)
         #expect(pool.release(0, now: 5) == [])
     }
 
+    @Test func `what is done in the background gets room last, and is not forgotten`() {
+        var pool = PoolMachine(maximumPerHost: 100, asksForRoom: true)
+        let background = OriginID(1)
+        #expect(pool.handle(.wanted(LeaseID(0), background, priority: -1.5)) == [.askForRoom])
+        for lease in 1...10 { _ = pool.handle(.wanted(LeaseID(lease), OriginID(1 + lease), priority: 0)) }
+        var order: [Int] = []
+        for _ in 0...10 {
+            for case .dial(_, let origin) in pool.handle(.roomMade) { order.append(origin.number) }
+        }
+        #expect(order == [2, 3, 4, 5, 6, 7, 8, 1, 9, 10, 11])
+    }
+
     @Test func `the most recently used idle connection goes first`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1, 2)

@@ -168,7 +168,7 @@ import URLLoading
     @Test func `connections come from the local address and the interface`() async throws {
         try await echo { (server) async throws in
             for (address, interface) in [("127.0.0.5", nil), (nil, "lo"), ("127.0.0.5", "lo")] {
-                let metrics = MetricsKeeper()
+                let metrics = TransactionKeeper()
                 try await with(server) {
                     $0.localAddress = address
                     $0.interfaceName = interface
@@ -214,14 +214,5 @@ import URLLoading
                 #expect(error?.localizedDescription.contains("of the family of ::1") == true)
             }
         }
-    }
-}
-
-private final class MetricsKeeper: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
-    // Sendable because it is set on the delegate queue before the load ends, and read after.
-    var all: [URLSessionTaskTransactionMetrics] = []
-
-    func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
-        all = metrics.transactionMetrics
     }
 }

@@ -285,7 +285,7 @@ extension Route {
         guard holder != nil || details != nil else { return self }
         var route = self
         route.details = RouteDetails(
-            proxy: proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: holder
+            proxy: proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: holder, needs: details?.needs
         )
         return route
     }

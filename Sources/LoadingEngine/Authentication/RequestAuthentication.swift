@@ -98,7 +98,9 @@ enum RequestAuthentication {
     @inline(__always)
     static func route(to target: RequestTarget, _ hop: Hop, _ pool: ConnectionPool, in load: Load) -> Route {
         let plain = Route(isSecure: target.origin.isSecure, host: target.origin.host, port: target.origin.port)
-        if load.session.policy.proxies == nil, hop.authentication.server == nil, load.order.connectionHolder == nil {
+        if load.session.policy.proxies == nil, hop.authentication.server == nil, load.order.connectionHolder == nil,
+            hop.request.needs == .none
+        {
             return plain
         }
         return special(plain, target, hop, pool, in: load)
@@ -113,7 +115,13 @@ enum RequestAuthentication {
         let isForwarded = proxy != nil && !plain.isSecure
         if let proxy, isForwarded { route = Route(isSecure: false, host: proxy.host, port: proxy.port) }
         let judge = plain.isSecure ? load.order.connectionHolder : nil
-        if proxy != nil || judge != nil { route.details = RouteDetails(proxy: proxy, isForwarded: isForwarded, judge: judge) }
+        let session = load.session.policy.needs
+        let needs = hop.request.needs.joined(with: session)
+        if proxy != nil || judge != nil || needs != session {
+            route.details = RouteDetails(
+                proxy: proxy, isForwarded: isForwarded, judge: judge, needs: needs == session ? nil : needs
+            )
+        }
         let limit = load.session.policy.maximumConnectionsPerHost
         let holder =
             hop.authentication.server?.chooseHolder(for: route, in: pool, limit: limit)

@@ -77,6 +77,8 @@ extension NSURLRequest {
         case responsiveAV = 9
         /// Setting up calls.
         case callSignaling = 11
+
+        var service: ConnectionNeeds.Service { ConnectionNeeds.Service(rawValue: UInt8(rawValue)) ?? .ordinary }
     }
 
     /// Who caused a load.

@@ -42,7 +42,10 @@ final class RequestStorage: @unchecked Sendable {
     var load: LoadRequest
     var stream: InputStream?
     var options: Options = []
-    var serviceType: NSURLRequest.NetworkServiceType = .default
+    var serviceType: NSURLRequest.NetworkServiceType {
+        get { NSURLRequest.NetworkServiceType(rawValue: UInt(load.needs.service.rawValue)) ?? .default }
+        set { load.needs.service = newValue.service }
+    }
     var cookiePartition: String? {
         get { load.cookiePartition }
         set { load.cookiePartition = newValue }
@@ -59,7 +62,6 @@ final class RequestStorage: @unchecked Sendable {
         load = other.load
         stream = other.stream
         options = other.options
-        serviceType = other.serviceType
         properties = other.properties
         hasHeaderFields = other.hasHeaderFields
     }
@@ -69,7 +71,6 @@ final class RequestStorage: @unchecked Sendable {
         hasHeaderFields = !load.headers.isEmpty
         guard let template else { return }
         options = template.options
-        serviceType = template.serviceType
         if load.cookiePartition == nil { cookiePartition = template.cookiePartition }
         properties = template.properties
         switch load.body {

@@ -147,8 +147,11 @@ public struct URLRequest: Sendable {
 
     /// What the traffic is for.
     ///
-    /// Default `.default`. Linux has no counterpart of Apple's network scheduling: the value is kept for code that reads it, and
-    /// packets are not marked.
+    /// Default `.default`: as the session's configuration says. Packets are marked by a code point (DSCP) and a priority in this machine's
+    /// queues, which networks may honour: `.background` CS1 and 1, `.responsiveData` AF21, `.avStreaming` AF31 and 4, `.responsiveAV` CS4
+    /// and 4, `.video` AF41 and 4, `.callSignaling` and `.voip` CS5 and 4, `.voice` EF and 6. Requests of different types share no
+    /// connection. Those of `.background` get theirs last where there is not room for all, and give way to other traffic where the kernel
+    /// has TCP Low Priority.
     public var networkServiceType: NetworkServiceType {
         get { storage.serviceType }
         set { unique().serviceType = newValue }

@@ -129,8 +129,8 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var isConstrained: Bool { false }
     /// Whether multipath TCP was in use.
     ///
-    /// Always false: it is never asked for.
-    open var isMultipath: Bool { false }
+    /// It is where ``URLSessionConfiguration/multipathServiceType`` asks for it, and kernel and server have it.
+    open var isMultipath: Bool { timeline.connection?.isMultipath ?? false }
 
     /// The request, the response and the dates.
     open override var description: String {

@@ -87,6 +87,8 @@ struct SessionSettings: Sendable {
         // A proxy cannot be told of a socket on this machine, and is not at its other end.
         policy.proxies = connectionOptions.unixSocketPath == nil ? proxies?.settings : nil
         policy.connections = connectionOptions.loadOptions
+        policy.needs.service = networkServiceType.service
+        policy.usesMultipath = multipathServiceType != .none
         return policy
     }
 

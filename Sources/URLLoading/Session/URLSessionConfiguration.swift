@@ -130,7 +130,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// What the traffic is for.
     ///
-    /// Default `.default`. Linux has no counterpart; see ``URLRequest/networkServiceType``.
+    /// Default `.default`. A request's own type, if it is another, comes first; see ``URLRequest/networkServiceType``.
     open var networkServiceType: NSURLRequest.NetworkServiceType {
         get { get { $0.networkServiceType } }
         set { set { $0.networkServiceType = newValue } }
@@ -187,7 +187,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// What multipath TCP is used for.
     ///
-    /// Default `.none`. Kept for code that reads it: connections use plain TCP.
+    /// Default `.none`. All others have connections be multipath TCP where the kernel and the server have it; paths are the system's affair.
     open var multipathServiceType: MultipathServiceType {
         get { get { $0.multipathServiceType } }
         set { set { $0.multipathServiceType = newValue } }

@@ -1,0 +1,54 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import LoadingModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// How packets of a service are marked for the network, and which queue of this machine they go into.
+///
+/// Code points are those of RFC 4594, which Apple's system uses, too. The priority is the 802.1D user priority that stands for the access
+/// category of RFC 8325, section 4: 1 for background, 4 for video, 6 for voice. These are the numbers that Linux's queues know as such;
+/// best effort needs none, and 3 and 5 would be worse than that in `pfifo_fast`.
+struct TrafficMarks: Hashable {
+    /// Six bits.
+    let codePoint: CInt
+    let priority: CInt
+
+    /// Nil for ordinary traffic.
+    init?(_ service: ConnectionNeeds.Service) {
+        switch service {
+        case .ordinary: return nil
+        case .background: (codePoint, priority) = (8, 1)  // CS1
+        case .responsiveData: (codePoint, priority) = (18, 0)  // AF21
+        case .streaming: (codePoint, priority) = (26, 4)  // AF31
+        case .responsiveMedia: (codePoint, priority) = (32, 4)  // CS4
+        case .video: (codePoint, priority) = (34, 4)  // AF41
+        case .voip, .callSignaling: (codePoint, priority) = (40, 4)  // CS5
+        case .voice: (codePoint, priority) = (46, 6)  // EF
+        }
+    }
+
+    /// The congestion control that gives way to all others (TCP Low Priority), where the kernel has it loaded.
+    ///
+    /// Looked for once, since to ask for one that is not there has the kernel run `modprobe`. The file is in memory.
+    static let hasLowPriority: Bool = {
+        let file = open("/proc/sys/net/ipv4/tcp_available_congestion_control", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 512)
+        let count = read(file, &bytes, bytes.count)
+        return names(lowPriority: String(decoding: bytes.prefix(max(0, count)), as: UTF8.self))
+    }()
+
+    static func names(lowPriority text: String) -> Bool { text.split { $0 == " " || $0 == "\n" }.contains("lp") }
+}
