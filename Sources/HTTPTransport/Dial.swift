@@ -69,7 +69,7 @@ extension Dialer {
             self.completion = completion
             loop = dialer.loop
             tls = dialer.tls
-            resolver = dialer.resolver
+            resolver = dialer.resolver(for: route)
             now = dialer.now
             advice.unanswered = { [weak self] in self?.giveUp() }
         }

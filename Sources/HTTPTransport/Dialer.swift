@@ -22,7 +22,9 @@ package struct DialledChannel {
 package final class Dialer {
     let loop: any EventLoop
     let tls: TLSSession
-    let resolver: any Resolver
+    private let resolver: any Resolver
+    /// Finds addresses that are vouched for alone.
+    private let validatingResolver: any Resolver
     private let preparation: SocketPreparation?
     private let needs: ConnectionNeeds
     /// Until the kernel refuses.
@@ -38,13 +40,15 @@ package final class Dialer {
     ///   - loop: Where everything happens.
     ///   - tls: Secures the connections of secure routes.
     ///   - resolver: Finds the hosts' addresses.
+    ///   - validatingResolver: Finds addresses that DNSSEC vouches for; nil is the other one.
     ///   - options: Where connections lead and come from, as far as that is not for routes and the system to say.
     ///   - needs: What connections have to be like whose routes do not say otherwise.
     ///   - usesMultipath: Whether connections are multipath TCP where the kernel has it.
     ///   - now: Seconds since the reference date of `Date`, for the connections' facts.
     ///   - demands: What connections to a host must be like, beyond what the TLS session's policy says.
     package init(
-        loop: any EventLoop, tls: TLSSession, resolver: any Resolver, options: ConnectionOptions? = nil,
+        loop: any EventLoop, tls: TLSSession, resolver: any Resolver,
+        validatingResolver: (any Resolver)? = nil, options: ConnectionOptions? = nil,
         needs: ConnectionNeeds = .none, usesMultipath: Bool = false,
         now: @escaping () -> Double,
         demands: @escaping (String) -> TLSDemands = { _ in .none }
@@ -52,12 +56,20 @@ package final class Dialer {
         self.loop = loop
         self.tls = tls
         self.resolver = options.map { DirectedResolver($0, otherwise: resolver) } ?? resolver
+        let validating = validatingResolver ?? resolver
+        self.validatingResolver = options.map { DirectedResolver($0, otherwise: validating) } ?? validating
         self.options = options
         self.needs = needs
         self.usesMultipath = usesMultipath && options?.unixSocketPath == nil
         preparation = SocketPreparation(options, needs)
         self.now = now
         self.demands = demands
+    }
+
+    /// Names of proxies are their owners' affair, and those behind them theirs.
+    func resolver(for route: Route) -> any Resolver {
+        let needs = route.details?.needs ?? needs
+        return needs.requiresDNSSEC && route.proxy == nil ? validatingResolver : resolver
     }
 
     func preparation(for route: Route) -> SocketPreparation? {

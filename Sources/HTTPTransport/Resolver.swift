@@ -38,36 +38,37 @@ package protocol Resolver: Sendable {
     func forget()
 }
 
-/// Asks the system (`getaddrinfo`), through the process's ``SystemLookups``: what one session asks serves all, and none waits for the slow
+/// Asks the system (`getaddrinfo`), through the process's ``NameLookups``, or others through theirs: what one session asks serves all, and none waits for the slow
 /// names of another.
 ///
 /// Literal addresses, `localhost` (loopback in both families) and `invalid` (nothing) need no thread and no network (RFC 6761,
 /// sections 6.3 and 6.4).
 package struct SystemResolver: Resolver {
-    /// More are never tried in a reasonable time, whatever a hostile name server sends.
-    private static let maximumAddressCount = 16
+    private let owner = NameLookups.newOwner()
+    private let lookups: NameLookups
 
-    private let owner = SystemLookups.newOwner()
+    package init() { lookups = .shared }
 
-    package init() {}
+    /// Asks others than the system.
+    package init(_ lookups: NameLookups) { self.lookups = lookups }
 
     package func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
         reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void {
-        let call = SystemLookups.Call(port: port, loop: loop, reply: reply)
+        let call = NameLookups.Call(port: port, loop: loop, reply: reply)
         if let known = Self.known(host, port: port, family: family) {
             call.answer(known)
             return { call.cancel() }
         }
-        let caller = SystemLookups.shared.want(.init(host.lowercased(), family == .inet6 ? .v6 : .v4), call, owner)
+        let caller = lookups.want(.init(host.lowercased(), family == .inet6 ? .v6 : .v4), call, owner)
         return {
             call.cancel()
-            SystemLookups.shared.leave(caller)
+            lookups.leave(caller)
         }
     }
 
-    package func forget() { SystemLookups.shared.forget() }
+    package func forget() { lookups.forget() }
 
     /// Made once: it is said of every connection to an address.
     private static let otherFamily = LoadError(.cannotFindHost, "looking up an address: it is one of the other family")
@@ -105,7 +106,7 @@ package struct SystemResolver: Resolver {
         guard status == 0 else { return .failure(error(status, host)) }
         var addresses: [SocketAddress] = []
         var next = list
-        while let entry = next?.pointee, addresses.count < maximumAddressCount {
+        while let entry = next?.pointee, addresses.count < NameLookups.maximumAddressCount {
             next = entry.ai_next
             guard var address = entry.ai_addr.flatMap({ socketAddress($0, family: entry.ai_family) }) else { continue }
             address.port = port

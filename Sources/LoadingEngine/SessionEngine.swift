@@ -72,7 +72,8 @@ package actor SessionEngine {
             )
         )
         let dialer = Dialer(
-            loop: executor.loop, tls: tls, resolver: resolver, options: policy.connections,
+            loop: executor.loop, tls: tls, resolver: resolver,
+            validatingResolver: SystemResolver(ValidatedNames.lookups), options: policy.connections,
             needs: policy.needs, usesMultipath: policy.usesMultipath, now: WallClock.now,
             demands: { if case .allowed(let demands) = security.verdict(isSecure: true, host: $0) { demands } else { .strict } }
         )
@@ -111,6 +112,7 @@ package actor SessionEngine {
     func renew(_ renewal: Renewal, _ completion: @escaping @Sendable () -> Void) {
         pool.closeIdle()
         resolver.forget()
+        ValidatedNames.forget()
         switch renewal {
         case .reset:
             session.credentials.removeAll()

@@ -23,6 +23,8 @@ package struct ConnectionNeeds: Sendable, Hashable {
     }
 
     package var service: Service = .ordinary
+    /// Whether it leads to addresses that DNSSEC vouches for alone.
+    package var requiresDNSSEC = false
 
     package init() {}
 
@@ -32,6 +34,7 @@ package struct ConnectionNeeds: Sendable, Hashable {
     package func joined(with session: ConnectionNeeds) -> ConnectionNeeds {
         var needs = self
         if service == .ordinary { needs.service = session.service }
+        needs.requiresDNSSEC = requiresDNSSEC || session.requiresDNSSEC
         return needs
     }
 }

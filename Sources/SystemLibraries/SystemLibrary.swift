@@ -28,6 +28,7 @@ package final class SystemLibrary: Sendable {
     package static var report: [Finding] {
         _ = GSSAPI.library
         _ = SecretService.library
+        _ = Unbound.library
         return findings.withLock { $0 }
     }
 

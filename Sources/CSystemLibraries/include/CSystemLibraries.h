@@ -108,4 +108,34 @@ int csl_secret_list(
     csl_secret_visitor item, void *context, struct csl_secret_failure *failure
 );
 
+// libunbound: addresses that DNSSEC vouches for
+
+struct csl_unbound;
+const struct csl_unbound *csl_unbound_load(void *handle, const char **missing);
+
+struct csl_unbound_failure {
+    char text[512];
+};
+// A context that asks the system's name servers and trusts the key in a file; several threads may use it at a time.
+void *csl_unbound_create(const struct csl_unbound *unbound, const char *key_file, struct csl_unbound_failure *failure);
+void csl_unbound_free(const struct csl_unbound *unbound, void *context);
+
+#define CSL_UNBOUND_MAXIMUM_ADDRESSES 16
+
+struct csl_unbound_answer {
+    int is_secure;
+    int is_bogus;
+    int is_name_unknown;
+    // DNS's RCODE.
+    int code;
+    int ttl;
+    int count;
+    uint8_t addresses[CSL_UNBOUND_MAXIMUM_ADDRESSES][16];
+    // Why an answer is bogus, or why there is none.
+    char text[512];
+};
+int csl_unbound_look_up(
+    const struct csl_unbound *unbound, void *context, const char *name, int is_v6, struct csl_unbound_answer *answer
+);
+
 #endif

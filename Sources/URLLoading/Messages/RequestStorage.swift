@@ -17,7 +17,7 @@ import LoadingModel
 /// (`isKnownUniquelyReferenced`), and nobody else does until that is over. The body stream and the properties are the app's to
 /// share, as they are on Apple's platforms.
 final class RequestStorage: @unchecked Sendable {
-    /// The flags of a request that the engine does not act on.
+    /// The flags of a request that the engine knows by other names, or not at all.
     ///
     /// All are off by default.
     struct Options: OptionSet {
@@ -41,7 +41,9 @@ final class RequestStorage: @unchecked Sendable {
 
     var load: LoadRequest
     var stream: InputStream?
-    var options: Options = []
+    var options: Options = [] {
+        didSet { load.needs.requiresDNSSEC = options.contains(.requiresDNSSEC) }
+    }
     var serviceType: NSURLRequest.NetworkServiceType {
         get { NSURLRequest.NetworkServiceType(rawValue: UInt(load.needs.service.rawValue)) ?? .default }
         set { load.needs.service = newValue.service }

@@ -207,8 +207,11 @@ public struct URLRequest: Sendable {
 
     /// Whether the host's addresses must be validated by DNSSEC.
     ///
-    /// Default false. Names are resolved by the system's resolver, which does not tell what it validated: configure validation
-    /// there.
+    /// Default false: as the session's configuration says. Where it is required, the system's name servers are asked through libunbound, which
+    /// checks the signatures from the DNS's root on; other sources of names, such as `/etc/hosts`, do not count. What is not signed, or not
+    /// so, fails with `URLError.dnsLookupFailed`, and so does every look-up where libunbound or the root's key (`/usr/share/dns/root.key`) is
+    /// not installed. Addresses in URLs, `localhost`, and what ``URLSessionConfiguration/connectionOptions`` says need no look-up. Names that a
+    /// proxy looks up are its affair.
     public var requiresDNSSECValidation: Bool {
         get { storage.options.contains(.requiresDNSSEC) }
         set { unique().options.set(.requiresDNSSEC, newValue) }

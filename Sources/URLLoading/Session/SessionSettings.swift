@@ -88,6 +88,7 @@ struct SessionSettings: Sendable {
         policy.proxies = connectionOptions.unixSocketPath == nil ? proxies?.settings : nil
         policy.connections = connectionOptions.loadOptions
         policy.needs.service = networkServiceType.service
+        policy.needs.requiresDNSSEC = requiresDNSSECValidation
         policy.usesMultipath = multipathServiceType != .none
         return policy
     }

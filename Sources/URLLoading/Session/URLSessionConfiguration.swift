@@ -179,7 +179,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether addresses must be validated by DNSSEC.
     ///
-    /// Default false. The system's resolver decides; see ``URLRequest/requiresDNSSECValidation``.
+    /// Default false; see ``URLRequest/requiresDNSSECValidation``.
     open var requiresDNSSECValidation: Bool {
         get { get { $0.requiresDNSSECValidation } }
         set { set { $0.requiresDNSSECValidation = newValue } }

@@ -6,21 +6,49 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-import LoadingModel
-import NIOCore
+package import LoadingModel
+package import NIOCore
 import Synchronization
 import TransportMachines
 
 /// The look-ups of all sessions of the process: carries out what the ``LookupMachine`` decides, on threads of its own.
 ///
-/// Addresses are remembered for 5 seconds, and that a name has none for 1 second: long enough for a burst of connections, too short for
-/// anybody to notice that an address changed. That nobody could tell is not remembered, so that the first request after a failure asks
-/// again.
-final class SystemLookups: Sendable {
-    typealias Answer = Result<[SocketAddress], LoadError>
+/// Where it is not known how long an answer holds, addresses are remembered for 5 seconds: long enough for a burst of connections, too short
+/// for anybody to notice that an address changed. That a name has none is remembered for 1 second; that nobody could tell is not, so that the
+/// first request after a failure asks again.
+package final class NameLookups: Sendable {
+    package typealias Answer = Result<[SocketAddress], LoadError>
     typealias Machine = LookupMachine<Answer>
+    /// Finds a name's addresses of a family, of any port; blocks for as long as that takes.
+    package typealias Ask = @Sendable (_ host: String, NIOBSDSocket.ProtocolFamily) -> Finding
 
-    static let shared = SystemLookups()
+    /// What a look-up found out.
+    package struct Finding: Sendable {
+        var answer: Answer
+        /// For how many nanoseconds it is worth remembering; nil where that is not known.
+        var lifetime: Int64?
+
+        package init(_ answer: Answer, lifetime: Int64? = nil) {
+            self.answer = answer
+            self.lifetime = lifetime
+        }
+
+        /// Of addresses of 4 or 16 bytes that hold for so many seconds, of which an hour counts, and a second if there are none.
+        package init(_ addresses: [[UInt8]], of host: String, seconds: Int) {
+            let found = addresses.prefix(NameLookups.maximumAddressCount).compactMap {
+                try? SocketAddress(packedIPAddress: ByteBuffer(bytes: $0), port: 0)
+            }
+            answer =
+                found.isEmpty ? .failure(LoadError(.cannotFindHost, "looking up \(host): it has no address")) : .success(found)
+            lifetime = found.isEmpty ? nil : Int64(min(max(seconds, 0), 3_600)) * 1_000_000_000
+        }
+    }
+
+    /// Asks the system.
+    static let shared = NameLookups(threads: "url-names") { Finding(SystemResolver.ask($0, port: 0, family: $1, flags: 0)) }
+
+    /// More are never tried in a reasonable time, whatever a hostile name server sends.
+    static let maximumAddressCount = 16
 
     /// `getaddrinfo` blocks for as long as the name servers do not answer: 10 seconds as a rule.
     fileprivate static let threadCount = 64
@@ -70,7 +98,18 @@ final class SystemLookups: Sendable {
     }
 
     private let state = Mutex(State())
-    private let threads = WorkerThreads("url-names", maximumCount: threadCount)
+    private let threads: WorkerThreads
+    private let ask: Ask
+
+    /// Look-ups that have threads and a memory of their own.
+    ///
+    /// - Parameters:
+    ///   - name: That of the threads.
+    ///   - ask: Finds what is not remembered, on one of them.
+    package init(threads name: String, ask: @escaping Ask) {
+        threads = WorkerThreads(name, maximumCount: Self.threadCount)
+        self.ask = ask
+    }
 
     /// Has the call answered, after this method returned.
     func want(_ question: Machine.Question, _ call: Call, _ owner: Machine.Owner) -> Machine.Caller {
@@ -91,7 +130,7 @@ final class SystemLookups: Sendable {
         carryOut(steps)
     }
 
-    func forget() {
+    package func forget() {
         carryOut(state.withLock { $0.handle(.forgotten) })
     }
 
@@ -110,28 +149,29 @@ final class SystemLookups: Sendable {
             case .lookUp(let question):
                 let hasThread = threads.run { [self] in
                     let family: NIOBSDSocket.ProtocolFamily = question.family == .v6 ? .inet6 : .inet
-                    carryOut(answered(question, SystemResolver.ask(question.host, port: 0, family: family, flags: 0)))
+                    carryOut(answered(question, ask(question.host, family)))
                 }
                 guard !hasThread else { continue }
                 let error = LoadError(.dnsLookupFailed, "looking up \(question.host): the system has no thread for it")
-                steps += answered(question, .failure(error))
+                steps += answered(question, Finding(.failure(error)))
             }
         }
     }
 
-    private func answered(_ question: Machine.Question, _ answer: Answer) -> [Step] {
+    private func answered(_ question: Machine.Question, _ finding: Finding) -> [Step] {
         let lifetime: Int64 =
-            switch answer {
+            switch finding.answer {
+            case _ where finding.lifetime != nil: finding.lifetime ?? 0
             case .success: Self.addressLifetime
             case .failure(let error): error.kind == .cannotFindHost ? Self.absenceLifetime : 0
             }
-        return state.withLock { $0.handle(.answered(question, answer, keptFor: lifetime)) }
+        return state.withLock { $0.handle(.answered(question, finding.answer, keptFor: lifetime)) }
     }
 }
 
-extension SystemLookups.State {
+extension NameLookups.State {
     /// The machine's actions, with those who are to hear of them.
-    fileprivate mutating func handle(_ event: SystemLookups.Machine.Event) -> [SystemLookups.Step] {
+    fileprivate mutating func handle(_ event: NameLookups.Machine.Event) -> [NameLookups.Step] {
         let now = Int64(clamping: NIODeadline.now().uptimeNanoseconds)
         return machine.handle(event, now: now).map { action in
             switch action {

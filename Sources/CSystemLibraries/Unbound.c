@@ -1,0 +1,119 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#define _GNU_SOURCE
+#include "CSystemLibraries.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// libunbound.so.8: unbound 1.8 or newer.
+
+struct result {  // struct ub_result
+    char *question;
+    int type;
+    int class;
+    char **data;
+    int *lengths;
+    char *canonical_name;
+    int code;
+    void *packet;
+    int packet_length;
+    int has_data;
+    int is_name_unknown;
+    int is_secure;
+    int is_bogus;
+    char *why_bogus;
+    int was_rate_limited;
+    int ttl;
+};
+
+struct csl_unbound {
+    void *(*ub_ctx_create)(void);
+    void (*ub_ctx_delete)(void *);
+    int (*ub_ctx_debugout)(void *, void *);
+    int (*ub_ctx_set_option)(void *, const char *, const char *);
+    int (*ub_ctx_resolvconf)(void *, const char *);
+    int (*ub_ctx_add_ta_file)(void *, const char *);
+    int (*ub_resolve)(void *, const char *, int, int, struct result **);
+    void (*ub_resolve_free)(struct result *);
+    const char *(*ub_strerror)(int);
+};
+
+const struct csl_unbound *csl_unbound_load(void *handle, const char **missing) {
+    struct csl_unbound *unbound = calloc(1, sizeof *unbound);
+    if (!unbound) {
+        *missing = "memory";
+        return NULL;
+    }
+#define LOAD(name)                                                  \
+    if (!(*(void **)&unbound->name = dlsym(handle, #name))) {       \
+        free(unbound);                                              \
+        *missing = #name;                                           \
+        return NULL;                                                \
+    }
+    LOAD(ub_ctx_create)
+    LOAD(ub_ctx_delete)
+    LOAD(ub_ctx_debugout)
+    LOAD(ub_ctx_set_option)
+    LOAD(ub_ctx_resolvconf)
+    LOAD(ub_ctx_add_ta_file)
+    LOAD(ub_resolve)
+    LOAD(ub_resolve_free)
+    LOAD(ub_strerror)
+#undef LOAD
+    return unbound;
+}
+
+void *csl_unbound_create(const struct csl_unbound *unbound, const char *key_file, struct csl_unbound_failure *failure) {
+    failure->text[0] = 0;
+    void *context = unbound->ub_ctx_create();
+    if (!context) {
+        snprintf(failure->text, sizeof failure->text, "out of memory");
+        return NULL;
+    }
+    unbound->ub_ctx_debugout(context, NULL);
+    // Most machines have a resolver of their own on loopback.
+    int error = unbound->ub_ctx_set_option(context, "do-not-query-localhost:", "no");
+    if (!error) error = unbound->ub_ctx_resolvconf(context, NULL);
+    if (!error) error = unbound->ub_ctx_add_ta_file(context, key_file);
+    if (!error) return context;
+    snprintf(failure->text, sizeof failure->text, "%s", unbound->ub_strerror(error));
+    unbound->ub_ctx_delete(context);
+    return NULL;
+}
+
+void csl_unbound_free(const struct csl_unbound *unbound, void *context) { unbound->ub_ctx_delete(context); }
+
+int csl_unbound_look_up(
+    const struct csl_unbound *unbound, void *context, const char *name, int is_v6, struct csl_unbound_answer *answer
+) {
+    memset(answer, 0, sizeof *answer);
+    struct result *result = NULL;
+    int error = unbound->ub_resolve(context, name, is_v6 ? 28 : 1, 1, &result);
+    if (error || !result) {
+        snprintf(answer->text, sizeof answer->text, "%s", unbound->ub_strerror(error));
+        return 0;
+    }
+    answer->is_secure = result->is_secure;
+    answer->is_bogus = result->is_bogus;
+    answer->is_name_unknown = result->is_name_unknown;
+    answer->code = result->code;
+    answer->ttl = result->ttl;
+    if (result->why_bogus) snprintf(answer->text, sizeof answer->text, "%s", result->why_bogus);
+    int length = is_v6 ? 16 : 4;
+    for (int index = 0; result->data && result->data[index]; index++) {
+        if (result->lengths[index] != length || answer->count == CSL_UNBOUND_MAXIMUM_ADDRESSES) continue;
+        memcpy(answer->addresses[answer->count++], result->data[index], length);
+    }
+    unbound->ub_resolve_free(result);
+    return 1;
+}

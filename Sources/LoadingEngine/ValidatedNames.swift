@@ -1,0 +1,37 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPTransport
+import LoadingModel
+import NIOCore
+import SystemLibraries
+
+/// Look-ups of names whose addresses must be vouched for by DNSSEC.
+///
+/// They have threads and a memory of their own: what was found without a check is no answer here.
+enum ValidatedNames {
+    static let lookups = NameLookups(threads: "url-dnssec") { host, family in
+        switch Unbound.lookUp(host, isV6: family == .inet6) {
+        case .addresses(let addresses, let seconds):
+            NameLookups.Finding(addresses, of: host, seconds: seconds)
+        case .unsigned:
+            failure(host, "its addresses are not signed, which requiresDNSSECValidation requires")
+        case .bogus(let reason): failure(host, "the answer is not what was signed: \(reason)")
+        case .failed(let reason): failure(host, "DNSSEC cannot be checked: \(reason)")
+        }
+    }
+
+    static func forget() {
+        lookups.forget()
+        Unbound.forget()
+    }
+
+    private static func failure(_ host: String, _ reason: String) -> NameLookups.Finding {
+        NameLookups.Finding(.failure(LoadError(.dnsLookupFailed, "looking up \(host): \(reason)")), lifetime: 0)
+    }
+}

@@ -1,0 +1,127 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CSystemLibraries
+import Synchronization
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// Addresses that DNSSEC vouches for (RFC 4035), by libunbound: asked of the system's name servers, and checked here.
+///
+/// A call blocks for as long as the name servers do not answer. Calls may come from any thread, several at a time.
+package enum Unbound {
+    /// What came of a look-up.
+    package enum Answer: Sendable, Hashable {
+        /// 4 or 16 bytes each; the name has none of the family where it is empty. For how many seconds that holds.
+        case addresses([[UInt8]], seconds: Int)
+        /// There is no signature that it could be checked by.
+        case unsigned
+        /// Somebody forged it, or the zone is signed badly.
+        case bogus(String)
+        case failed(String)
+    }
+
+    /// Goes from thread to thread; the C side never changes it once it is made.
+    ///
+    /// Sendable because nothing changes what it points to, and nothing frees it.
+    struct Library: @unchecked Sendable {
+        let functions: OpaquePointer
+    }
+
+    /// Sendable because libunbound locks what it refers to.
+    private final class Context: @unchecked Sendable {
+        let library: Library
+        let pointer: UnsafeMutableRawPointer
+
+        init(_ library: Library, _ pointer: UnsafeMutableRawPointer) {
+            self.library = library
+            self.pointer = pointer
+        }
+
+        deinit { csl_unbound_free(library.functions, pointer) }
+    }
+
+    static let library: Library? = {
+        guard let opened = SystemLibrary.open(["libunbound.so.8"]) else { return nil }
+        var missing: UnsafePointer<CChar>?
+        guard let functions = csl_unbound_load(opened.handle, &missing) else {
+            opened.reject(missing: missing.map { String(cString: $0) } ?? "")
+            return nil
+        }
+        return Library(functions: functions)
+    }()
+
+    /// Where distributions keep the key of the DNS's root.
+    private static let keyFiles = [
+        "/usr/share/dns/root.key", "/var/lib/unbound/root.key", "/etc/unbound/root.key",
+        "/usr/share/dnssec-root/trusted-key.key", "/etc/trusted-key.key",
+    ]
+
+    private static let current = Mutex<(context: Context, stamp: [Int])?>(nil)
+
+    package static func lookUp(_ host: String, isV6: Bool) -> Answer {
+        guard let library else { return .failed("libunbound is not installed") }
+        let context: Context
+        switch self.context(of: library) {
+        case .success(let made): context = made
+        case .failure(let error): return .failed(error.text)
+        }
+        var answer = csl_unbound_answer()
+        let isAnswered = csl_unbound_look_up(library.functions, context.pointer, host, isV6 ? 1 : 0, &answer) != 0
+        let text = withUnsafeBytes(of: &answer.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        guard isAnswered else { return .failed(text) }
+        if answer.is_bogus != 0 { return .bogus(text) }
+        guard answer.code == 0 || answer.is_name_unknown != 0 else { return .failed("the name server's code is \(answer.code)") }
+        guard answer.count > 0 else { return .addresses([], seconds: Int(answer.ttl)) }
+        guard answer.is_secure != 0 else { return .unsigned }
+        let length = isV6 ? 16 : 4
+        let addresses = withUnsafeBytes(of: &answer.addresses) { bytes in
+            (0..<Int(answer.count)).map { Array(bytes[$0 * 16..<$0 * 16 + length]) }
+        }
+        return .addresses(addresses, seconds: Int(answer.ttl))
+    }
+
+    /// Uses nothing any more that was found out before.
+    ///
+    /// Never blocks: where somebody has the lock, the context is being made anew.
+    package static func forget() { current.withLockIfAvailable { $0 = nil } }
+
+    private struct Failure: Error {
+        let text: String
+    }
+
+    /// Made anew when the system has other name servers.
+    private static func context(of library: Library) -> Result<Context, Failure> {
+        let stamp = Self.stamp(of: "/etc/resolv.conf")
+        return current.withLock { current in
+            if let current, current.stamp == stamp { return .success(current.context) }
+            guard let keyFile = keyFiles.first(where: { access($0, R_OK) == 0 }) else {
+                return .failure(Failure(text: "the key of the DNS's root is not installed (\(keyFiles[0]))"))
+            }
+            var failure = csl_unbound_failure()
+            guard let pointer = csl_unbound_create(library.functions, keyFile, &failure) else {
+                let text = withUnsafeBytes(of: &failure.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+                return .failure(Failure(text: "libunbound cannot be set up: \(text)"))
+            }
+            let context = Context(library, pointer)
+            current = (context, stamp)
+            return .success(context)
+        }
+    }
+
+    private static func stamp(of path: String) -> [Int] {
+        var facts = stat()
+        guard stat(path, &facts) == 0 else { return [] }
+        return [Int(facts.st_ino), Int(facts.st_size), facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec]
+    }
+}

@@ -1,0 +1,105 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// `requiresDNSSECValidation`, against a name server with a signed root in a network of its own.
+@Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(2))) struct DNSSECTests {
+    @Test func `only what is signed is connected to`() async throws { try await SignedZone.run("SignedNameTests") }
+
+    @Test func `without libunbound the error says so`() async throws {
+        try await SignedZone.run(
+            "MissingUnboundTests",
+            before: "for file in $(ldconfig -p | awk '/libunbound.so.8/ {print $NF}'); do mount --bind /dev/null $file; done"
+        )
+    }
+
+    @Test func `without the root's key the error says so`() async throws {
+        try await SignedZone.run("MissingRootKeyTests", before: "mount -t tmpfs none /usr/share/dns")
+    }
+}
+
+private func withServer(_ test: (ScriptedServer) async throws -> Void) async throws {
+    let server = try await ScriptedServer.start(address: "0.0.0.0") { .ok($0.header("Host") ?? "") }
+    do { try await test(server) } catch {
+        try? await server.close()
+        throw error
+    }
+    try await server.close()
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("SignedNameTests")), .timeLimit(.minutes(1))) struct SignedNameTests {
+    private func request(_ server: ScriptedServer, _ host: String, validated: Bool = true) -> URLRequest {
+        var request = URLRequest(url: server.url("/", host: host))
+        request.requiresDNSSECValidation = validated
+        return request
+    }
+
+    private func check(_ session: URLSession, _ server: ScriptedServer) async throws {
+        for host in ["good.signed", "GOOD.signed.", "alias.signed", "127.0.0.1", "localhost"] {
+            #expect(try await session.text(request(server, host)).response.statusCode == 200, "\(host)")
+        }
+        let connections = server.connectionCount
+        for (host, reason) in [("bad.signed", "is not what was signed"), ("host.unsigned", "are not signed")] {
+            let error = await expectFailure(.dnsLookupFailed, in: host) { try await session.text(request(server, host)) }
+            #expect(error?.localizedDescription.contains(reason) == true, "\(error?.localizedDescription ?? "")")
+        }
+        await expectFailure(.cannotFindHost) { try await session.text(request(server, "none.signed")) }
+        #expect(server.connectionCount == connections)
+    }
+
+    @Test func `a session that requires it connects to what is signed alone`() async throws {
+        try await withServer { (server) async throws in
+            try await withSession {
+                $0.requiresDNSSECValidation = true
+            } test: { (session) async throws in
+                let plain = await expectFailure(.dnsLookupFailed) {
+                    try await session.text(request(server, "bad.signed", validated: false))
+                }
+                #expect(plain != nil)
+                try await check(session, server)
+            }
+        }
+    }
+
+    @Test func `a request that requires it shares neither answers nor connections with those that do not`() async throws {
+        try await withServer { (server) async throws in
+            try await withSession { (session) async throws in
+                // Their addresses are known now, and their connections idle.
+                for host in ["bad.signed", "host.unsigned", "good.signed"] {
+                    _ = try await session.text(request(server, host, validated: false))
+                }
+                try await check(session, server)
+            }
+        }
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("MissingUnboundTests")), .timeLimit(.minutes(1))) struct MissingUnboundTests {
+    @Test func `nothing is looked up without libunbound`() async throws { try await expectLack("libunbound is not installed") }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("MissingRootKeyTests")), .timeLimit(.minutes(1))) struct MissingRootKeyTests {
+    @Test func `nothing is looked up without the root's key`() async throws { try await expectLack("the key of the DNS's root") }
+}
+
+private func expectLack(_ reason: String) async throws {
+    try await withServer { (server) async throws in
+        try await withSession {
+            $0.requiresDNSSECValidation = true
+        } test: { (session) async throws in
+            let error = await expectFailure(.dnsLookupFailed) { try await session.text(server.url("/", host: "good.signed")) }
+            #expect(error?.localizedDescription.contains(reason) == true, "\(error?.localizedDescription ?? "")")
+            #expect(try await session.text(server.url("/", host: "localhost")) == "localhost:\(server.port)")
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+
+/// A network of its own for a process, whose one name server has a signed root, and a folder with a key for that.
+///
+/// There are `good.signed` (127.0.0.1, ::1), `alias.signed`, `bad.signed`, whose address is not the one that was signed, and
+/// `host.unsigned`. For root alone.
+enum SignedZone {
+    static func run(_ suite: String, before: String = "true") async throws {
+        let folder = try TemporaryDirectory()
+        try folder.write(Data(setUp.utf8), to: "setup.sh")
+        let script = "cd '\(folder.path)' && . ./setup.sh && \(before) && exec \"$@\""
+        // With a namespace of processes the name server ends when the program does.
+        try await OwnProcess.run(
+            suite, environment: ["NSAllowsArbitraryLoads": "YES"],
+            wrapper: ["/usr/bin/env", "unshare", "-n", "-m", "-p", "--fork", "--mount-proc", "/bin/sh", "-c", script, "sh"]
+        )
+    }
+
+    private static let setUp = #"""
+        set -e
+        ip link set lo up
+        cat > root.zone <<'END'
+        $TTL 3600
+        . IN SOA ns.signed. admin.signed. 1 3600 600 86400 60
+        . IN NS ns.signed.
+        ns.signed. IN A 127.0.0.1
+        good.signed. IN A 127.0.0.1
+        good.signed. IN AAAA ::1
+        alias.signed. IN CNAME good.signed.
+        bad.signed. IN A 127.0.0.1
+        unsigned. IN NS ns.signed.
+        END
+        cat > unsigned.zone <<'END'
+        $TTL 3600
+        @ IN SOA ns.signed. admin.signed. 1 3600 600 86400 60
+        @ IN NS ns.signed.
+        host IN A 127.0.0.1
+        END
+        key=$(dnssec-keygen -q -a ECDSAP256SHA256 -f KSK .)
+        zone_key=$(dnssec-keygen -q -a ECDSAP256SHA256 .)
+        cat "$key.key" "$zone_key.key" >> root.zone
+        dnssec-signzone -q -o . -k "$key" -f root.signed root.zone "$zone_key" > /dev/null
+        awk '/^bad\.signed\./ {is_bad = 1}
+            is_bad && sub(/A[ \t]+127\.0\.0\.1/, "A 127.0.0.2") {is_bad = 0}
+            {print}' root.signed > root.tampered
+        grep -v '^;' "$key.key" > root.key
+        cat > named.conf <<END
+        options {
+            directory "$PWD"; listen-on port 53 { 127.0.0.1; }; listen-on-v6 { none; };
+            recursion no; pid-file none; session-keyfile none; dnssec-validation no;
+        };
+        zone "." { type primary; file "root.tampered"; };
+        zone "unsigned" { type primary; file "unsigned.zone"; };
+        END
+        echo "nameserver 127.0.0.1" > resolv.conf
+        mount --bind resolv.conf /etc/resolv.conf
+        mount --bind root.key /usr/share/dns/root.key
+        named -c "$PWD/named.conf"
+        set +e
+        """#
+}
