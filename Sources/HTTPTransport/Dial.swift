@@ -17,19 +17,19 @@ extension Dialer {
     package final class Dial {
         private typealias Race = AddressRace<SocketAddress>
 
-        private let route: Route
+        let route: Route
         /// Where the TCP connection leads: the server, or the proxy before it.
         private let peer: ServerName
         /// The server, or what the session's configuration puts in its place; certificates are those of the route's host all the same.
-        private let destination: ServerName
-        private let demands: TLSDemands
-        private let advice: HandshakeAdvice
-        private let loop: any EventLoop
-        private let tls: TLSSession
-        private let dialer: Dialer
-        private let resolver: any Resolver
+        let destination: ServerName
+        let demands: TLSDemands
+        let advice: HandshakeAdvice
+        let loop: any EventLoop
+        let tls: TLSSession
+        let dialer: Dialer
+        let resolver: any Resolver
         private let preparation: SocketPreparation?
-        private let now: () -> Double
+        let now: () -> Double
         private let room: ConnectionBudget.Share?
         /// Room for a socket that no attempt has.
         private var hasSpareRoom: Bool
@@ -42,12 +42,14 @@ extension Dialer {
         private var race = Race()
         /// There is another one where a proxy has to be asked again.
         private var raceNumber = 0
-        private var lookups: [@Sendable () -> Void] = []
+        var lookups: [@Sendable () -> Void] = []
         private var timers: [Race.Timer: Scheduled<Void>] = [:]
         private var attempts: [Int: (address: SocketAddress, channel: (any Channel)?)] = [:]
         /// The winner, while it is being secured.
-        private var winner: (any Channel)?
-        private var tunnel: TunnelAttempt?
+        private(set) var winner: (any Channel)?
+        var tunnel: TunnelAttempt?
+        /// What a SOCKS proxy is told, where that is not the server's name.
+        var serverAddress: String?
         private var failures = DialFailures()
         private var domainLookupStart: Double?
         private var domainLookupEnd: Double?
@@ -77,8 +79,22 @@ extension Dialer {
         func start() {
             domainLookupStart = now()
             if route.isSecure { tls.prepare(demands) }
-            perform(race.handle(.started))
+            if let proxy = route.proxy, proxy.looksUpHere { return lookUpServer(for: proxy) }
+            begin()
         }
+
+        func begin() { perform(race.handle(.started)) }
+
+        /// Another connection is wanted in place of the winner.
+        func beginAgain() {
+            winner = nil
+            race = Race()
+            raceNumber += 1
+            waiting = []
+            begin()
+        }
+
+        var isOver: Bool { completion == nil }
 
         /// Abandons everything; the completion is never called.
         ///
@@ -109,7 +125,7 @@ extension Dialer {
         /// An adviser does not wait for this connection any more.
         package func left(_ adviser: any HandshakeAdviser) { advice.left(adviser) }
 
-        private func finish(_ result: Result<DialledChannel, LoadError>) {
+        func finish(_ result: Result<DialledChannel, LoadError>) {
             guard let completion else { return }
             self.completion = nil
             winner = nil
@@ -138,7 +154,9 @@ extension Dialer.Dial {
             case .win(let attempt): connected(attempt)
             case .lose:
                 let hasNoNetwork = failures.areAllUnreachable && !NetworkCheck.hasNetwork()
-                finish(.failure(failures.error(for: route, hasNoNetwork: hasNoNetwork)))
+                var error = failures.error(for: route, to: peer, hasNoNetwork: hasNoNetwork)
+                error.isOfProxy = route.proxy != nil
+                finish(.failure(error))
             }
         }
     }
@@ -263,7 +281,7 @@ extension Dialer.Dial {
         let maximumRead = route.isSecure ? 65_536 : 524_288
         let bootstrap = ClientBootstrap(group: loop)
             // The load's own timeout governs; this is for a dial that nobody waits for any more.
-            .connectTimeout(.seconds(75))
+            .connectTimeout(route.details?.hasAlternatives == true ? .seconds(10) : .seconds(75))
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .channelOption(
                 .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 1_024, initial: 1_024, maximum: maximumRead)
@@ -271,7 +289,7 @@ extension Dialer.Dial {
             // Few reads in a row, so that a suspended load stops at once and the loop's other connections get their turn.
             .channelOption(.maxMessagesPerRead, value: 2)
             // A channel to be secured reads as soon as its TLS handler is there.
-            .channelOption(.autoRead, value: !route.isSecure || route.proxy != nil)
+            .channelOption(.autoRead, value: route.proxy.map { $0.kind != .https } ?? !route.isSecure)
             .channelOption(.writeBufferWaterMark, value: .init(low: 64 * 1024, high: 512 * 1024))
         return preparation?.bind(bootstrap) ?? bootstrap
     }
@@ -299,38 +317,24 @@ extension Dialer.Dial {
     private func connected(_ attempt: Int) {
         cancelLookups()
         guard let channel = attempts.removeValue(forKey: attempt)?.channel else { return }
-        guard route.isSecure else {
-            return finish(.success(DialledChannel(channel: channel, facts: facts(channel, secured: nil))))
-        }
         winner = channel
-        guard let proxy = route.proxy else { return secure(channel) }
-        let attempt = tunnel ?? ProxyTunnel.attempt(destination, through: proxy)
-        tunnel = attempt
-        ProxyTunnel.open(channel, attempt, advice: advice) { [self] outcome in
-            switch outcome {
-            case .success(.opened): secure(channel)
-            case .success(.mustDialAgain):
-                winner = nil
-                race = Race()
-                raceNumber += 1
-                waiting = []
-                perform(race.handle(.started))
-            case .failure(let error): finish(.failure(error))
-            }
-        }
+        if let proxy = route.proxy { return enter(proxy, by: channel) }
+        if route.isSecure { secure(channel) } else { finish(with: channel) }
     }
 
-    private func secure(_ channel: any Channel) {
+    func finish(with channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)? = nil) {
+        finish(.success(DialledChannel(channel: channel, facts: facts(channel, secured: secured))))
+    }
+
+    func secure(_ channel: any Channel) {
         guard completion != nil else { return }
-        let secureConnectionStart = now()
-        tls.secure(channel, to: ServerName(host: route.host, port: route.port), demands: demands, advice: advice) {
+        let start = now()
+        let server = ServerName(host: route.host, port: route.port)
+        tls.secure(channel, to: server, demands: demands, isInner: route.proxy?.kind == .https, advice: advice) {
             [self] result in
             switch result {
-            case .success(let agreed):
-                let facts = facts(channel, secured: (agreed, secureConnectionStart))
-                finish(.success(DialledChannel(channel: channel, facts: facts)))
-            case .failure(let error):
-                finish(.failure(error))
+            case .success(let agreed): finish(with: channel, secured: (agreed, start))
+            case .failure(let error): finish(.failure(error))
             }
         }
     }
@@ -355,7 +359,8 @@ extension Dialer.Dial {
             isVerified: secured?.agreed.isVerified ?? false,
             serverCertificate: secured?.agreed.serverCertificate,
             isToProxy: route.proxy != nil,
-            isMultipath: dialer.usesMultipath && SocketPreparation.isMultipath(channel)
+            isMultipath: dialer.usesMultipath && SocketPreparation.isMultipath(channel),
+            isForwarded: route.details?.isForwarded ?? false
         )
     }
 }

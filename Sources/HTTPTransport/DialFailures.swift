@@ -31,18 +31,18 @@ struct DialFailures {
         (error as? IOError).map { [EMFILE, ENFILE].contains($0.errnoCode) } ?? false
     }
 
-    func error(for route: Route, hasNoNetwork: Bool) -> LoadError {
+    func error(for route: Route, to peer: ServerName, hasNoNetwork: Bool) -> LoadError {
         guard let last = attempts.last else {
             // "Nobody could tell" says more than "this family has none".
             return lookups.first { $0.kind != .cannotFindHost } ?? lookups.first
-                ?? LoadError(.cannotFindHost, "looking up \(route.host): it has no address")
+                ?? LoadError(.cannotFindHost, "looking up \(peer.host): it has no address")
         }
         let causes = attempts.prefix(4).map { "\(Self.name($0.address)): \(Self.reason($0.error))" }
         let more = attempts.count > 4 ? ", and \(attempts.count - 4) more" : ""
         // Where the host is an address, that is said once.
-        let isAddress = attempts.count == 1 && last.address.ipAddress == route.host
-        let place = isAddress ? "" : "\(route.host):\(route.port) at "
-        let message = "connecting to \(place)\(causes.joined(separator: ", "))\(more)"
+        let isAddress = attempts.count == 1 && last.address.ipAddress == peer.host
+        let place = isAddress ? "" : "\(peer.host):\(peer.port) at "
+        let message = "connecting to \(route.proxy == nil ? "" : "the proxy ")\(place)\(causes.joined(separator: ", "))\(more)"
         // What the app can do something about is not hidden by what it cannot.
         let cause = attempts.first { [EMFILE, ENFILE].contains(Self.code($0.error)) }?.error ?? last.error
         return LoadError(kind(hasNoNetwork), message, cause: cause)

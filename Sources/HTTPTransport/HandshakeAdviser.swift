@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
+package import HTTPRules
 package import HTTPWire
 package import LoadingModel
 
@@ -42,7 +43,7 @@ package struct ServerName: Sendable, Hashable {
 
 /// A tunnel that a proxy is asked for, perhaps several times until it knows who we are.
 package final class TunnelAttempt {
-    package let proxy: ProxyAddress
+    package let proxy: ProxyServer
     /// Host and port of the server, as they stand in the request.
     package let authority: String
     /// The advisers' memory.
@@ -50,7 +51,7 @@ package final class TunnelAttempt {
     /// What the proxy closed its connection before: it goes over the next one.
     var unsent: String?
 
-    init(proxy: ProxyAddress, authority: String) {
+    init(proxy: ProxyServer, authority: String) {
         self.proxy = proxy
         self.authority = authority
     }

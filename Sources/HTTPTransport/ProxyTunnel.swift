@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import HTTPRules
 import HTTPWire
 import LoadingModel
 import NIOCore
@@ -41,7 +42,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     /// The app is asked: what becomes of the connection meanwhile is of no consequence.
     private var isThinking = false
 
-    static func attempt(_ server: ServerName, through proxy: ProxyAddress) -> TunnelAttempt {
+    static func attempt(_ server: ServerName, through proxy: ProxyServer) -> TunnelAttempt {
         let host = server.host.contains(":") && server.host.first != "[" ? "[\(server.host)]" : server.host
         return TunnelAttempt(proxy: proxy, authority: "\(host):\(server.port)")
     }
@@ -70,7 +71,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private var authority: String { attempt.authority }
-    private var proxy: ProxyAddress { attempt.proxy }
+    private var proxy: ProxyServer { attempt.proxy }
 
     private func ask(_ authorization: String?) {
         guard let context else { return }
@@ -83,7 +84,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
                 try RequestSerializer.encode(head, into: $0)
             }
         } catch {
-            return finish(.failure(failure("\(authority) cannot be asked for: \(error)", cause: error)))
+            return finish(.failure(failure("\(authority) cannot be asked for: \(error)", cause: error, isRefusal: true)))
         }
         refusal = nil
         refusalBytes = 0
@@ -153,7 +154,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
                 return
             }
             guard 200...299 ~= head.status else {
-                return finish(.failure(failure("it answered \(head.status) \(head.reason)")))
+                return finish(.failure(failure("it answered \(head.status) \(head.reason)", isRefusal: true)))
             }
             consent = head
         case .body(let range):
@@ -175,7 +176,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
                 switch answer {
                 case .failure(let error): finish(.failure(error))
                 case .success(nil):
-                    let reason = "the proxy \(proxy.host):\(proxy.port) demands authentication for a tunnel to \(authority) (407)"
+                    let reason = "the proxy \(proxy) demands authentication for a tunnel to \(authority) (407)"
                     finish(.failure(LoadError(.userAuthenticationRequired, reason)))
                 case .success(let authorization?):
                     if mayGoOn, context?.channel.isActive == true { ask(authorization) } else { dialAgain(authorization) }
@@ -220,10 +221,12 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         completion(outcome)
     }
 
-    private func failure(_ reason: String, cause: (any Error)? = nil) -> LoadError {
-        LoadError(
-            .cannotConnectToHost, "having the proxy \(proxy.host):\(proxy.port) make a tunnel to \(authority): \(reason)",
-            cause: cause
+    /// - Parameter isRefusal: The proxy works, and has its reasons.
+    private func failure(_ reason: String, cause: (any Error)? = nil, isRefusal: Bool = false) -> LoadError {
+        var error = LoadError(
+            .cannotConnectToHost, "having the proxy \(proxy) make a tunnel to \(authority): \(reason)", cause: cause
         )
+        error.isOfProxy = !isRefusal
+        return error
     }
 }

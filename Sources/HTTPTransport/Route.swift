@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+package import HTTPRules
 package import LoadingModel
 
 /// Where a connection leads: what must be the same for two requests to share one.
@@ -24,12 +25,15 @@ package struct Route: Sendable, Hashable {
     }
 
     /// The proxy through which the connection leads.
-    package var proxy: ProxyAddress? { details?.proxy }
+    package var proxy: ProxyServer? { details?.proxy }
+
+    /// Whether somebody may have to say something while the connection is made.
+    package var raisesQuestions: Bool { isSecure || details.map { $0.proxy != nil && !$0.isForwarded } ?? false }
 }
 
 /// What few routes have; in an object of its own, since routes are compared for every request.
 package final class RouteDetails: Sendable, Hashable {
-    package let proxy: ProxyAddress?
+    package let proxy: ProxyServer?
     /// The proxy is the other end of the connection, and is sent whole URLs; otherwise it makes a tunnel.
     package let isForwarded: Bool
     /// Whose delegate judged the server, where the session's does not.
@@ -38,11 +42,14 @@ package final class RouteDetails: Sendable, Hashable {
     package let holder: ConnectionHolder?
     /// Where they are others than the session's.
     package let needs: ConnectionNeeds?
+    /// Whether there is another way, so that the proxy is not waited for as long as a server; no part of what is compared.
+    package let hasAlternatives: Bool
 
     package init(
-        proxy: ProxyAddress?, isForwarded: Bool = false, judge: ConnectionHolder? = nil, holder: ConnectionHolder? = nil,
-        needs: ConnectionNeeds? = nil
+        proxy: ProxyServer?, isForwarded: Bool = false, judge: ConnectionHolder? = nil, holder: ConnectionHolder? = nil,
+        needs: ConnectionNeeds? = nil, hasAlternatives: Bool = false
     ) {
+        self.hasAlternatives = hasAlternatives
         self.proxy = proxy
         self.isForwarded = isForwarded
         self.judge = judge
@@ -62,15 +69,5 @@ package final class RouteDetails: Sendable, Hashable {
         hasher.combine(judge)
         hasher.combine(holder)
         hasher.combine(needs)
-    }
-}
-
-package struct ProxyAddress: Sendable, Hashable {
-    package var host: String
-    package var port: Int
-
-    package init(host: String, port: Int) {
-        self.host = host
-        self.port = port
     }
 }

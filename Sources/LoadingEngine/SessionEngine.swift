@@ -47,18 +47,22 @@ package actor SessionEngine {
 
     /// An engine on the next loop of the process's group.
     package static func make(
-        policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity = .strict
+        policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity = .strict, proxies: ProxyRules? = nil
     ) -> any LoadingService {
-        SessionEngine(policy: policy, stores: stores, security: security, executor: LoopDirectory.next())
+        SessionEngine(policy: policy, stores: stores, security: security, proxies: proxies, executor: LoopDirectory.next())
     }
 
-    package init(policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, executor: LoopExecutor) {
+    package init(
+        policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, proxies: ProxyRules? = nil,
+        executor: LoopExecutor
+    ) {
         self.executor = executor
         self.policy = policy
         self.stores = stores
         self.security = security
         loop = executor.loop
-        session = SessionFacts(policy: policy, stores: stores, security: security, executor: executor)
+        session = SessionFacts(
+            policy: policy, stores: stores, security: security, proxies: proxies, executor: executor)
         let headers = session.headers
         answersAtOnce =
             stores.cache != nil

@@ -32,8 +32,17 @@ final class SessionFacts {
     /// The keys of the cache that are being revalidated in the background.
     var revalidating: Set<String> = []
 
-    init(policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, executor: LoopExecutor) {
+    /// Which way requests go; nil where all go directly.
+    let proxies: ProxyRules?
+    /// Those that could not be reached a while ago.
+    var failedProxies = FailedProxies()
+
+    init(
+        policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, proxies: ProxyRules?,
+        executor: LoopExecutor
+    ) {
         self.security = security
+        self.proxies = proxies
         self.policy = policy
         self.stores = stores
         loop = executor.loop
@@ -47,10 +56,11 @@ final class SessionFacts {
         if !storesWereReady { storesWereReady = stores.areReady }
         return storesWereReady
     }
+}
 
-    /// What the session's settings say to proxies.
-    var proxyCredential: LoadCredential? {
-        guard let proxies = policy.proxies, let user = proxies.user else { return nil }
-        return LoadCredential(.password(user: user, password: proxies.password ?? ""), persistence: .forSession)
+extension ProxyServer {
+    /// What the settings that name the proxy say to it.
+    var credential: LoadCredential? {
+        user.map { LoadCredential(.password(user: $0, password: password ?? ""), persistence: .forSession) }
     }
 }

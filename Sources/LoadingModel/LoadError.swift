@@ -45,6 +45,7 @@ package struct LoadError: Error, Sendable {
         var url: URL?
         var resumeData: Data?
         var peerTrust: [Data] = []
+        var isOfProxy = false
     }
 
     /// Immutable: a change makes another one.
@@ -79,6 +80,12 @@ package struct LoadError: Error, Sendable {
     package var peerTrust: [Data] {
         get { box.facts.peerTrust }
         set { change { $0.peerTrust = newValue } }
+    }
+
+    /// The proxy cannot be reached, or does not work as one: nothing of the request was sent.
+    package var isOfProxy: Bool {
+        get { box.facts.isOfProxy }
+        set { change { $0.isOfProxy = newValue } }
     }
 
     package init(_ kind: Kind, _ message: String, cause: (any Error)? = nil, url: URL? = nil) {

@@ -117,7 +117,6 @@ package struct SessionPolicy: Sendable {
     ///
     /// Empty means the system's.
     package var trustRoots: [Data] = []
-    package var proxies: ProxySettings?
     /// Nil where connections lead where the URLs say, from wherever the system thinks best.
     package var connections: ConnectionOptions?
     /// What every connection has to be like whose request says nothing.

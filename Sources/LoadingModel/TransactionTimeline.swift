@@ -67,6 +67,8 @@ package final class ConnectionFacts: Sendable {
     package let isToProxy: Bool
     /// It is multipath TCP, and the other end took part.
     package let isMultipath: Bool
+    /// The proxy is the other end, and not a server behind a tunnel; TLS, if there is any, is with the proxy.
+    package let isForwarded: Bool
     package let domainLookupStart: Double?
     package let domainLookupEnd: Double?
     package let connectStart: Double?
@@ -79,8 +81,9 @@ package final class ConnectionFacts: Sendable {
         tlsCipherSuite: UInt16?, domainLookupStart: Double?, domainLookupEnd: Double?, connectStart: Double?,
         secureConnectionStart: Double?, secureConnectionEnd: Double?, connectEnd: Double?,
         wasAskedForCertificate: Bool = false, hasShownCertificate: Bool = false, isVerified: Bool = false,
-        serverCertificate: Data? = nil, isToProxy: Bool = false, isMultipath: Bool = false
+        serverCertificate: Data? = nil, isToProxy: Bool = false, isMultipath: Bool = false, isForwarded: Bool = false
     ) {
+        self.isForwarded = isForwarded
         self.isVerified = isVerified
         self.serverCertificate = serverCertificate
         self.wasAskedForCertificate = wasAskedForCertificate

@@ -40,12 +40,18 @@ package final class SquidServer: Sendable {
     /// Starts a proxy that offers these schemes, in this order; with none, everybody may use it.
     ///
     /// The users, with their passwords, are those of all schemes but Negotiate, which needs the Kerberos realm; stop that one after this.
+    /// With an identity it is spoken to over TLS.
     package static func start(
-        _ schemes: [Scheme] = [], users: [String: String] = ["ada": "lovelace"], realm: KerberosRealm? = nil
+        _ schemes: [Scheme] = [], users: [String: String] = ["ada": "lovelace"], realm: KerberosRealm? = nil,
+        identity: TestCertificates.Identity? = nil
     ) throws -> SquidServer {
         let program = try ServerProcess.program("squid", package: "squid")
         let directory = try ServerDirectory()
         try directory.makeFolder("logs")
+        if let identity {
+            try directory.write(identity.chainPEM.utf8, to: "chain.pem")
+            try directory.write(identity.keyPEM.utf8, to: "key.pem")
+        }
         let judge = schemes.contains(.ntlm) ? try startJudge(users, in: directory) : nil
         var settings = ""
         for scheme in schemes {
@@ -60,9 +66,10 @@ package final class SquidServer: Sendable {
         }
         settings += schemes.isEmpty ? "http_access allow all\n" : "acl known proxy_auth REQUIRED\nhttp_access allow known\n"
         let (process, ports) = try ServerProcess.serving(
-            ports: 1, sign: "Accepting HTTP Socket connections", in: directory.file("logs/cache.log")
+            ports: 1, sign: "Accepting HTTP\(identity == nil ? "" : "S") Socket connections", in: directory.file("logs/cache.log")
         ) { [settings] ports in
-            let file = try directory.write((fixed(directory.path, port: ports[0]) + settings).utf8, to: "squid.conf")
+            let file = try directory.write(
+                (fixed(directory.path, port: ports[0], isSecure: identity != nil) + settings).utf8, to: "squid.conf")
             return ServerProcess.Order(
                 [program, "-N", "-f", file.path], environment: realm?.environment ?? [:], output: directory.file("output.log")
             )
@@ -97,9 +104,9 @@ package final class SquidServer: Sendable {
         return (process, socket.port)
     }
 
-    private static func fixed(_ root: String, port: Int) -> String {
+    private static func fixed(_ root: String, port: Int, isSecure: Bool) -> String {
         """
-        http_port 127.0.0.1:\(port)
+        \(isSecure ? "https_port 127.0.0.1:\(port) tls-cert=\(root)/chain.pem tls-key=\(root)/key.pem" : "http_port 127.0.0.1:\(port)")
         visible_hostname localhost
         pid_filename none
         cache deny all

@@ -273,10 +273,31 @@ struct AuthenticationOptionTests {
         }
     }
 
+    @Test func `the environment's proxies are followed as curl does, unless options say otherwise`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("direct") }) { server in
+            try await withScriptedServer(reply: { .ok("proxy \($0.target)") }) { proxy in
+                let (url, by) = (server.url("/a").absoluteString, "http://127.0.0.1:\(proxy.port)")
+                let rows: [(options: [String], variables: [String: String], isDirect: Bool)] = [
+                    ([], ["http_proxy": by], false), ([], ["HTTP_PROXY": by], true),
+                    ([], ["http_proxy": by, "no_proxy": "127.0.0.1"], true), (["--noproxy", "*"], ["http_proxy": by], true),
+                    (["--noproxy", "a.test"], ["http_proxy": by, "NO_PROXY": "*"], false),
+                    (["--proxy", ""], ["http_proxy": by], true), (["-x", by], ["http_proxy": "127.0.0.1:1"], false),
+                    (["-x", by, "--noproxy", "127.0.0.0/8"], [:], true), (["-x", by], ["no_proxy": "127.0.0.1"], true),
+                ]
+                for (options, variables, isDirect) in rows {
+                    let result = try await Tool.run(
+                        ["get"] + options + [url], environment: Self.environment.merging(variables) { $1 })
+                    #expect(result.text == (isDirect ? "direct" : "proxy \(url)"), "\(options) \(variables) \(result.errors)")
+                }
+            }
+        }
+    }
+
     @Test(
         arguments: [
             (["-x", String(repeating: "a", count: 70) + ".example:80"], 5),
             (["-x", "http://ali:sesame@"], 5), (["-x", "127.0.0.1:99999"], 5), (["-x", "socks5://127.0.0.1:1"], 7),
+            (["-x", "gopher://127.0.0.1:1"], 7), (["-x", "http://127.0.0.1:1/a"], 5),
             (["--proxy-user", "ali:sesame"], 2), (["-u", ":sesame"], 2),
         ] as [([String], Int32)])
     func `what cannot be a proxy or a user has curl's exit code`(_ arguments: [String], _ code: Int32) async throws {

@@ -8,26 +8,53 @@
 //===----------------------------------------------------------------------===//
 import HTTPWire
 
-/// Which hosts are reached without a proxy: `ExceptionsList` and `ExcludeSimpleHostnames` of `connectionProxyDictionary`.
-package enum ProxyExceptions {
-    /// Whether a host is among the exceptions.
-    ///
-    /// - Parameters:
-    ///   - host: In lower case.
-    ///   - exceptions: Names and addresses; `*` stands for any characters; a name that begins with a dot is that of a whole domain.
-    ///   - excludesSimpleHostnames: Whether names without a dot are exceptions.
-    /// - Returns: Whether it is.
-    package static func contain(_ host: String, exceptions: [String], excludesSimpleHostnames: Bool) -> Bool {
-        if excludesSimpleHostnames, !host.contains("."), !host.contains(":") { return true }
-        return exceptions.contains { pattern in
-            let pattern = pattern.lowercased()
-            if pattern.hasPrefix(".") { return host.hasSuffix(pattern) || host == pattern.dropFirst() }
-            return matches(Array(host.utf8)[...], Array(pattern.utf8)[...])
-        }
+/// Which hosts are reached without a proxy.
+package struct ProxyExceptions: Sendable, Hashable {
+    /// Names and addresses; `*` stands for any characters, a name that begins with a dot for a whole domain, `10.0.0.0/8` for a network.
+    package var patterns: [String]
+    /// Whether names without a dot are exceptions.
+    package var includesSimpleNames: Bool
+    /// Whether a name stands for its whole domain, with a dot or without, as in `no_proxy`.
+    package var includesSubdomains: Bool
+
+    package init(_ patterns: [String] = [], includesSimpleNames: Bool = false, includesSubdomains: Bool = false) {
+        self.patterns = patterns
+        self.includesSimpleNames = includesSimpleNames
+        self.includesSubdomains = includesSubdomains
+    }
+
+    /// What `no_proxy` says, as curl reads it: names and networks between commas or spaces; `*` alone for everything.
+    package init(environment text: String) {
+        self.init(text.split { $0 == "," || $0.isWhitespace }.map(String.init), includesSubdomains: true)
+    }
+
+    /// Whether a host, in lower case and without brackets, is among the exceptions.
+    package func contain(_ host: String) -> Bool {
+        var host = host[...]
+        if host.last == ".", host.count > 1 { host = host.dropLast() }
+        let name = String(host)
+        if includesSimpleNames, !name.contains("."), !name.contains(":") { return true }
+        return patterns.contains { matches(name, $0.lowercased()) }
+    }
+
+    private func matches(_ host: String, _ pattern: String) -> Bool {
+        if let network = AddressNetwork(pattern) { return network.contains(host) }
+        if includesSubdomains { return pattern == "*" || Self.isHost(host, in: pattern) }
+        if pattern.hasPrefix(".") { return host.hasSuffix(pattern) || host == pattern.dropFirst() }
+        return Self.fits(Array(host.utf8)[...], Array(pattern.utf8)[...])
+    }
+
+    /// Whether a host is a domain, or in it; dots before and behind the domain do not matter.
+    package static func isHost(_ host: String, in domain: String) -> Bool {
+        var domain = domain.lowercased()[...]
+        while domain.first == "." { domain = domain.dropFirst() }
+        while domain.last == "." { domain = domain.dropLast() }
+        guard !domain.isEmpty else { return false }
+        return host == domain || host.hasSuffix("." + domain) && !HostName.isAddress(host)
     }
 
     /// Without recursion: a star takes as little as it can, and the last one takes more where that fails.
-    private static func matches(_ text: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
+    private static func fits(_ text: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
         var (at, want) = (text.startIndex, pattern.startIndex)
         var resume: (at: Int, want: Int)?
         while at < text.endIndex {

@@ -26,6 +26,6 @@ extension ResponseHead {
     ///
     /// What a server says in a tunnel is none of the proxy's.
     func isOfClosingProxy(_ facts: ConnectionFacts) -> Bool {
-        facts.isToProxy && facts.tlsVersion == nil && headers.hasToken("close", in: "Proxy-Connection")
+        facts.isForwarded && headers.hasToken("close", in: "Proxy-Connection")
     }
 }

@@ -50,10 +50,11 @@ package final class TLSSession: Sendable {
     ///     the server sends in the meantime must not be lost.
     ///   - server: The name or address that the server's certificate must be for.
     ///   - demands: What App Transport Security wants of connections to this server.
+    ///   - isInner: Whether the channel is secured already, with a proxy.
     ///   - advice: Asked about the server's certificate, and for the client's.
     ///   - completion: Called on the loop, once, within the event that decided it. After a failure the channel is closed.
     func secure(
-        _ channel: any Channel, to server: ServerName, demands: TLSDemands, advice: HandshakeAdvice,
+        _ channel: any Channel, to server: ServerName, demands: TLSDemands, isInner: Bool = false, advice: HandshakeAdvice,
         completion: @escaping (Result<Agreement, LoadError>) -> Void
     ) {
         let loop = channel.eventLoop
@@ -61,15 +62,16 @@ package final class TLSSession: Sendable {
         let bound = NIOLoopBound((channel: channel, handshake: handshake), eventLoop: loop)
         TLSContexts.context(for: policy.strengthened(by: demands)) { result in
             if loop.inEventLoop {
-                Self.begin(bound.value.channel, server.host, result, bound.value.handshake)
+                Self.begin(bound.value.channel, server.host, result, bound.value.handshake, isInner: isInner)
             } else {
-                loop.execute { Self.begin(bound.value.channel, server.host, result, bound.value.handshake) }
+                loop.execute { Self.begin(bound.value.channel, server.host, result, bound.value.handshake, isInner: isInner) }
             }
         }
     }
 
     private static func begin(
-        _ channel: any Channel, _ host: String, _ context: Result<NIOSSLContext, LoadError>, _ handshake: TLSHandshake
+        _ channel: any Channel, _ host: String, _ context: Result<NIOSSLContext, LoadError>, _ handshake: TLSHandshake,
+        isInner: Bool
     ) {
         do {
             guard channel.isActive else { throw ChannelError.eof }
@@ -86,8 +88,9 @@ package final class TLSSession: Sendable {
             // From the tail on, so that everybody is there when the TLS handler says hello.
             let pipeline = channel.pipeline.syncOperations
             try pipeline.addHandler(handshake)
-            try pipeline.addHandler(security, position: .first)
-            try pipeline.addHandler(handshake.hello, position: .first)
+            let outer = isInner ? try pipeline.handler(type: NIOSSLClientHandler.self) : nil
+            try pipeline.addHandler(security, position: outer.map { .after($0) } ?? .first)
+            try pipeline.addHandler(handshake.hello, position: outer.map { .after($0) } ?? .first)
             try channel.syncOptions?.setOption(.autoRead, value: true)
         } catch {
             channel.close(promise: nil)

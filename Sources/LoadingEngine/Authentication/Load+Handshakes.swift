@@ -127,7 +127,7 @@ extension Load: HandshakeAdviser {
         let context = ChallengeDesk.Context(
             authenticator: authenticator(for: tunnel), challenges: head.headers.all("Proxy-Authenticate"),
             response: order.request.url.map { LoadResponse(url: $0, kind: .http(head), expectedLength: 0) }, path: "/",
-            given: session.proxyCredential, facts: nil
+            given: tunnel.proxy.credential, facts: nil
         )
         tunnels.questions.append(.whoAsks(context, authority: tunnel.authority, reply: reply))
         control.wake()
@@ -150,7 +150,7 @@ extension Load: HandshakeAdviser {
 
     private func authenticator(for tunnel: TunnelAttempt) -> Authenticator {
         if let known = tunnel.state as? Authenticator { return known }
-        let made = Authenticator(ChallengeDesk.place(of: tunnel.proxy, kind: "https"), isSecure: false)
+        let made = Authenticator(ChallengeDesk.place(of: tunnel.proxy, kind: "https"), isSecure: tunnel.proxy.kind == .https)
         tunnel.state = made
         return made
     }
@@ -195,7 +195,7 @@ extension Load: HandshakeAdviser {
 }
 
 extension ChallengeDesk {
-    static func place(of proxy: ProxyAddress, kind: String) -> AuthenticationScopes.Place {
+    static func place(of proxy: ProxyServer, kind: String) -> AuthenticationScopes.Place {
         AuthenticationScopes.Place(Origin(scheme: kind, host: proxy.host, port: proxy.port), isProxy: true)
     }
 }

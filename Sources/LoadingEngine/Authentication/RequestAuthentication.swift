@@ -24,6 +24,9 @@ enum RequestAuthentication {
         /// Whether the load authenticates with anybody.
         var isUsed: Bool { server != nil || proxy != nil }
 
+        /// The hop goes another way: what was for the proxy stays with it.
+        mutating func leftProxy() { proxy = nil }
+
         /// What holds for the hop that a redirect leads to.
         var afterRedirect: HopPart {
             var part = HopPart()
@@ -68,10 +71,13 @@ enum RequestAuthentication {
                 hop.authentication.server?.use(proof)
             }
         }
-        if hop.authentication.proxy == nil, !target.origin.isSecure, let proxy = proxy(for: target, in: load) {
+        if hop.authentication.proxy == nil, !target.origin.isSecure,
+            let proxy = try ProxyChoice.server(for: target, hop, in: load),
+            proxy.isSentWhole(isSecure: false)
+        {
             let place = ChallengeDesk.place(of: proxy, kind: "http")
             if let proof = load.session.credentials.proof(for: place, path: "/") {
-                hop.authentication.proxy = Authenticator(place, isSecure: false)
+                hop.authentication.proxy = Authenticator(place, isSecure: proxy.kind == .https)
                 hop.authentication.proxy?.use(proof)
             }
         }
@@ -96,30 +102,33 @@ enum RequestAuthentication {
     }
 
     @inline(__always)
-    static func route(to target: RequestTarget, _ hop: Hop, _ pool: ConnectionPool, in load: Load) -> Route {
+    static func route(
+        to target: RequestTarget, _ hop: Hop, _ pool: ConnectionPool, in load: Load
+    ) throws(LoadError) -> Route {
         let plain = Route(isSecure: target.origin.isSecure, host: target.origin.host, port: target.origin.port)
-        if load.session.policy.proxies == nil, hop.authentication.server == nil, load.order.connectionHolder == nil,
+        if load.session.proxies == nil, hop.authentication.server == nil, load.order.connectionHolder == nil,
             hop.request.needs == .none
         {
             return plain
         }
-        return special(plain, target, hop, pool, in: load)
+        return try special(plain, target, hop, pool, in: load)
     }
 
     @inline(never)
     private static func special(
         _ plain: Route, _ target: RequestTarget, _ hop: Hop, _ pool: ConnectionPool, in load: Load
-    ) -> Route {
+    ) throws(LoadError) -> Route {
         var route = plain
-        let proxy = proxy(for: target, in: load)
-        let isForwarded = proxy != nil && !plain.isSecure
+        let proxy = try ProxyChoice.server(for: target, hop, in: load)
+        let isForwarded = proxy?.isSentWhole(isSecure: plain.isSecure) ?? false
         if let proxy, isForwarded { route = Route(isSecure: false, host: proxy.host, port: proxy.port) }
         let judge = plain.isSecure ? load.order.connectionHolder : nil
         let session = load.session.policy.needs
         let needs = hop.request.needs.joined(with: session)
         if proxy != nil || judge != nil || needs != session {
             route.details = RouteDetails(
-                proxy: proxy, isForwarded: isForwarded, judge: judge, needs: needs == session ? nil : needs
+                proxy: proxy, isForwarded: isForwarded, judge: judge, needs: needs == session ? nil : needs,
+                hasAlternatives: hop.proxies.hasAlternatives
             )
         }
         let limit = load.session.policy.maximumConnectionsPerHost
@@ -129,15 +138,6 @@ enum RequestAuthentication {
         if let holder { route = route.held(by: holder) }
         hop.authentication.route = route
         return route
-    }
-
-    static func proxy(for target: RequestTarget, in load: Load) -> ProxyAddress? {
-        guard let settings = load.session.policy.proxies, let server = target.origin.isSecure ? settings.https : settings.http,
-            !ProxyExceptions.contain(
-                target.origin.host, exceptions: settings.exceptions, excludesSimpleHostnames: settings.excludesSimpleHostnames
-            )
-        else { return nil }
-        return ProxyAddress(host: server.host, port: server.port)
     }
 
     // MARK: Answers
@@ -154,11 +154,13 @@ enum RequestAuthentication {
                 return false
             }
             let authenticator =
-                hop.authentication.proxy ?? Authenticator(ChallengeDesk.place(of: proxy, kind: "http"), isSecure: false)
+                hop.authentication.proxy
+                ?? Authenticator(
+                    ChallengeDesk.place(of: proxy, kind: "http"), isSecure: proxy.kind == .https)
             hop.authentication.proxy = authenticator
             context = ChallengeDesk.Context(
                 authenticator: authenticator, challenges: head.headers.all("Proxy-Authenticate"), path: "/",
-                given: load.session.proxyCredential
+                given: proxy.credential
             )
         } else {
             let authenticator =

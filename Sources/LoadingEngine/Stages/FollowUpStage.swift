@@ -61,6 +61,7 @@ final class FollowUpStage: LoadStage {
 
     /// Makes the hop ready for another attempt, or throws on where there is none to be made.
     private func retryOrThrow(_ error: LoadError, _ hop: Hop, in load: Load) throws(LoadError) {
+        if error.isOfProxy, ProxyChoice.goAround(hop, in: load) { return }
         if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
             // Asked for once more: a wrong choice is not for ever.
             let server = ServerName(host: origin.host, port: origin.port)

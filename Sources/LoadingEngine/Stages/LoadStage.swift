@@ -43,6 +43,7 @@ final class Hop {
     @exclusivity(unchecked) private(set) var request: LoadRequest
     @exclusivity(unchecked) var followUp = FollowUpStage.HopPart()
     @exclusivity(unchecked) var authentication = RequestAuthentication.HopPart()
+    @exclusivity(unchecked) var proxies = ProxyChoice.HopPart()
     @exclusivity(unchecked) var preparation = PrepareStage.HopPart()
     @exclusivity(unchecked) var cache = CacheStage.HopPart()
     @exclusivity(unchecked) var network = NetworkStage.HopPart()

@@ -97,7 +97,7 @@ final class NetworkStage: LoadStage {
         let route = try route(of: hop)
         if !hop.network.needsNewConnection, let idle = pool.takeIdle(route) { return idle }
         let lease = pool.wish(
-            route, priority: load.connectionPriority, control: load.control, adviser: route.isSecure ? load : nil,
+            route, priority: load.connectionPriority, control: load.control, adviser: route.raisesQuestions ? load : nil,
             onlyNew: hop.network.needsNewConnection
         )
         return lease.isAnswered ? try pool.take(lease) : nil

@@ -89,7 +89,7 @@ final class PrepareStage: LoadStage {
             && ((length ?? 0) >= Self.expectationThreshold || hop.request.headers.hasToken("100-continue", in: "Expect"))
         if let cookies = Self.cookies(for: target, hop, in: load) { extra.append(("Cookie", cookies)) }
         if expects, !hop.request.headers.contains("Expect") { extra.append(("Expect", "100-continue")) }
-        let route = RequestAuthentication.route(to: target, hop, pool, in: load)
+        let route = try RequestAuthentication.route(to: target, hop, pool, in: load)
         let isForwarded = route.details?.isForwarded ?? false
         if hop.authentication.isUsed {
             RequestAuthentication.addFields(to: &extra, hop, target, body, isForwarded: isForwarded)
@@ -103,7 +103,7 @@ final class PrepareStage: LoadStage {
         let isSecure = target.origin.isSecure
         var body = body
         if case .file(var file) = body {
-            file.usesSendfile = !isSecure
+            file.usesSendfile = !isSecure && route.proxy?.kind != .https
             body = .file(file)
         }
         hop.preparation.message = PreparedMessage(

@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-internal import HTTPRules
 internal import LoadingEngine
 internal import LoadingModel
 
@@ -15,10 +14,11 @@ internal import LoadingModel
 enum EngineDirectory {
     /// An engine in this process, for a session of its own.
     static func service(
-        for policy: SessionPolicy, _ memory: SessionMemory, _ security: AppTransportSecurity
+        for policy: SessionPolicy, _ memory: SessionMemory, _ settings: SessionSettings
     ) -> any LoadingService {
         var policy = policy
         policy.cachedBodyLimit = memory.cachedBodyLimit
-        return SessionEngine.make(policy: policy, stores: memory.stores, security: security)
+        return SessionEngine.make(
+            policy: policy, stores: memory.stores, security: settings.security, proxies: settings.proxyRules())
     }
 }

@@ -7,19 +7,23 @@
 //
 //===----------------------------------------------------------------------===//
 internal import Foundation
-internal import LoadingModel
+internal import HTTPRules
 
 /// `connectionProxyDictionary` as it was set; the keys are those of CFNetwork.
 struct ProxyDictionary: Sendable {
     let values: [String: PropertyListValue]
+    /// Keys whose values are not of a property list, which are left out.
+    private let unreadable: Set<String>
 
-    /// What is not of a property list is left out.
     init(_ dictionary: [AnyHashable: Any]) {
         var values: [String: PropertyListValue] = [:]
+        var unreadable: Set<String> = []
         for (key, value) in dictionary {
-            if let key = key.base as? String, let value = PropertyListValue(value) { values[key] = value }
+            guard let key = key.base as? String else { continue }
+            if let value = PropertyListValue(value) { values[key] = value } else { unreadable.insert(key) }
         }
         self.values = values
+        self.unreadable = unreadable
     }
 
     var dictionary: [AnyHashable: Any] {
@@ -28,23 +32,80 @@ struct ProxyDictionary: Sendable {
         return dictionary
     }
 
-    /// Nil where no proxy is enabled.
-    var settings: ProxySettings? {
-        var settings = ProxySettings()
-        settings.http = server("HTTP", port: 80)
-        settings.https = server("HTTPS", port: 443)
-        guard settings.http != nil || settings.https != nil else { return nil }
-        if case .array(let items) = values["ExceptionsList"] { settings.exceptions = items.compactMap(\.string) }
-        settings.excludesSimpleHostnames = values["ExcludeSimpleHostnames"]?.integer ?? 0 != 0
-        settings.user = values["kCFProxyUsernameKey"]?.string
-        settings.password = values["kCFProxyPasswordKey"]?.string
-        return settings
+    /// What the dictionary says; nil where it says that nothing goes through a proxy.
+    var rules: ProxyRules? {
+        var rules = ProxyRules()
+        let socks = socks
+        rules.http = choice("HTTP", .http, port: 80) ?? socks ?? .direct
+        rules.https = choice("HTTPS", .http, port: 443) ?? socks ?? .direct
+        if let fault = unfollowed { (rules.http, rules.https) = (.unusable(fault), .unusable(fault)) }
+        guard !rules.isEmpty else { return nil }
+        if case .array(let items) = values["ExceptionsList"] { rules.exceptions.patterns = items.compactMap(\.string) }
+        rules.exceptions.includesSimpleNames = values["ExcludeSimpleHostnames"]?.integer ?? 0 != 0
+        return rules
     }
 
-    private func server(_ kind: String, port: Int) -> ProxySettings.Server? {
-        guard values[kind + "Enable"]?.integer ?? 0 != 0, let host = values[kind + "Proxy"]?.string, !host.isEmpty,
-            let port = values[kind + "Port"].map({ $0.integer }) ?? port, 1...65_535 ~= port
-        else { return nil }
-        return ProxySettings.Server(host: host, port: port)
+    /// Ways to name a proxy that are not followed here.
+    private var unfollowed: String? {
+        for key in ["ProxyAutoConfigEnable", "ProxyAutoDiscoveryEnable"] where isEnabled(key) != .some(false) {
+            return Self.fault("\(key) is set, which is not followed")
+        }
+        for key in ["kCFProxyTypeKey", "kCFProxyHostNameKey"] where values[key] != nil || unreadable.contains(key) {
+            return Self.fault("\(key) is no key of a session's: HTTPProxy, HTTPSProxy and SOCKSProxy are")
+        }
+        return nil
     }
+
+    private var socks: ProxyRules.Choice? {
+        guard var choice = choice("SOCKS", .socks5, port: 1_080) else { return nil }
+        guard case .proxy(var server) = choice else { return choice }
+        switch values["kCFStreamPropertySOCKSVersion"]?.string {
+        case nil where values["kCFStreamPropertySOCKSVersion"] == nil, "kCFStreamSocketSOCKSVersion5": break
+        case "kCFStreamSocketSOCKSVersion4": server.kind = .socks4
+        default: return .unusable(Self.fault("kCFStreamPropertySOCKSVersion is neither of SOCKS's versions"))
+        }
+        server.user = values["kCFStreamPropertySOCKSUser"]?.string ?? server.user
+        server.password = values["kCFStreamPropertySOCKSPassword"]?.string ?? server.password
+        choice = .proxy(server)
+        return choice
+    }
+
+    /// The proxy of a kind, or what is wrong with it; nil where there is none.
+    ///
+    /// One that is named, and neither enabled nor disabled, is not passed over in silence.
+    private func choice(_ name: String, _ kind: ProxyServer.Kind, port: Int) -> ProxyRules.Choice? {
+        let (enable, hostKey, portKey) = (name + "Enable", name + "Proxy", name + "Port")
+        switch isEnabled(enable) {
+        case false? where values[enable] != nil: return nil
+        case false?:
+            guard values[hostKey] != nil || unreadable.contains(hostKey) else { return nil }
+            return .unusable(Self.fault("\(hostKey) is set, and \(enable) is not: it has to be 1, or 0"))
+        case nil: return .unusable(Self.fault("\(enable) is neither 1 nor 0"))
+        case true?: break
+        }
+        guard let host = values[hostKey]?.string else {
+            return .unusable(
+                Self.fault("\(hostKey) is \(values[hostKey] == nil && !unreadable.contains(hostKey) ? "missing" : "no string")"))
+        }
+        let bare = ProxyText.bare(host).lowercased()
+        if let reason = ProxyText.fault(inHost: bare) { return .unusable(Self.fault("\(hostKey) \(reason)")) }
+        var server = ProxyServer(
+            kind, host: bare, port: port, user: values["kCFProxyUsernameKey"]?.string,
+            password: values["kCFProxyPasswordKey"]?.string)
+        if values[portKey] != nil || unreadable.contains(portKey) {
+            guard let port = values[portKey]?.integer, 1...65_535 ~= port else {
+                return .unusable(Self.fault("\(portKey) is not a number from 1 to 65535"))
+            }
+            server.port = port
+        }
+        return .proxy(server)
+    }
+
+    /// Nil where the value is none that says so; false where there is none.
+    private func isEnabled(_ key: String) -> Bool? {
+        guard let value = values[key] else { return unreadable.contains(key) ? nil : false }
+        return value.integer.map { $0 != 0 }
+    }
+
+    private static func fault(_ text: String) -> String { "connectionProxyDictionary: \(text)" }
 }

@@ -27,7 +27,7 @@ final class SessionEquipment: Sendable {
         memory = SessionMemory(settings.snapshot)
         let policy = settings.sessionPolicy()
         trustRoots = policy.trustRoots
-        service = EngineDirectory.service(for: policy, memory, settings.snapshot.security)
+        service = EngineDirectory.service(for: policy, memory, settings.snapshot)
         customClasses = CustomClasses(settings, isShared: false)
         additionalFields = settings.snapshot.additionalFields()
         settings.snapshot.tellOfReservedFields()

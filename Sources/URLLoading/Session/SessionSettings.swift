@@ -60,6 +60,9 @@ struct SessionSettings: Sendable {
     var transportSecurity: TransportSecurityDictionary?
     var proxies: ProxyDictionary?
     var connectionOptions = URLSessionConfiguration.ConnectionOptions()
+    var proxyConfigurations: [ProxyConfiguration] = []
+    /// Nil is the process's.
+    var proxyEnvironment: [String: String]?
     var usesStrictTransportSecurity = true
     var usesKerberosTickets = true
     /// Nil is the program's own store.
@@ -84,13 +87,25 @@ struct SessionSettings: Sendable {
         policy.cookieAcceptance = SessionPolicy.CookieAcceptance(rawValue: cookieAcceptPolicy.rawValue) ?? .never
         policy.usesStrictTransportSecurity = usesStrictTransportSecurity
         policy.usesKerberosTickets = usesKerberosTickets
-        // A proxy cannot be told of a socket on this machine, and is not at its other end.
-        policy.proxies = connectionOptions.unixSocketPath == nil ? proxies?.settings : nil
         policy.connections = connectionOptions.loadOptions
         policy.needs.service = networkServiceType.service
         policy.needs.requiresDNSSEC = requiresDNSSECValidation
         policy.usesMultipath = multipathServiceType != .none
         return policy
+    }
+
+    /// Which way requests go; nil where all go directly.
+    func proxyRules() -> ProxyRules? {
+        // A proxy cannot be told of a socket on this machine, and is not at its other end.
+        guard connectionOptions.unixSocketPath == nil else { return nil }
+        if !proxyConfigurations.isEmpty {
+            var rules = ProxyRules()
+            rules.list = proxyConfigurations.map(\.rule)
+            return rules
+        }
+        if let proxies { return proxies.rules }
+        let environment = proxyEnvironment ?? ProcessInfo.processInfo.environment
+        return ProxyText.environment { environment[$0] }
     }
 
     var cookieStorage: HTTPCookieStorage? {

@@ -133,7 +133,7 @@ enum SharedSession {
         return URLSession(
             configuration: configuration, delegate: nil, delegateQueue: nil,
             service: EngineDirectory.service(
-                for: configuration.sessionPolicy(), SessionMemory(configuration.snapshot), configuration.snapshot.security),
+                for: configuration.sessionPolicy(), SessionMemory(configuration.snapshot), configuration.snapshot),
             isShared: true
         )
     }()

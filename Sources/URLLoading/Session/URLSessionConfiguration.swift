@@ -68,8 +68,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// The settings at this moment.
     var snapshot: SessionSettings { settings.withLock { $0 } }
 
-    private func get<Value>(_ path: (borrowing SessionSettings) -> Value) -> Value { settings.withLock { path($0) } }
-    private func set(_ change: (inout SessionSettings) -> Void) { settings.withLock { change(&$0) } }
+    func get<Value>(_ path: (borrowing SessionSettings) -> Value) -> Value { settings.withLock { path($0) } }
+    func set(_ change: (inout SessionSettings) -> Void) { settings.withLock { change(&$0) } }
 
     // MARK: Requests
 
@@ -291,13 +291,12 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// The proxies that requests go through; default nil: none.
+    /// The proxies that requests go through, by the keys of CFNetwork, written as strings; see <doc:Proxies>.
     ///
-    /// Keys are those of CFNetwork: `HTTPEnable`, `HTTPProxy`, `HTTPPort` for `http` URLs; `HTTPSEnable`, `HTTPSProxy`, `HTTPSPort` for
-    /// `https` URLs, which go through a tunnel; `ExceptionsList`, `ExcludeSimpleHostnames`; `kCFProxyUsernameKey` and
-    /// `kCFProxyPasswordKey`, which answer the proxy's first challenge.
+    /// Default nil: the system's settings, which on Linux are the environment's, as curl reads it (``proxyEnvironment``). An empty
+    /// dictionary means no proxies.
     ///
-    /// Differs from Apple's so far: SOCKS, automatic configuration, and the system's settings have no effect.
+    /// What names a proxy and cannot be followed fails the loads that it is about with `URLError.cannotConnectToHost`.
     open var connectionProxyDictionary: [AnyHashable: Any]? {
         get { snapshot.proxies?.dictionary }
         set {

@@ -36,7 +36,13 @@ struct LoginOptions: ParsableArguments {
 
     @Option(
         name: [.customShort("x"), .long],
-        help: ArgumentHelp("Go through this HTTP proxy; its port is 1080 where none is given.", valueName: "[http://]host[:port]")
+        help: ArgumentHelp(
+            """
+            Go through this proxy, an HTTP one where no scheme is given: http, https, socks4, socks4a, socks5, socks5h. Its port is \
+            1080 where none is given, of https 443. "" for none, whatever the environment says.
+            """,
+            valueName: "[scheme://]host[:port]"
+        )
     )
     var proxy: String?
 
@@ -45,6 +51,15 @@ struct LoginOptions: ParsableArguments {
         help: ArgumentHelp("Answer the proxy's challenges; without a password it is asked for.", valueName: "user[:password]")
     )
     var proxyUser: String?
+
+    @Option(
+        name: .customLong("noproxy"),
+        help: ArgumentHelp(
+            "Go through no proxy to these hosts, domains and networks, in place of those of no_proxy; '*' for all.",
+            valueName: "list"
+        )
+    )
+    var noProxy: String?
 
     func validate() throws {
         if user?.hasPrefix(":") == true || proxyUser?.hasPrefix(":") == true {
@@ -70,20 +85,29 @@ struct LoginOptions: ParsableArguments {
         try user.map { try Login($0, asking: "host password for user") } ?? Login(userOf: url)
     }
 
-    /// For `connectionProxyDictionary`; nil without a proxy.
-    func proxyDictionary() throws -> [AnyHashable: Any]? {
-        guard let proxy else { return nil }
-        let address = try ProxyAddress(proxy)
-        var dictionary: [AnyHashable: Any] = [:]
-        for kind in ["HTTP", "HTTPS"] {
-            dictionary[kind + "Enable"] = 1
-            dictionary[kind + "Proxy"] = address.host
-            dictionary[kind + "Port"] = address.port
+    /// Has loads go through the proxies that the options name, or the environment, which is read as curl reads it.
+    func applyProxies(to configuration: URLSessionConfiguration) throws {
+        if proxy == "" {
+            configuration.connectionProxyDictionary = [:]
+            return
         }
-        if let login = try proxyUser.map({ try Login($0, asking: "proxy password for user") }) ?? address.login {
-            dictionary["kCFProxyUsernameKey"] = login.user
-            dictionary["kCFProxyPasswordKey"] = login.password
+        guard proxy != nil || noProxy != nil else { return }
+        var variables = ProcessInfo.processInfo.environment
+        if let proxy {
+            let login = try proxyUser.map { try Login($0, asking: "proxy password for user") }
+            let address = try ProxyAddress(proxy, login: login)
+            for name in ["http_proxy", "https_proxy"] { variables[name] = address.text }
         }
-        return dictionary
+        if let noProxy {
+            variables["no_proxy"] = noProxy
+            variables["NO_PROXY"] = nil
+        }
+        configuration.proxyEnvironment = variables
+    }
+
+    /// Whether the proxy that is named looks the servers' names up.
+    var leavesNamesToProxy: Bool {
+        guard let proxy, !proxy.isEmpty else { return false }
+        return (try? ProxyAddress(proxy, login: nil).looksUpHere) != true
     }
 }

@@ -11,24 +11,33 @@ import Foundation
 
 /// The proxy that a user names, read as curl reads it.
 struct ProxyAddress {
-    let host: String
-    let port: Int
-    let login: Login?
+    /// For `URLSessionConfiguration.proxyEnvironment`: with its scheme, its user percent-encoded.
+    let text: String
+    /// Names of servers are looked up here, and not by the proxy.
+    let looksUpHere: Bool
 
-    /// `host`, `host:port` or `http://user:password@host:port`.
-    init(_ text: String) throws(ToolFailure) {
-        let scheme = text.range(of: "://").map { text[..<$0.lowerBound].lowercased() }
-        guard (scheme ?? "http") == "http" else {
-            throw ToolFailure(7, "the proxy cannot be used: HTTP proxies are spoken to, and no \(scheme ?? "") ones")
+    private static let schemes: Set = ["http", "https", "socks", "socks4", "socks4a", "socks5", "socks5h"]
+
+    /// `host`, `host:port` or `scheme://user:password@host:port`.
+    init(_ text: String, login: Login?) throws(ToolFailure) {
+        let scheme = text.range(of: "://").map { text[..<$0.lowerBound].lowercased() } ?? "http"
+        guard Self.schemes.contains(scheme) else {
+            throw ToolFailure(
+                7, "the proxy cannot be used: no \(scheme) ones are spoken to, but http, https, socks4(a), socks5(h)")
         }
-        guard let parts = URLComponents(string: scheme == nil ? "http://" + text : text), let host = parts.host, !host.isEmpty,
-            1...65_535 ~= parts.port ?? 1080, ["", "/"].contains(parts.path), parts.query == nil, parts.fragment == nil
+        guard var parts = URLComponents(string: text.contains("://") ? text : "http://" + text), let host = parts.host,
+            !host.isEmpty, 1...65_535 ~= parts.port ?? 1080, ["", "/"].contains(parts.path), parts.query == nil,
+            parts.fragment == nil
         else {
             // The text may have a password in it.
             throw ToolFailure(5, "what --proxy says is no proxy: write 'host:port'")
         }
-        self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
-        port = parts.port ?? 1080
-        login = parts.url.flatMap(Login.init(userOf:))
+        parts.path = ""
+        if let login {
+            parts.percentEncodedUser = login.user.addingPercentEncoding(withAllowedCharacters: .alphanumerics)
+            parts.percentEncodedPassword = login.password.addingPercentEncoding(withAllowedCharacters: .alphanumerics)
+        }
+        self.text = parts.string ?? text
+        looksUpHere = ["socks", "socks4", "socks5"].contains(scheme)
     }
 }

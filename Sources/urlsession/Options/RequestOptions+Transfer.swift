@@ -105,7 +105,7 @@ extension RequestOptions {
                 expected: outcome.response?.expectedContentLength ?? -1
             )
             // With a proxy no other name is looked up.
-            if failure.code == 6, login.proxy != nil { failure.code = 5 }
+            if failure.code == 6, login.leavesNamesToProxy { failure.code = 5 }
             throw failure
         }
     }

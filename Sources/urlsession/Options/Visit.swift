@@ -31,7 +31,7 @@ extension RequestOptions {
         plan.login = try login.login(at: url)
         plan.methods = login.methods
         plan.trustsAnybody = trust.insecure
-        configuration.connectionProxyDictionary = try login.proxyDictionary()
+        try login.applyProxies(to: configuration)
         if plan.login != nil {
             // What is said goes before what is kept, which may be locked.
             configuration.urlCredentialStorage = URLCredentialStorage()

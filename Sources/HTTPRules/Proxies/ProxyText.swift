@@ -1,0 +1,112 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Names of proxies as they are written in settings and in the environment.
+package enum ProxyText {
+    /// What a host of a proxy may not be, or nil where it is good: a name or an address and nothing around it.
+    package static func fault(inHost host: String) -> String? {
+        if host.isEmpty { return "is empty" }
+        if host.contains("/") { return "is a URL or a path, and no host" }
+        if host.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F || "@?#\\\"<>".utf8.contains($0) }) {
+            return "has a character that no host has"
+        }
+        if host.contains(":"), AddressNetwork.address(host) == nil { return "has a port in it, or is no address" }
+        return host.utf8.count > 255 ? "is too long" : nil
+    }
+
+    /// A host without the brackets of an IPv6 address.
+    package static func bare(_ host: String) -> String { HostName.unbracketed(host) }
+
+    /// A proxy as curl takes it: `[scheme://][user[:password]@]host[:port]`, where http is meant if there is no scheme, and 1080 if there
+    /// is no port, or for https 443.
+    ///
+    /// - Parameters:
+    ///   - text: The text, which may have a password in it.
+    ///   - name: What is read, for what is said of a text that is no proxy.
+    /// - Returns: The proxy, or what is wrong.
+    package static func read(_ text: String, called name: String) -> ProxyRules.Choice {
+        func fault(_ reason: String) -> ProxyRules.Choice { .unusable("\(name) \(reason)") }
+        var rest = text[...]
+        var scheme = "http"
+        if let mark = text.firstRange(of: "://") {
+            scheme = text[..<mark.lowerBound].lowercased()
+            rest = text[mark.upperBound...]
+        }
+        guard var server = server(scheme) else { return fault("names a proxy of the scheme \"\(scheme)\", which is not known") }
+        if let end = rest.firstIndex(where: { $0 == "/" || $0 == "?" || $0 == "#" }) {
+            guard rest[end...] == "/" else { return fault("has a path; a proxy has none") }
+            rest = rest[..<end]
+        }
+        if let at = rest.lastIndex(of: "@") {
+            let login = rest[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            server.user = PercentEncoding.decoded(String(login[0]))
+            server.password = login.count > 1 ? PercentEncoding.decoded(String(login[1])) : nil
+            rest = rest[at...].dropFirst()
+        }
+        var port: Substring?
+        if rest.first == "[" {
+            guard let end = rest.firstIndex(of: "]") else { return fault("has a bracket that is not closed") }
+            let behind = rest[end...].dropFirst()
+            if !behind.isEmpty {
+                guard behind.first == ":" else { return fault("is no host and port") }
+                port = behind.dropFirst()
+            }
+            rest = rest[...end]
+        } else if let colon = rest.lastIndex(of: ":"), rest.firstIndex(of: ":") == colon {
+            port = rest[colon...].dropFirst()
+            rest = rest[..<colon]
+        }
+        if let port {
+            guard port.utf8.allSatisfy({ $0 &- UInt8(ascii: "0") <= 9 }), let number = Int(port), 1...65_535 ~= number else {
+                return fault("has a port that is not a number from 1 to 65535")
+            }
+            server.port = number
+        }
+        server.host = bare(String(rest)).lowercased()
+        if let reason = self.fault(inHost: server.host) { return fault("names a host that \(reason)") }
+        return .proxy(server)
+    }
+
+    private static func server(_ scheme: String) -> ProxyServer? {
+        switch scheme {
+        case "http": return ProxyServer(.http, host: "", port: 1_080)
+        case "https": return ProxyServer(.https, host: "", port: 443)
+        case "socks4a": return ProxyServer(.socks4, host: "", port: 1_080)
+        case "socks5h": return ProxyServer(.socks5, host: "", port: 1_080)
+        case "socks", "socks4", "socks5":
+            var server = ProxyServer(scheme == "socks5" ? .socks5 : .socks4, host: "", port: 1_080)
+            server.looksUpHere = true
+            return server
+        default: return nil
+        }
+    }
+
+    /// What the environment says, as curl reads it.
+    ///
+    /// `http_proxy` counts in lower case alone: a server that runs programs of others (CGI) has `HTTP_PROXY` for what a client sends as
+    /// its field `Proxy`.
+    ///
+    /// - Parameter variable: Gives the value of a variable.
+    /// - Returns: The rules, or nil where no proxy is named.
+    package static func environment(_ variable: (String) -> String?) -> ProxyRules? {
+        func first(_ names: [String]) -> ProxyRules.Choice {
+            for name in names {
+                if let text = variable(name), !text.isEmpty { return read(text, called: name) }
+            }
+            return .direct
+        }
+        var rules = ProxyRules()
+        rules.http = first(["http_proxy", "all_proxy", "ALL_PROXY"])
+        rules.https = first(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])
+        guard !rules.isEmpty else { return nil }
+        let exempt = [variable("no_proxy"), variable("NO_PROXY")].compactMap { $0 }.first { !$0.isEmpty }
+        rules.exceptions = ProxyExceptions(environment: exempt ?? "")
+        return rules
+    }
+}

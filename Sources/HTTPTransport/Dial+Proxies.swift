@@ -1,0 +1,94 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPRules
+import LoadingModel
+import NIOCore
+import TransportMachines
+
+/// From a connection to a proxy to one through it.
+extension Dialer.Dial {
+    /// Finds the address that a SOCKS proxy is told: IPv4, since some know no other, and IPv6 where there is none.
+    func lookUpServer(for proxy: ProxyServer, family: NIOBSDSocket.ProtocolFamily = .inet) {
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        let cancel = resolver.lookUp(destination.host, port: destination.port, family: family, on: loop) { result in
+            let dial = bound.value
+            guard !dial.isOver else { return }
+            switch result {
+            case .success(let addresses):
+                dial.serverAddress = addresses.first?.ipAddress
+                dial.begin()
+            case .failure where family == .inet && proxy.kind == .socks5: dial.lookUpServer(for: proxy, family: .inet6)
+            case .failure(let error): dial.finish(.failure(error))
+            }
+        }
+        lookups.append(cancel)
+    }
+
+    /// The connection leads to the proxy: secures it if need be, and has it lead to the server.
+    func enter(_ proxy: ProxyServer, by channel: any Channel) {
+        guard proxy.kind == .https else { return pass(proxy, by: channel, agreed: nil) }
+        let start = now()
+        // Whoever judges the servers of a session has not been asked about its proxies: the roots decide.
+        tls.secure(
+            channel, to: ServerName(host: proxy.host, port: proxy.port), demands: .none, advice: HandshakeAdvice { nil }
+        ) { [self] result in
+            guard !isOver else { return }
+            switch result {
+            case .success(let agreed): pass(proxy, by: channel, agreed: (agreed, start))
+            case .failure(let error):
+                var failure = LoadError(
+                    error.kind, "securing the connection to the proxy \(proxy): \(error.message)", cause: error.cause)
+                failure.isOfProxy = true
+                finish(.failure(failure))
+            }
+        }
+    }
+
+    private func pass(_ proxy: ProxyServer, by channel: any Channel, agreed: (TLSSession.Agreement, Double)?) {
+        if route.details?.isForwarded == true {
+            // What is known of the proxy's certificate says nothing of the server.
+            let known = agreed.map { agreement, start in
+                (TLSSession.Agreement(version: agreement.version, cipherSuite: agreement.cipherSuite), start)
+            }
+            return finish(with: channel, secured: known)
+        }
+        switch proxy.kind {
+        case .http, .https: askForTunnel(proxy, by: channel)
+        case .socks4, .socks5:
+            SOCKSTunnel.open(channel, destination, by: proxy, to: serverAddress) { [self] result in
+                switch result {
+                case .success: passed(channel)
+                case .failure(let error): finish(.failure(error))
+                }
+            }
+        }
+    }
+
+    private func askForTunnel(_ proxy: ProxyServer, by channel: any Channel) {
+        let attempt = tunnel ?? ProxyTunnel.attempt(destination, through: proxy)
+        tunnel = attempt
+        ProxyTunnel.open(channel, attempt, advice: advice) { [self] outcome in
+            guard !isOver else { return }
+            switch outcome {
+            case .success(.opened): passed(channel)
+            case .success(.mustDialAgain): beginAgain()
+            case .failure(let error): finish(.failure(error))
+            }
+        }
+    }
+
+    /// The channel leads to the server now, and does not read.
+    private func passed(_ channel: any Channel) {
+        guard !isOver else { return }
+        if route.isSecure { return secure(channel) }
+        finish(with: channel)
+        // A channel that was closed meanwhile says so itself.
+        try? channel.syncOptions?.setOption(.autoRead, value: true)
+    }
+}

@@ -1,0 +1,121 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPRules
+import LoadingModel
+import NIOCore
+import TransportMachines
+
+/// Has a SOCKS proxy connect to a server: the shell of a ``SOCKSHandshake``.
+final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let proxy: ProxyServer
+    private let authority: String
+    private var machine: SOCKSHandshake
+    private var completion: ((Result<Void, LoadError>) -> Void)?
+
+    /// Asks for a server, by its address if there is one, and otherwise by its name.
+    ///
+    /// The completion is called once; the channel does not read then, or is closed.
+    static func open(
+        _ channel: any Channel, _ server: ServerName, by proxy: ProxyServer, to address: String?,
+        completion: @escaping (Result<Void, LoadError>) -> Void
+    ) {
+        let handler = SOCKSTunnel(server, by: proxy, to: address, completion: completion)
+        do {
+            try channel.pipeline.syncOperations.addHandler(handler)
+            let context = try channel.pipeline.syncOperations.context(handler: handler)
+            handler.perform(handler.machine.handle(.started), context)
+        } catch {
+            channel.close(promise: nil)
+            handler.finish(.failure(handler.failure("the connection broke", cause: error)))
+        }
+    }
+
+    private init(
+        _ server: ServerName, by proxy: ProxyServer, to address: String?,
+        completion: @escaping (Result<Void, LoadError>) -> Void
+    ) {
+        self.proxy = proxy
+        self.completion = completion
+        authority = server.host.contains(":") ? "[\(server.host)]:\(server.port)" : "\(server.host):\(server.port)"
+        machine = SOCKSHandshake(
+            proxy.kind == .socks4 ? .four : .five,
+            to: AddressNetwork.address(address ?? server.host).map { .address($0) } ?? .name(server.host),
+            port: UInt16(truncatingIfNeeded: server.port), user: proxy.user, password: proxy.password
+        )
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        perform(machine.handle(.received(Array(unwrapInboundIn(data).readableBytesView))), context)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        perform(machine.handle(.closed), context)
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        context.close(promise: nil)
+        finish(.failure(failure("the connection broke", cause: error)))
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { finish(.failure(failure("the connection was closed"))) }
+
+    private func perform(_ actions: [SOCKSHandshake.Action], _ context: ChannelHandlerContext) {
+        for action in actions {
+            switch action {
+            case .send(let bytes): context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: bytes)), promise: nil)
+            case .opened: opened(context)
+            case .fail(let reason):
+                context.close(promise: nil)
+                finish(.failure(failure(reason)))
+            }
+        }
+    }
+
+    private func opened(_ context: ChannelHandlerContext) {
+        do {
+            try context.channel.syncOptions?.setOption(.autoRead, value: false)
+        } catch {
+            context.close(promise: nil)
+            return finish(.failure(failure("the connection broke", cause: error)))
+        }
+        let completion = completion
+        self.completion = nil
+        context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+        completion?(.success(()))
+    }
+
+    private func finish(_ result: Result<Void, LoadError>) {
+        let completion = completion
+        self.completion = nil
+        completion?(result)
+    }
+
+    private func failure(_ reason: SOCKSHandshake.Failure) -> LoadError {
+        switch reason {
+        case .cannotAsk(let text): failure(text, isOfProxy: false)
+        case .refused(let text): failure("it answered: \(text)", cause: reason, isOfProxy: false)
+        case .demandsPassword(let text): failure(text, .userAuthenticationRequired, cause: reason, isOfProxy: false)
+        case .malformed(let text): failure(text, cause: reason)
+        case .closed: failure("it closed the connection", cause: reason)
+        }
+    }
+
+    private func failure(
+        _ reason: String, _ kind: LoadError.Kind = .cannotConnectToHost, cause: (any Error)? = nil, isOfProxy: Bool = true
+    ) -> LoadError {
+        var error = LoadError(
+            kind, "having the SOCKS proxy \(proxy) connect to \(authority): \(reason)", cause: cause)
+        error.isOfProxy = isOfProxy
+        return error
+    }
+}

@@ -1,0 +1,75 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// Small proxies that were not written for this project: each on a loopback port of the system's choice.
+package final class SmallProxy: Sendable {
+    package let port: Int
+    private let directory: ServerDirectory
+    private let process: ServerProcess
+
+    private init(port: Int, directory: ServerDirectory, process: ServerProcess) {
+        self.port = port
+        self.directory = directory
+        self.process = process
+    }
+
+    package func stop() { process.stop(SIGKILL) }
+
+    /// SOCKS 5, with a password if there is a user.
+    package static func microsocks(user: String? = nil, password: String = "") throws -> SmallProxy {
+        let program = try ServerProcess.program("microsocks", package: "microsocks")
+        return try start { port, _ in
+            [program, "-i", "127.0.0.1", "-p", "\(port)"] + (user.map { ["-u", $0, "-P", password] } ?? [])
+        }
+    }
+
+    /// SOCKS 4, 4a and 5, without passwords.
+    package static func dante() throws -> SmallProxy {
+        let program = try ServerProcess.program("danted", package: "dante-server")
+        return try start { port, directory in
+            let settings = """
+                logoutput: \(directory.path)/dante.log
+                internal: 127.0.0.1 port = \(port)
+                external: lo
+                clientmethod: none
+                socksmethod: none
+                client pass { from: 0.0.0.0/0 to: 0.0.0.0/0 }
+                socks pass { from: 0.0.0.0/0 to: 0.0.0.0/0 }
+
+                """
+            return [program, "-f", try directory.write(settings.utf8, to: "danted.conf").path, "-p", "\(directory.path)/pid"]
+        }
+    }
+
+    /// An HTTP proxy.
+    package static func tinyproxy() throws -> SmallProxy {
+        let program = try ServerProcess.program("tinyproxy", package: "tinyproxy-bin")
+        return try start { port, directory in
+            let settings = "Port \(port)\nListen 127.0.0.1\nTimeout 60\nMaxClients 20\nAllow 127.0.0.1\n"
+            return [program, "-d", "-c", try directory.write(settings.utf8, to: "tinyproxy.conf").path]
+        }
+    }
+
+    /// They do not say when they are ready: a shell that runs before the program finds it out.
+    private static func start(_ arguments: (Int, ServerDirectory) throws -> [String]) throws -> SmallProxy {
+        let directory = try ServerDirectory()
+        let shell = try ServerProcess.program("bash", package: "bash")
+        let (process, ports) = try ServerProcess.serving(ports: 1, sign: "ready", in: directory.file("sign.log")) { ports in
+            let wait = "until (: < /dev/tcp/127.0.0.1/\(ports[0])) 2> /dev/null; do sleep 0.02; done; echo ready > \"$0\""
+            return ServerProcess.Order(
+                [shell, "-c", "(\(wait)) & exec \"$@\"", directory.file("sign.log").path]
+                    + (try arguments(ports[0], directory)),
+                output: directory.file("output.log")
+            )
+        }
+        return SmallProxy(port: ports[0], directory: directory, process: process)
+    }
+}

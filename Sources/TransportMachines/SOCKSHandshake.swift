@@ -1,0 +1,220 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Asks a SOCKS proxy for a connection: SOCKS 5 (RFC 1928) with or without a password (RFC 1929), SOCKS 4 and 4a.
+///
+/// Ends with `opened` or `fail`; what comes later is answered with nothing.
+package struct SOCKSHandshake: Sendable {
+    package enum Version: Sendable, Hashable { case four, five }
+
+    package enum Destination: Sendable, Hashable {
+        /// The proxy looks it up.
+        case name(String)
+        /// 4 or 16 bytes.
+        case address([UInt8])
+    }
+
+    package enum Event: Sendable, Hashable {
+        case started
+        case received([UInt8])
+        /// The proxy sends no more.
+        case closed
+    }
+
+    package enum Action: Sendable, Hashable {
+        case send([UInt8])
+        /// The connection leads to the server from here on.
+        case opened
+        case fail(Failure)
+    }
+
+    package enum Failure: Error, Sendable, Hashable {
+        /// What is asked for cannot be said in this version of SOCKS.
+        case cannotAsk(String)
+        /// What came is not SOCKS.
+        case malformed(String)
+        /// The proxy wants a password, or does not accept the one that it was given.
+        case demandsPassword(String)
+        /// It has its reasons.
+        case refused(String)
+        case closed
+    }
+
+    private enum Stage: Sendable, Hashable { case idle, method, password, reply, over }
+
+    private let version: Version
+    private let destination: Destination
+    private let port: UInt16
+    private let user: String?
+    private let password: String?
+    private var stage = Stage.idle
+    private var buffer: [UInt8] = []
+
+    package init(_ version: Version, to destination: Destination, port: UInt16, user: String? = nil, password: String? = nil) {
+        self.version = version
+        self.destination = destination
+        self.port = port
+        self.user = user
+        self.password = password
+    }
+
+    package mutating func handle(_ event: Event) -> [Action] {
+        guard stage != .over else { return [] }
+        do throws(Failure) {
+            switch event {
+            case .started: return try start()
+            case .received(let bytes):
+                buffer += bytes
+                return try read()
+            case .closed: throw .closed
+            }
+        } catch {
+            stage = .over
+            return [.fail(error)]
+        }
+    }
+
+    private mutating func start() throws(Failure) -> [Action] {
+        guard stage == .idle else { return [] }
+        guard version == .five else {
+            stage = .reply
+            return [.send(try requestOfFour())]
+        }
+        // What cannot be asked for is not begun.
+        _ = try requestOfFive()
+        _ = try login()
+        stage = .method
+        return [.send(user == nil ? [5, 1, 0] : [5, 2, 0, 2])]
+    }
+
+    private mutating func read() throws(Failure) -> [Action] {
+        switch stage {
+        case .idle, .over: throw .malformed("it spoke before it was asked")
+        case .method: return try readMethod()
+        case .password: return try readVerdict()
+        case .reply: return version == .five ? try readReplyOfFive() : try readReplyOfFour()
+        }
+    }
+
+    // MARK: SOCKS 5
+
+    private mutating func readMethod() throws(Failure) -> [Action] {
+        if let first = buffer.first, first != 5 { throw .malformed("it does not speak SOCKS 5") }
+        guard let answer = try take(2) else { return [] }
+        switch answer[1] {
+        case 0:
+            stage = .reply
+            return [.send(try requestOfFive())]
+        case 2 where user != nil:
+            stage = .password
+            return [.send(try login())]
+        case 0xFF:
+            throw .demandsPassword(user == nil ? "it wants to know who we are" : "it takes neither nobody nor a password")
+        default: throw .malformed("it chose a method (\(answer[1])) that it was not offered")
+        }
+    }
+
+    /// Some servers put their own version in place of the negotiation's.
+    private mutating func readVerdict() throws(Failure) -> [Action] {
+        if let first = buffer.first, first != 1, first != 5 { throw .malformed("its verdict on the password is malformed") }
+        guard let verdict = try take(2) else { return [] }
+        guard verdict[1] == 0 else { throw .demandsPassword("it does not accept the password") }
+        stage = .reply
+        return [.send(try requestOfFive())]
+    }
+
+    private mutating func readReplyOfFive() throws(Failure) -> [Action] {
+        if let first = buffer.first, first != 5 { throw .malformed("its reply is malformed") }
+        // A refusal may be cut short.
+        guard buffer.count > 1 else { return [] }
+        guard buffer[1] == 0 else { throw .refused(Self.reason(buffer[1])) }
+        guard buffer.count > 4 else { return [] }
+        let length: Int
+        switch buffer[3] {
+        case 1: length = 4
+        case 3: length = 1 + Int(buffer[4])
+        case 4: length = 16
+        default: throw .malformed("its reply has an address of no known kind")
+        }
+        guard buffer.count >= 6 + length else { return [] }
+        return try open(after: 6 + length)
+    }
+
+    private static func reason(_ code: UInt8) -> String {
+        let known = [
+            "general failure", "not allowed by its rules", "network unreachable", "host unreachable", "connection refused",
+            "time to live expired", "command not supported", "kind of address not supported",
+        ]
+        return 1...8 ~= code ? known[Int(code) - 1] : "refused (\(code))"
+    }
+
+    private func requestOfFive() throws(Failure) -> [UInt8] {
+        var request: [UInt8] = [5, 1, 0]
+        switch destination {
+        case .address(let bytes): request += [bytes.count == 4 ? 1 : 4] + bytes
+        case .name(let name):
+            guard 1...255 ~= name.utf8.count else { throw .cannotAsk("SOCKS has no names of more than 255 bytes") }
+            request += [3, UInt8(name.utf8.count)] + Array(name.utf8)
+        }
+        return request + portBytes
+    }
+
+    private func login() throws(Failure) -> [UInt8] {
+        let (name, secret) = (Array((user ?? "").utf8), Array((password ?? "").utf8))
+        guard name.count <= 255, secret.count <= 255 else {
+            throw .cannotAsk("SOCKS has no users and passwords of more than 255 bytes")
+        }
+        return [1, UInt8(name.count)] + name + [UInt8(secret.count)] + secret
+    }
+
+    // MARK: SOCKS 4
+
+    private func requestOfFour() throws(Failure) -> [UInt8] {
+        let name = Array((user ?? "").utf8)
+        guard !name.contains(0), name.count <= 255 else { throw .cannotAsk("SOCKS 4 has no such user") }
+        switch destination {
+        case .address(let bytes) where bytes.count == 4: return [4, 1] + portBytes + bytes + name + [0]
+        case .address: throw .cannotAsk("SOCKS 4 has no IPv6 addresses")
+        case .name(let host):
+            guard 1...255 ~= host.utf8.count, !host.utf8.contains(0) else { throw .cannotAsk("SOCKS 4a has no such name") }
+            return [4, 1] + portBytes + [0, 0, 0, 1] + name + [0] + Array(host.utf8) + [0]
+        }
+    }
+
+    private mutating func readReplyOfFour() throws(Failure) -> [Action] {
+        if let first = buffer.first, first != 0 { throw .malformed("it does not speak SOCKS 4") }
+        guard buffer.count > 1 else { return [] }
+        switch buffer[1] {
+        case 90: return buffer.count < 8 ? [] : try open(after: 8)
+        case 91: throw .refused("rejected or failed")
+        case 92, 93: throw .demandsPassword("it cannot tell who we are (\(buffer[1]))")
+        default: throw .malformed("its reply is malformed")
+        }
+    }
+
+    // MARK: Both
+
+    private var portBytes: [UInt8] { [UInt8(port >> 8), UInt8(truncatingIfNeeded: port)] }
+
+    /// Nil until as many bytes are there; more are of nobody who was asked.
+    private mutating func take(_ count: Int) throws(Failure) -> [UInt8]? {
+        guard buffer.count >= count else { return nil }
+        guard buffer.count == count else { throw .malformed("it sent bytes that nobody asked for") }
+        defer { buffer = [] }
+        return buffer
+    }
+
+    private mutating func open(after count: Int) throws(Failure) -> [Action] {
+        // Whoever speaks before the server was spoken to is not the server.
+        guard buffer.count == count else { throw .malformed("it sent bytes that nobody asked for") }
+        stage = .over
+        buffer = []
+        return [.opened]
+    }
+}

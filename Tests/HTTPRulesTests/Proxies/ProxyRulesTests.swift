@@ -1,0 +1,108 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import Testing
+
+struct ProxyRulesTests {
+    private static func server(_ text: String) -> ProxyServer? {
+        if case .proxy(let server) = ProxyText.read(text, called: "it") { server } else { nil }
+    }
+
+    @Test func `a proxy is read as curl reads it`() {
+        let rows: [(String, ProxyServer.Kind, String, Int, Bool)] = [
+            ("proxy", .http, "proxy", 1_080, false), ("proxy:3128", .http, "proxy", 3_128, false),
+            ("http://Proxy.Example:8080/", .http, "proxy.example", 8_080, false), ("https://p", .https, "p", 443, false),
+            ("socks4://p:1", .socks4, "p", 1, true), ("socks://p:1", .socks4, "p", 1, true),
+            ("socks4a://p", .socks4, "p", 1_080, false), ("socks5://p", .socks5, "p", 1_080, true),
+            ("SOCKS5H://[::1]:9", .socks5, "::1", 9, false), ("[fd00::1]", .http, "fd00::1", 1_080, false),
+            ("::1", .http, "::1", 1_080, false),
+        ]
+        for (text, kind, host, port, looksUpHere) in rows {
+            var expected = ProxyServer(kind, host: host, port: port)
+            expected.looksUpHere = looksUpHere
+            #expect(Self.server(text) == expected, "\(text)")
+        }
+        #expect(Self.server("http://a%40b:p%3aw:x@p:1") == ProxyServer(.http, host: "p", port: 1, user: "a@b", password: "p:w:x"))
+        #expect(Self.server("a@p:1") == ProxyServer(.http, host: "p", port: 1, user: "a"))
+        #expect(Self.server("a:b@p:1")?.description == "p:1")
+    }
+
+    @Test(arguments: [
+        "", "http://", "p:", "p:0", "p:65536", "p:x", "p:-1", "p/a", "p?a", "ftp://p", "[::1", "[::1]x", "a b", "p:1:2", "://p",
+    ])
+    func `what is no proxy is said to be none`(_ text: String) {
+        guard case .unusable(let reason) = ProxyText.read(text, called: "it") else {
+            Issue.record("\(text) is one")
+            return
+        }
+        #expect(reason.hasPrefix("it "))
+    }
+
+    @Test func `exceptions are names, patterns, domains and networks`() {
+        let rows: [(String, host: String, inDictionary: Bool, inEnvironment: Bool)] = [
+            ("a.test", "a.test", true, true), ("A.Test", "a.test", true, true), ("a.test", "b.a.test", false, true),
+            (".a.test", "b.a.test", true, true), (".a.test", "a.test", true, true), ("a.test", "ba.test", false, false),
+            ("*.a.test", "b.a.test", true, false), ("*", "a.test", true, true), ("10.0.0.0/8", "10.1.2.3", true, true),
+            ("10.0.0.0/8", "11.1.2.3", false, false), ("169.254/16", "169.254.7.1", true, true),
+            ("10.0.0.0/33", "10.0.0.0", false, false), ("fd00::/8", "fd12::1", true, true), ("fd00::/8", "fe12::1", false, false),
+            ("[::1]", "::1", true, true), ("::1", "0:0:0:0:0:0:0:1", true, true), ("0.0.0.0/0", "::1", false, false),
+            ("0.1", "10.0.0.1", false, false), ("a.test", "a.test.", true, true), ("", "a", false, false),
+        ]
+        for (pattern, host, inDictionary, inEnvironment) in rows {
+            #expect(ProxyExceptions([pattern]).contain(host) == inDictionary, "\(pattern) \(host)")
+            #expect(ProxyExceptions(environment: "x.test, \(pattern)").contain(host) == inEnvironment, "\(pattern) \(host)")
+        }
+        let simple = ProxyExceptions(includesSimpleNames: true)
+        #expect(simple.contain("intranet") && !simple.contain("a.test") && !simple.contain("::1"))
+    }
+
+    @Test func `variables count in curl's order, HTTP_PROXY not at all`() {
+        func http(_ variables: [String: String]) -> ProxyRules.Choice? { ProxyText.environment { variables[$0] }?.http }
+        func https(_ variables: [String: String]) -> ProxyRules.Choice? { ProxyText.environment { variables[$0] }?.https }
+        let (one, two) = (ProxyServer(.http, host: "one", port: 1_080), ProxyServer(.http, host: "two", port: 1_080))
+        #expect(http(["HTTP_PROXY": "one"]) == nil && http([:]) == nil && http(["http_proxy": ""]) == nil)
+        #expect(http(["http_proxy": "one", "all_proxy": "two"]) == .proxy(one))
+        #expect(https(["http_proxy": "one", "all_proxy": "two"]) == .proxy(two))
+        #expect(https(["https_proxy": "one", "HTTPS_PROXY": "two"]) == .proxy(one))
+        #expect(https(["https_proxy": "", "HTTPS_PROXY": "two"]) == .proxy(two))
+        #expect(https(["http_proxy": "one"]) == .direct)
+        #expect(http(["all_proxy": "one", "ALL_PROXY": "two"]) == .proxy(one))
+    }
+
+    @Test func `of a list the first that covers the host is taken, and what may take its place`() {
+        let (one, two) = (ProxyServer(.http, host: "one", port: 1), ProxyServer(.socks5, host: "two", port: 1))
+        var rules = ProxyRules()
+        rules.list = [
+            .init(.proxy(one), domains: ["a.test"], excludedDomains: ["not.a.test"], allowsFailover: true),
+            .init(.proxy(two), excludedDomains: ["b.test"]),
+        ]
+        func ways(_ host: String) -> ProxyRules.Decision { rules.decision(isSecure: true, host: host) }
+        #expect(ways("a.test") == .ways([.proxy(one), .proxy(two)]))
+        #expect(ways("x.not.a.test") == .ways([.proxy(two)]))
+        #expect(ways("b.test") == .ways([.direct]))
+        rules.list[1].allowsFailover = true
+        #expect(ways("a.test") == .ways([.proxy(one), .proxy(two), .direct]))
+        rules.list[1].choice = .unusable("why")
+        #expect(ways("a.test") == .unusable("why"))
+    }
+
+    @Test func `a proxy that failed is tried last for five minutes`() {
+        let ways = (1...3).map { ProxyWay.proxy(ProxyServer(.http, host: "p", port: $0)) } + [.direct]
+        var failed = FailedProxies()
+        #expect(failed.last(ways, now: 0) == ways)
+        failed.note(ProxyServer(.http, host: "p", port: 1), now: 0)
+        failed.note(ProxyServer(.http, host: "p", port: 3), now: 5)
+        #expect(failed.last(ways, now: 10) == [ways[1], ways[3], ways[0], ways[2]])
+        #expect(failed.last(ways, now: FailedProxies.patience) == [ways[0], ways[1], ways[3], ways[2]])
+        #expect(failed.last([ways[0]], now: 10) == [ways[0]])
+        for port in 100..<1_000 { failed.note(ProxyServer(.http, host: "p", port: port), now: Int64(port)) }
+        #expect(failed.last(ways, now: 1_000) == ways)
+    }
+}
