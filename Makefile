@@ -56,7 +56,7 @@ ZSH_COMPLETION = $(SHARE)/zsh/site-functions/_urlsession
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/urlsession.fish
 TOOL = .build-static/release/urlsession
 
-install: .build-static/release/urlsession
+install: $(TOOL)
 	@newer=$$(find Sources Package.swift -newer $(TOOL) -print -quit); [ -z "$$newer" ] || \
 	    { echo "install: $$newer is newer than the tool that was built: 'make tool' first" >&2; exit 1; }
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(SHARE)/man/man1" "$(SHARE)/bash-completion/completions"
