@@ -15,16 +15,27 @@
 public enum SSLProtocol: Int32, Sendable {
     /// Whatever the system's default is.
     case sslProtocolUnknown = 0
+    /// SSL 2.0: stands for TLS 1.0.
     case sslProtocol2 = 1
+    /// SSL 3.0: stands for TLS 1.0.
     case sslProtocol3 = 2
+    /// SSL 3.0 alone: stands for TLS 1.0.
     case sslProtocol3Only = 3
+    /// TLS 1.0.
     case tlsProtocol1 = 4
+    /// TLS 1.0 alone: the same as TLS 1.0.
     case tlsProtocol1Only = 5
+    /// All that there are: the oldest of them is TLS 1.0.
     case sslProtocolAll = 6
+    /// TLS 1.1.
     case tlsProtocol11 = 7
+    /// TLS 1.2.
     case tlsProtocol12 = 8
+    /// DTLS 1.0, which no URL is loaded over.
     case dtlsProtocol1 = 9
+    /// TLS 1.3.
     case tlsProtocol13 = 10
+    /// DTLS 1.2, which no URL is loaded over.
     case dtlsProtocol12 = 11
     /// The newest there is.
     case tlsProtocolMaxSupported = 999
