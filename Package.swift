@@ -92,9 +92,15 @@ var targets: [Target] = [
             "HTTPTransport", nioCore, nioPosix,
         ]
     ),
+    // What networks there are, and what they are like.
+    room("NetworkPaths", ["LoadingModel", "SystemLibraries", "SystemThreads", "CLoadingSystem"]),
     // Apple's façade.
     room(
-        "URLLoading", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingTrust", "LoadingStores", "LoadingEngine"],
+        "URLLoading",
+        [
+            "HTTPWire", "HTTPRules", "LoadingModel", "LoadingTrust", "LoadingStores", "NetworkPaths", "LoadingEngine",
+            "SystemLibraries",
+        ],
         settings: facadeSettings
     ),
     .executableTarget(
@@ -119,6 +125,7 @@ var targets: [Target] = [
         ]
     ),
     tests("LoadingTrustTests", ["LoadingTrust", "LoadingModel", "LoadingTestKit", x509, asn1, crypto]),
+    tests("NetworkPathsTests", ["NetworkPaths", "LoadingModel", "LoadingTestKit", "SeededNumbers"]),
     tests("SystemLibrariesTests", ["SystemLibraries", "LoadingTestKit"]),
     tests(
         "LoadingStoresTests", ["LoadingStores", "LoadingModel", "HTTPRules", "HTTPWire", "LoadingTestKit", "SeededNumbers"]

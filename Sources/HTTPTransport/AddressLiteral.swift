@@ -18,4 +18,13 @@ package enum AddressLiteral {
         let address = bare.contains(":") ? String(bare.prefix { $0 != "%" }) : bare
         return (try? SocketAddress(ipAddress: address, port: 0)) != nil
     }
+
+    /// Whether a host or address is this machine's own by its name.
+    static func isLoopback(_ host: String) -> Bool {
+        if host.hasPrefix("127.") { return isAddress(host) }
+        let bare = HostName.unbracketed(host)
+        if bare == "::1" || bare.hasPrefix("::ffff:127.") { return true }
+        let name = bare.hasSuffix(".") ? String(bare.dropLast()) : bare
+        return name == "localhost" || name.hasSuffix(".localhost")
+    }
 }

@@ -36,6 +36,10 @@ extension ConnectionPool {
         perform(actions)
     }
 
+    package func hasIdle(_ route: Route) -> Bool { origins[route].map { machine.hasIdle($0) } ?? false }
+
+    package func count(_ route: Route) -> Int { origins[route].map { machine.count($0) } ?? 0 }
+
     func tellIdle() {
         guard machine.idleSince != idleSince else { return }
         idleSince = machine.idleSince

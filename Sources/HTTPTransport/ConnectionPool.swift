@@ -48,7 +48,7 @@ package final class ConnectionPool {
         package var isAnswered: Bool { connection != nil || failure != nil || control.failure != nil }
     }
 
-    private struct Entry {
+    struct Entry {
         var origin: OriginID
         var dial: Dialer.Dial?
         /// Otherwise it waits for its turn, with its room.
@@ -64,15 +64,15 @@ package final class ConnectionPool {
     private static let maximumTries = 20
 
     let loop: any EventLoop
-    private let dialer: Dialer
+    let dialer: Dialer
     private let pace: DialPace
     @exclusivity(unchecked) var machine: PoolMachine
-    @exclusivity(unchecked) private var origins: [Route: OriginID] = [:]
-    private var routes: [OriginID: Route] = [:]
+    @exclusivity(unchecked) private(set) var origins: [Route: OriginID] = [:]
+    private(set) var routes: [OriginID: Route] = [:]
     /// The origin that was looked up last; mostly it is the next one, too.
     @exclusivity(unchecked) private var lastOrigin: (route: Route, id: OriginID)?
     @exclusivity(unchecked) private var leases: [LeaseID: Lease] = [:]
-    @exclusivity(unchecked) private var entries: [ConnectionID: Entry] = [:]
+    @exclusivity(unchecked) private(set) var entries: [ConnectionID: Entry] = [:]
     /// Why dials failed, until the machine said whom that refuses.
     private var dialFailures: [ConnectionID: LoadError] = [:]
     private var nextLease = 0
@@ -96,6 +96,7 @@ package final class ConnectionPool {
         self.budget = budget
         pace = DialPace(LoopDirectory.executor(of: loop).turns)
         machine = PoolMachine(maximumPerHost: maximumConnectionsPerHost, asksForRoom: true)
+        dialer.network?.changed = { [unowned self] in networkChanged(from: $0, to: $1) }
     }
 
     // MARK: The load's side
@@ -121,7 +122,7 @@ package final class ConnectionPool {
         nextLease += 1
         let lease = Lease(LeaseID(nextLease), origin(of: route), control, adviser, in: self)
         leases[lease.id] = lease
-        control.line = lease
+        control.place = .inLine(lease)
         control.hold(now: .now())
         perform(machine.handle(.wanted(lease.id, lease.origin, priority: priority, onlyNew: onlyNew)))
         return lease
@@ -139,7 +140,7 @@ package final class ConnectionPool {
 
     /// What came of a wish; one that was not answered is withdrawn.
     package func take(_ lease: Lease) throws(LoadError) -> HTTP1Connection {
-        lease.control.line = nil
+        lease.control.place = .elsewhere
         let now = NIODeadline.now()
         letGo(lease, now: now)
         lease.control.markProgress(now)
@@ -207,10 +208,6 @@ package final class ConnectionPool {
         giveBack(connection)
     }
 
-    package func hasIdle(_ route: Route) -> Bool { origins[route].map { machine.hasIdle($0) } ?? false }
-
-    package func count(_ route: Route) -> Int { origins[route].map { machine.count($0) } ?? 0 }
-
     /// Takes back a connection that was leased and not used, or found closed.
     package func giveBack(_ connection: HTTP1Connection, now: NIODeadline = .now()) {
         exchangeEnded(on: connection, reusable: connection.channelIsActive, keepAlive: nil, now: now)
@@ -236,6 +233,7 @@ package final class ConnectionPool {
     package func closeIdle() { perform(machine.handle(.closeIdle)) }
 
     package func shutDown() {
+        dialer.network?.end()
         perform(machine.handle(.shutdown))
         share?.withdraw()
     }

@@ -29,6 +29,8 @@ extension Dialer {
         let dialer: Dialer
         let resolver: any Resolver
         private let preparation: SocketPreparation?
+        let network: NetworkView?
+        private let interfaceName: String?
         let now: () -> Double
         private let room: ConnectionBudget.Share?
         /// Room for a socket that no attempt has.
@@ -72,13 +74,23 @@ extension Dialer {
             loop = dialer.loop
             tls = dialer.tls
             resolver = dialer.resolver(for: route)
+            // A socket of the machine's own is no network.
+            network = dialer.options?.unixSocketPath == nil ? dialer.network : nil
+            interfaceName = dialer.options?.interfaceName
             now = dialer.now
             advice.unanswered = { [weak self] in self?.giveUp() }
         }
 
         func start() {
-            domainLookupStart = now()
             if route.isSecure { tls.prepare(demands) }
+            guard let network, network.mayConcern(peer.host) else { return startKnowing() }
+            network.whenKnown { [self] in startKnowing() }
+        }
+
+        /// What networks there are is known, or is nothing to wait for.
+        private func startKnowing() {
+            guard completion != nil else { return }
+            domainLookupStart = now()
             if let proxy = route.proxy, proxy.looksUpHere { return lookUpServer(for: proxy) }
             begin()
         }
@@ -153,8 +165,8 @@ extension Dialer.Dial {
             case .stopTimer(let timer): timers.removeValue(forKey: timer)?.cancel()
             case .win(let attempt): connected(attempt)
             case .lose:
-                let hasNoNetwork = failures.areAllUnreachable && !NetworkCheck.hasNetwork()
-                var error = failures.error(for: route, to: peer, hasNoNetwork: hasNoNetwork)
+                let isOffline = failures.mayBeOffline && network?.mayConcern(peer.host) == true && network?.isOffline == true
+                var error = failures.error(for: route, to: peer, isOffline: isOffline)
                 error.isOfProxy = route.proxy != nil
                 finish(.failure(error))
             }
@@ -187,6 +199,12 @@ extension Dialer.Dial {
     }
 
     private func connect(_ attempt: Int, to address: SocketAddress) {
+        if let objection = address.ipAddress.flatMap({
+            network?.objection(to: $0, by: interfaceName, dialer.prohibited(on: route))
+        }) {
+            failures.objection = failures.objection ?? objection
+            return perform(race.handle(.attemptFailed(attempt)))
+        }
         if connectStart == nil { connectStart = now() }
         attempts[attempt] = (address, nil)
         open(attempt, to: address)
@@ -360,7 +378,8 @@ extension Dialer.Dial {
             serverCertificate: secured?.agreed.serverCertificate,
             isToProxy: route.proxy != nil,
             isMultipath: dialer.usesMultipath && SocketPreparation.isMultipath(channel),
-            isForwarded: route.details?.isForwarded ?? false
+            isForwarded: route.details?.isForwarded ?? false,
+            interface: network?.interface(from: channel.localAddress?.ipAddress)
         )
     }
 }

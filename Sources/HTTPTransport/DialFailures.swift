@@ -19,10 +19,11 @@ import Musl
 struct DialFailures {
     var lookups: [LoadError] = []
     var attempts: [(address: SocketAddress, error: any Error)] = []
+    /// Why an address was not tried.
+    var objection: LoadError?
 
-    var areAllUnreachable: Bool {
-        !attempts.isEmpty && attempts.allSatisfy { [ENETUNREACH, ENETDOWN].contains(Self.code($0.error)) }
-    }
+    /// Whether it may be for want of a network: nobody could be asked for addresses, or none of them was in reach.
+    var mayBeOffline: Bool { attempts.allSatisfy { [ENETUNREACH, ENETDOWN, EHOSTUNREACH].contains(Self.code($0.error)) } }
 
     /// Whether the process, or the system, had no descriptor for a socket.
     static func isForWantOfDescriptors(_ error: LoadError) -> Bool { error.cause.map { isForWantOfDescriptors($0) } ?? false }
@@ -31,11 +32,16 @@ struct DialFailures {
         (error as? IOError).map { [EMFILE, ENFILE].contains($0.errnoCode) } ?? false
     }
 
-    func error(for route: Route, to peer: ServerName, hasNoNetwork: Bool) -> LoadError {
+    func error(for route: Route, to peer: ServerName, isOffline: Bool) -> LoadError {
+        // What the app can do something about is not hidden by what it cannot.
+        if let objection { return objection }
         guard let last = attempts.last else {
             // "Nobody could tell" says more than "this family has none".
-            return lookups.first { $0.kind != .cannotFindHost } ?? lookups.first
+            let found =
+                lookups.first { $0.kind != .cannotFindHost } ?? lookups.first
                 ?? LoadError(.cannotFindHost, "looking up \(peer.host): it has no address")
+            guard isOffline else { return found }
+            return LoadError(.notConnectedToInternet, "there is no network: \(found.message)", cause: found)
         }
         let causes = attempts.prefix(4).map { "\(Self.name($0.address)): \(Self.reason($0.error))" }
         let more = attempts.count > 4 ? ", and \(attempts.count - 4) more" : ""
@@ -43,13 +49,12 @@ struct DialFailures {
         let isAddress = attempts.count == 1 && last.address.ipAddress == peer.host
         let place = isAddress ? "" : "\(peer.host):\(peer.port) at "
         let message = "connecting to \(route.proxy == nil ? "" : "the proxy ")\(place)\(causes.joined(separator: ", "))\(more)"
-        // What the app can do something about is not hidden by what it cannot.
         let cause = attempts.first { [EMFILE, ENFILE].contains(Self.code($0.error)) }?.error ?? last.error
-        return LoadError(kind(hasNoNetwork), message, cause: cause)
+        return LoadError(kind(isOffline), message, cause: cause)
     }
 
-    private func kind(_ hasNoNetwork: Bool) -> LoadError.Kind {
-        if areAllUnreachable && hasNoNetwork { return .notConnectedToInternet }
+    private func kind(_ isOffline: Bool) -> LoadError.Kind {
+        if isOffline { return .notConnectedToInternet }
         let isTimeout = attempts.allSatisfy { Self.code($0.error) == ETIMEDOUT }
         return isTimeout ? .timedOut : .cannotConnectToHost
     }

@@ -26,13 +26,15 @@ package final class Dialer {
     /// Finds addresses that are vouched for alone.
     private let validatingResolver: any Resolver
     private let preparation: SocketPreparation?
-    private let needs: ConnectionNeeds
+    let needs: ConnectionNeeds
     /// Until the kernel refuses.
     var usesMultipath: Bool
-    private let options: ConnectionOptions?
+    let options: ConnectionOptions?
     let now: () -> Double
     /// What App Transport Security demands of connections to a host.
     let demands: (String) -> TLSDemands
+    /// Nil where nothing is known of networks.
+    let network: NetworkView?
 
     /// Makes a dialer for one session.
     ///
@@ -45,14 +47,15 @@ package final class Dialer {
     ///   - needs: What connections have to be like whose routes do not say otherwise.
     ///   - usesMultipath: Whether connections are multipath TCP where the kernel has it.
     ///   - now: Seconds since the reference date of `Date`, for the connections' facts.
+    ///   - network: What is known of the machine's networks.
     ///   - demands: What connections to a host must be like, beyond what the TLS session's policy says.
     package init(
-        loop: any EventLoop, tls: TLSSession, resolver: any Resolver,
-        validatingResolver: (any Resolver)? = nil, options: ConnectionOptions? = nil,
-        needs: ConnectionNeeds = .none, usesMultipath: Bool = false,
-        now: @escaping () -> Double,
+        loop: any EventLoop, tls: TLSSession, resolver: any Resolver, validatingResolver: (any Resolver)? = nil,
+        options: ConnectionOptions? = nil, needs: ConnectionNeeds = .none, usesMultipath: Bool = false,
+        now: @escaping () -> Double, network: NetworkView? = nil,
         demands: @escaping (String) -> TLSDemands = { _ in .none }
     ) {
+        self.network = network
         self.loop = loop
         self.tls = tls
         self.resolver = options.map { DirectedResolver($0, otherwise: resolver) } ?? resolver

@@ -29,11 +29,21 @@ package final class LoadControl {
     /// How many things hold the load up that are not its server's: other loads before it in a line, the app, a disk.
     @exclusivity(unchecked) private var holdCount = 0
     @exclusivity(unchecked) private var heldSince = NIODeadline.distantPast
-    /// Told when ``isSuspended`` changes, so that reading from the socket stops at once; the load lets go of it at its end.
-    @exclusivity(unchecked) package var exchange: Exchange?
+    /// Where the load stands on its way to the server.
+    package enum Place {
+        case elsewhere
+        /// It waits for a network.
+        case offline(NetworkView.Wait)
+        /// It waits for a connection.
+        case inLine(any PlaceInLine)
+        /// It has a connection. The exchange is told when ``LoadControl/isSuspended`` changes, so that reading stops at once.
+        case exchanging(Exchange)
+    }
 
-    /// Where the load stands, while it waits for a connection.
-    @exclusivity(unchecked) package var line: (any PlaceInLine)?
+    @exclusivity(unchecked) package var place = Place.elsewhere
+
+    package var exchange: Exchange? { if case .exchanging(let exchange) = place { exchange } else { nil } }
+    package var line: (any PlaceInLine)? { if case .inLine(let line) = place { line } else { nil } }
 
     @exclusivity(unchecked) private var waiter: UnsafeContinuation<Void, Never>?
 

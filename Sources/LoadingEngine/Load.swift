@@ -34,6 +34,8 @@ final class Load {
     @exclusivity(unchecked) private var earlierTransactions: [Transaction] = []
     /// Cancelled by the app so that it can go on later.
     @exclusivity(unchecked) private(set) var wantsResumeData = false
+    /// The client knows that the load waits, or waited, for a network.
+    @exclusivity(unchecked) private var toldThatItWaits = false
     /// Bytes told to the client and not yet dealt with.
     @exclusivity(unchecked) private var outstandingBytes = 0
 
@@ -101,6 +103,13 @@ final class Load {
     // MARK: Talking to the client
 
     func tell(_ event: TaskEvent) { client.tell(event) }
+
+    /// The load waits for a network: told once at most.
+    func tellThatItWaits() {
+        guard !toldThatItWaits else { return }
+        toldThatItWaits = true
+        tell(.waitingForConnectivity)
+    }
 
     /// Asks the client and waits for its answer, or for the end of the load.
     ///

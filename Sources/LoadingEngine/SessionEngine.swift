@@ -47,13 +47,16 @@ package actor SessionEngine {
 
     /// An engine on the next loop of the process's group.
     package static func make(
-        policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity = .strict, proxies: ProxyRules? = nil
+        policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity = .strict, proxies: ProxyRules? = nil,
+        network: (any NetworkMonitoring)? = nil
     ) -> any LoadingService {
-        SessionEngine(policy: policy, stores: stores, security: security, proxies: proxies, executor: LoopDirectory.next())
+        SessionEngine(
+            policy: policy, stores: stores, security: security, proxies: proxies, network: network, executor: LoopDirectory.next())
     }
 
     package init(
         policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, proxies: ProxyRules? = nil,
+        network: (any NetworkMonitoring)? = nil,
         executor: LoopExecutor
     ) {
         self.executor = executor
@@ -79,6 +82,7 @@ package actor SessionEngine {
             loop: executor.loop, tls: tls, resolver: resolver,
             validatingResolver: SystemResolver(ValidatedNames.lookups), options: policy.connections,
             needs: policy.needs, usesMultipath: policy.usesMultipath, now: WallClock.now,
+            network: network.map { NetworkView($0, on: executor.loop) },
             demands: { if case .allowed(let demands) = security.verdict(isSecure: true, host: $0) { demands } else { .strict } }
         )
         pool = ConnectionPool(
@@ -201,7 +205,7 @@ package actor SessionEngine {
         loads[load.id] = nil
         deadlines.remove(load)
         load.tellSent()
-        load.control.exchange = nil
+        load.control.place = .elsewhere
         var outcome = TaskOutcome(
             result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [],
             redirectCount: load.followUp.redirectCount

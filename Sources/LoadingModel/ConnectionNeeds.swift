@@ -25,6 +25,8 @@ package struct ConnectionNeeds: Sendable, Hashable {
     package var service: Service = .ordinary
     /// Whether it leads to addresses that DNSSEC vouches for alone.
     package var requiresDNSSEC = false
+    /// What it must not lead over.
+    package var prohibited: ProhibitedNetworks = []
 
     package init() {}
 
@@ -35,6 +37,7 @@ package struct ConnectionNeeds: Sendable, Hashable {
         var needs = self
         if service == .ordinary { needs.service = session.service }
         needs.requiresDNSSEC = requiresDNSSEC || session.requiresDNSSEC
+        needs.prohibited.formUnion(session.prohibited)
         return needs
     }
 }

@@ -38,6 +38,9 @@ package struct LoadError: Error, Sendable {
         case application
     }
 
+    /// Why the network that is there may not be used; raw values as in `URLError.NetworkUnavailableReason`.
+    package enum NetworkObjection: Int, Sendable, Hashable { case cellular, expensive, constrained, ultraConstrained }
+
     private struct Facts {
         var kind: Kind
         var message: String
@@ -46,6 +49,7 @@ package struct LoadError: Error, Sendable {
         var resumeData: Data?
         var peerTrust: [Data] = []
         var isOfProxy = false
+        var networkObjection: NetworkObjection?
     }
 
     /// Immutable: a change makes another one.
@@ -86,6 +90,12 @@ package struct LoadError: Error, Sendable {
     package var isOfProxy: Bool {
         get { box.facts.isOfProxy }
         set { change { $0.isOfProxy = newValue } }
+    }
+
+    /// Why the network that is there may not be used, where that is the failure.
+    package var networkObjection: NetworkObjection? {
+        get { box.facts.networkObjection }
+        set { change { $0.networkObjection = newValue } }
     }
 
     package init(_ kind: Kind, _ message: String, cause: (any Error)? = nil, url: URL? = nil) {

@@ -16,6 +16,8 @@ package import HTTPWire
 package enum TaskEvent: Sendable {
     /// The task's `currentRequest` from now on: as it is sent first, then after each redirect.
     case requestChanged(LoadRequest)
+    /// There is no network that the load may use, and it waits for one; told once at most.
+    case waitingForConnectivity
     /// The head of a request went out: the first one's, then those after redirects and challenges.
     case sentHead(RequestHead)
     /// A 1xx response other than 101.

@@ -123,6 +123,8 @@ package struct SessionPolicy: Sendable {
     package var needs = ConnectionNeeds.none
     /// Whether connections are multipath TCP where kernel and server have it.
     package var usesMultipath = false
+    /// Whether a load waits for a network where there is none.
+    package var waitsForConnectivity = false
     /// The most that `.collect` keeps in memory before the load fails with `dataLengthExceedsMaximum`; nil means no limit.
     package var maximumCollectedBytes: Int64?
     /// How many times its coded length (beyond 64 MiB) a decoded body may grow before the load fails.

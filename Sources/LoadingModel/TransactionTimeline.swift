@@ -69,6 +69,8 @@ package final class ConnectionFacts: Sendable {
     package let isMultipath: Bool
     /// The proxy is the other end, and not a server behind a tunnel; TLS, if there is any, is with the proxy.
     package let isForwarded: Bool
+    /// The network interface that the connection goes by, where that is known.
+    package let interface: NetworkPath.Interface?
     package let domainLookupStart: Double?
     package let domainLookupEnd: Double?
     package let connectStart: Double?
@@ -81,9 +83,11 @@ package final class ConnectionFacts: Sendable {
         tlsCipherSuite: UInt16?, domainLookupStart: Double?, domainLookupEnd: Double?, connectStart: Double?,
         secureConnectionStart: Double?, secureConnectionEnd: Double?, connectEnd: Double?,
         wasAskedForCertificate: Bool = false, hasShownCertificate: Bool = false, isVerified: Bool = false,
-        serverCertificate: Data? = nil, isToProxy: Bool = false, isMultipath: Bool = false, isForwarded: Bool = false
+        serverCertificate: Data? = nil, isToProxy: Bool = false, isMultipath: Bool = false, isForwarded: Bool = false,
+        interface: NetworkPath.Interface? = nil
     ) {
         self.isForwarded = isForwarded
+        self.interface = interface
         self.isVerified = isVerified
         self.serverCertificate = serverCertificate
         self.wasAskedForCertificate = wasAskedForCertificate

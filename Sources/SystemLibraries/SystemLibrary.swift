@@ -29,6 +29,7 @@ package final class SystemLibrary: Sendable {
         _ = GSSAPI.library
         _ = SecretService.library
         _ = Unbound.library
+        _ = NetworkManager.library
         return findings.withLock { $0 }
     }
 

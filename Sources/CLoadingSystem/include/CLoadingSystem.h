@@ -88,6 +88,20 @@ int cls_event_signal(int event_fd);
 // event was signalled, 0 the time is over.
 int cls_wait(int socket_fd, int event_fd, int milliseconds);
 
+// Waits for any of at most eight descriptors to be readable or over: a bit for each, 0 when the time is over. Negative milliseconds wait
+// for ever.
+int cls_wait_any(const int *fds, int count, int milliseconds);
+
+// A netlink socket that is told when links, addresses and routes change (rtnetlink(7)).
+int cls_netlink_open(void);
+// Asks for all links (RTM_GETLINK) or addresses (RTM_GETADDR); the answer comes in several messages.
+int cls_netlink_dump(int fd, uint16_t type, uint32_t number);
+// Reads a message of the kernel's without waiting, and leaves out those of others: its length, -EAGAIN where there is none, -ENOBUFS where
+// some were lost.
+int64_t cls_netlink_receive(int fd, void *target, size_t count);
+// The index of the interface that packets to an address (4 or 16 bytes) leave by. Sends nothing but the question to the kernel.
+int cls_route(const void *address, int length);
+
 // Names the calling thread for the system's tools; at most 15 bytes.
 void cls_name_thread(const char *name);
 

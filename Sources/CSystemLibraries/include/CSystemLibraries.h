@@ -138,4 +138,30 @@ int csl_unbound_look_up(
     const struct csl_unbound *unbound, void *context, const char *name, int is_v6, struct csl_unbound_answer *answer
 );
 
+// MARK: NetworkManager, by sd-bus
+
+struct csl_bus;
+const struct csl_bus *csl_bus_load(void *handle, const char **missing);
+
+// A connection to the system's bus that hears what changes. To be used by one thread at a time.
+struct csl_network_watch;
+// At another address than the system's where that is not NULL. NULL where there is no bus. No call waits longer than these microseconds for
+// an answer.
+struct csl_network_watch *csl_network_watch_open(const struct csl_bus *functions, const char *address, uint64_t microseconds);
+// Readable when there is something to process.
+int csl_network_watch_fd(struct csl_network_watch *watch);
+// Takes what came without waiting: 1 where something changed, 0 where not, negative where the bus is gone.
+int csl_network_watch_process(struct csl_network_watch *watch);
+
+struct csl_network_facts {
+    int is_there;
+    // NMMetered: 1 yes, 2 no, 3 yes by a guess, 4 no by a guess.
+    uint32_t metered;
+    // NMConnectivityState: 1 none, 2 behind a portal, 3 limited, 4 full.
+    uint32_t connectivity;
+};
+// Negative where it did not answer in time, or not so.
+int csl_network_watch_read(struct csl_network_watch *watch, struct csl_network_facts *facts);
+void csl_network_watch_close(struct csl_network_watch *watch);
+
 #endif

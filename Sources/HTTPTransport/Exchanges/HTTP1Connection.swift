@@ -31,7 +31,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
     private let isSecure: Bool
     @exclusivity(unchecked) private var context: ChannelHandlerContext?
     @exclusivity(unchecked) private var parser = ResponseParser()
-    @exclusivity(unchecked) private var exchange: Exchange?
+    @exclusivity(unchecked) private(set) var exchange: Exchange?
     @exclusivity(unchecked) private var pump: RequestBodyPump?
     @exclusivity(unchecked) private var requestIsComplete = true
     @exclusivity(unchecked) private var exchangesServed = 0
@@ -42,7 +42,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
     @exclusivity(unchecked) private var copies = RecycledCopies()
     @exclusivity(unchecked) private var isReading = true
     /// The body of the exchange goes past this handler; the end of the channel says nothing about it.
-    @exclusivity(unchecked) private var isBypassed = false
+    @exclusivity(unchecked) private(set) var isBypassed = false
     /// The channel is at its end; NIO takes this handler out of it some time later.
     @exclusivity(unchecked) private var isInactive = false
     /// What was read and is parsed in later turns of the loop; meanwhile the socket is not read.

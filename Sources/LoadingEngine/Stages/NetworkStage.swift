@@ -65,9 +65,20 @@ final class NetworkStage: LoadStage {
         do {
             return try isAnswered(hop, transaction, in: load) ? try answer(hop, transaction, in: load) : nil
         } catch {
+            if isToWait(for: error, in: load) { return nil }
             giveUp(transaction, in: load)
             throw error
         }
+    }
+
+    /// There is no network that the load may use: where its session waits for one, so does the load.
+    @inline(never)
+    private func isToWait(for error: LoadError, in load: Load) -> Bool {
+        guard error.kind == .notConnectedToInternet, load.session.policy.waitsForConnectivity, pool.wait(load.control) else {
+            return false
+        }
+        load.tellThatItWaits()
+        return true
     }
 
     /// Takes the next step that can be taken: to a connection, to the sent request, to the head of the response.
@@ -92,6 +103,7 @@ final class NetworkStage: LoadStage {
     /// A connection of the pool, or nil where the load has to wait.
     private func connection(for hop: Hop, in load: Load) throws(LoadError) -> HTTP1Connection? {
         if let lease = load.control.line as? ConnectionPool.Lease { return lease.isAnswered ? try pool.take(lease) : nil }
+        if case .offline(let wait) = load.control.place, !pool.hasEnded(wait) { return nil }
         try load.control.check()
         guard !load.control.isSuspended else { return nil }
         let route = try route(of: hop)
@@ -130,7 +142,7 @@ final class NetworkStage: LoadStage {
                 message.head, body: message.body, expectsContinue: message.expectsContinue, control: load.control
             )
             transaction.exchange = exchange
-            load.control.exchange = exchange
+            load.control.place = .exchanging(exchange)
             if load.wants(.sentHeads) { load.tell(.sentHead(message.head)) }
             // What was sent is not needed while the load waits, perhaps with ten thousand others.
             transaction.sentBodyLength = message.body.length ?? 0

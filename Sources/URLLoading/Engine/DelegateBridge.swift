@@ -73,7 +73,7 @@ final class DelegateBridge: LoadClient {
         // No delegate hears of them where the result is for an async caller, who may look at the task at any time.
         case .response, .wrote:
             if let task = callersTask() { return task.tell(event) }
-        case .requestChanged, .sentHead, .informational, .sent, .resumed, .becameDownload, .finished:
+        case .requestChanged, .waitingForConnectivity, .sentHead, .informational, .sent, .resumed, .becameDownload, .finished:
             break
         }
         post(.event(event))
@@ -199,6 +199,8 @@ final class DelegateBridge: LoadClient {
         // What comes between the app's giving up and the end is not reported: Apple's may report it, but need not.
         guard !wasGivenUp else { return }
         switch event {
+        case .waitingForConnectivity:
+            calls.waitsForConnectivity(task)
         case .sentHead(let head):
             calls.sentHead(task, head)
         case .informational(let head, let url):

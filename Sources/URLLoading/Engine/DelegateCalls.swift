@@ -59,6 +59,10 @@ struct DelegateCalls: Sendable {
         tell(.sentRequestHead, \.task) { $0.urlSession(session, task: task, didSendRequestHead: MessageLines.of(head)) }
     }
 
+    func waitsForConnectivity(_ task: URLSessionTask) {
+        tell(.waitsForConnectivity, \.task) { $0.urlSession(session, taskIsWaitingForConnectivity: task) }
+    }
+
     func informational(_ task: URLSessionTask, _ response: HTTPURLResponse) {
         tell(.informationalResponse, \.task) { $0.urlSession(session, task: task, didReceiveInformationalResponse: response) }
     }

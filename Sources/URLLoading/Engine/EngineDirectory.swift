@@ -9,6 +9,7 @@
 
 internal import LoadingEngine
 internal import LoadingModel
+internal import NetworkPaths
 
 /// Says which engine serves a session.
 enum EngineDirectory {
@@ -18,7 +19,8 @@ enum EngineDirectory {
     ) -> any LoadingService {
         var policy = policy
         policy.cachedBodyLimit = memory.cachedBodyLimit
+        let network: any NetworkMonitoring = settings.networkPathMonitor.map { AppPathMonitor($0) } ?? SystemPathMonitor.shared
         return SessionEngine.make(
-            policy: policy, stores: memory.stores, security: settings.security, proxies: settings.proxyRules())
+            policy: policy, stores: memory.stores, security: settings.security, proxies: settings.proxyRules(), network: network)
     }
 }

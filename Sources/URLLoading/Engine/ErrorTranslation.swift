@@ -29,6 +29,7 @@ enum ErrorTranslation {
                 chain: error.peerTrust, host: (error.url ?? url)?.host() ?? "", roots: []
             )
         }
+        if let objection = error.networkObjection { userInfo[NSURLErrorNetworkUnavailableReasonKey] = objection.rawValue }
         if let resumeData = error.resumeData { userInfo[NSURLSessionDownloadTaskResumeData] = resumeData }
         return URLError(code(of: error.kind), userInfo: userInfo)
     }

@@ -25,7 +25,7 @@ extension URLSessionTask: LoadClient {
                 return state.progress != nil
             }
             if showsProgress { updateProgress() }
-        case .sentHead, .informational, .becameDownload:
+        case .waitingForConnectivity, .sentHead, .informational, .becameDownload:
             break
         }
     }

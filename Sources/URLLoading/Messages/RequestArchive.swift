@@ -22,7 +22,7 @@ enum RequestArchive {
         if request.hasExplicitTimeout { coder.encode(request.timeoutInterval, forKey: "timeout") }
         coder.encode(Int(request.networkServiceType.rawValue), forKey: "networkServiceType")
         coder.encode(request.httpShouldHandleCookies, forKey: "handlesCookies")
-        coder.encode(Int(request.storage.options.rawValue), forKey: "options")
+        coder.encode(Int(request.storage.archivedOptions), forKey: "options")
         coder.encode(request.cookiePartitionIdentifier as NSString?, forKey: "cookiePartition")
         if let fields = request.allHTTPHeaderFields {
             let names = fields.keys.sorted()
@@ -44,8 +44,7 @@ enum RequestArchive {
         request.networkServiceType =
             URLRequest.NetworkServiceType(rawValue: UInt(clamping: coder.decodeInteger(forKey: "networkServiceType"))) ?? .default
         request.httpShouldHandleCookies = coder.decodeBool(forKey: "handlesCookies")
-        let options = RequestStorage.Options(rawValue: UInt16(clamping: coder.decodeInteger(forKey: "options")))
-        request.setOptions(options)
+        request.setOptions(archived: UInt16(clamping: coder.decodeInteger(forKey: "options")))
         request.cookiePartitionIdentifier = coder.decodeObject(of: NSString.self, forKey: "cookiePartition") as String?
         let names = strings("fieldNames", coder)
         let values = strings("fieldValues", coder)

@@ -23,10 +23,6 @@ final class RequestStorage: @unchecked Sendable {
     struct Options: OptionSet {
         let rawValue: UInt16
         static let usesPipelining = Options(rawValue: 1 << 0)
-        static let refusesCellular = Options(rawValue: 1 << 1)
-        static let refusesExpensive = Options(rawValue: 1 << 2)
-        static let refusesConstrained = Options(rawValue: 1 << 3)
-        static let refusesUltraConstrained = Options(rawValue: 1 << 4)
         static let assumesHTTP3 = Options(rawValue: 1 << 5)
         static let attributedToUser = Options(rawValue: 1 << 6)
         static let requiresDNSSEC = Options(rawValue: 1 << 7)
@@ -79,6 +75,19 @@ final class RequestStorage: @unchecked Sendable {
         case .stream, .streamOnDemand: stream = template.stream
         case .none, .data, .file: break
         }
+    }
+
+    /// The options, with what the request must not go over in bits 1 to 4.
+    var archivedOptions: UInt16 {
+        get { options.rawValue | UInt16(load.needs.prohibited.rawValue & 0x0F) << 1 }
+        set {
+            options = Options(rawValue: newValue & ~0x1E)
+            load.needs.prohibited = ProhibitedNetworks(rawValue: UInt8(truncatingIfNeeded: newValue >> 1) & 0x0F)
+        }
+    }
+
+    func prohibit(_ network: ProhibitedNetworks, _ isProhibited: Bool) {
+        if isProhibited { load.needs.prohibited.insert(network) } else { load.needs.prohibited.remove(network) }
     }
 
     // MARK: Method
@@ -180,7 +189,8 @@ final class RequestStorage: @unchecked Sendable {
         load.url == other.load.url && load.mainDocumentURL == other.load.mainDocumentURL && load.method == other.load.method
             && timeout == other.timeout && load.cachePolicy == other.load.cachePolicy
             && load.handlesCookies == other.load.handlesCookies && body == other.body && stream === other.stream
-            && options == other.options && serviceType == other.serviceType && cookiePartition == other.cookiePartition
+            && load.needs.prohibited == other.load.needs.prohibited && options == other.options
+            && serviceType == other.serviceType && cookiePartition == other.cookiePartition
             && (load.headers == other.load.headers || headerFields == other.headerFields)
     }
 }

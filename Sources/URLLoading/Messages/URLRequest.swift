@@ -159,34 +159,36 @@ public struct URLRequest: Sendable {
 
     /// Whether the load may use a cellular network.
     ///
-    /// Default true. Every network counts as allowed on Linux, where routes do not say what they cost.
+    /// Default true. Of this and the configuration's the stricter holds; see ``URLSessionConfiguration/allowsCellularAccess``.
     public var allowsCellularAccess: Bool {
-        get { !storage.options.contains(.refusesCellular) }
-        set { unique().options.set(.refusesCellular, !newValue) }
+        get { !storage.load.needs.prohibited.contains(.cellular) }
+        set { unique().prohibit(.cellular, !newValue) }
     }
 
     /// Whether the load may use an expensive network.
     ///
-    /// Default true. On Linux no network counts as expensive.
+    /// Default true. Of this and the configuration's the stricter holds; see ``URLSessionConfiguration/allowsExpensiveNetworkAccess``.
     public var allowsExpensiveNetworkAccess: Bool {
-        get { !storage.options.contains(.refusesExpensive) }
-        set { unique().options.set(.refusesExpensive, !newValue) }
+        get { !storage.load.needs.prohibited.contains(.expensive) }
+        set { unique().prohibit(.expensive, !newValue) }
     }
 
     /// Whether the load may use a network in low data mode.
     ///
-    /// Default true. Linux has no low data mode.
+    /// Default true. Of this and the configuration's the stricter holds; see
+    /// ``URLSessionConfiguration/allowsConstrainedNetworkAccess``.
     public var allowsConstrainedNetworkAccess: Bool {
-        get { !storage.options.contains(.refusesConstrained) }
-        set { unique().options.set(.refusesConstrained, !newValue) }
+        get { !storage.load.needs.prohibited.contains(.constrained) }
+        set { unique().prohibit(.constrained, !newValue) }
     }
 
     /// Whether the load may use an ultra-constrained network, such as a satellite's.
     ///
-    /// Default true. Linux does not tell such networks apart.
+    /// Default true. Of this and the configuration's the stricter holds; see
+    /// ``URLSessionConfiguration/allowsUltraConstrainedNetworkAccess``.
     public var allowsUltraConstrainedNetworkAccess: Bool {
-        get { !storage.options.contains(.refusesUltraConstrained) }
-        set { unique().options.set(.refusesUltraConstrained, !newValue) }
+        get { !storage.load.needs.prohibited.contains(.ultraConstrained) }
+        set { unique().prohibit(.ultraConstrained, !newValue) }
     }
 
     /// Whether the server is assumed to speak HTTP/3 without having said so.
@@ -272,7 +274,7 @@ extension URLRequest {
     }
 
     /// Sets the flags all at once, as an archive has them.
-    mutating func setOptions(_ options: RequestStorage.Options) { unique().options = options }
+    mutating func setOptions(archived options: UInt16) { unique().archivedOptions = options }
 
     /// A request for nothing, which bridging a nil reference gives.
     init() { storage = RequestStorage(load: LoadRequest(url: nil)) }

@@ -117,16 +117,16 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     }
     /// Whether the network is cellular.
     ///
-    /// Always false: Linux does not tell.
-    open var isCellular: Bool { false }
+    /// As sysfs, or the session's ``NetworkPathMonitor``, says of the interface that the connection was made over.
+    open var isCellular: Bool { timeline.connection?.interface?.kind == .cellular }
     /// Whether the network is expensive.
     ///
-    /// Always false: Linux does not tell.
-    open var isExpensive: Bool { false }
+    /// As NetworkManager, or the session's ``NetworkPathMonitor``, says of the interface that the connection was made over.
+    open var isExpensive: Bool { timeline.connection?.interface?.isExpensive ?? false }
     /// Whether the network is in low data mode.
     ///
-    /// Always false: Linux has none.
-    open var isConstrained: Bool { false }
+    /// As the session's ``NetworkPathMonitor`` says of the interface that the connection was made over; Linux itself has no such mode.
+    open var isConstrained: Bool { timeline.connection?.interface?.isConstrained ?? false }
     /// Whether multipath TCP was in use.
     ///
     /// It is where ``URLSessionConfiguration/multipathServiceType`` asks for it, and kernel and server have it.

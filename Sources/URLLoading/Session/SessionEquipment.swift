@@ -52,3 +52,15 @@ final class SessionEquipment: Sendable {
         return copy
     }
 }
+
+extension URLSessionConfiguration {
+    /// Has the stores be those that are shared now, whatever takes their place later.
+    fileprivate func settleStores() {
+        let now = snapshot
+        let (cookies, cache) = (now.cookieStorage, now.urlCache)
+        set {
+            $0.cookies = .given(cookies)
+            $0.cache = .given(cache)
+        }
+    }
+}

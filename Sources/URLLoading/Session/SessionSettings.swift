@@ -43,6 +43,8 @@ struct SessionSettings: Sendable {
     var allowsConstrainedNetworkAccess = true
     var allowsUltraConstrainedNetworkAccess = true
     var waitsForConnectivity = false
+    /// Nil is the system's.
+    var networkPathMonitor: (any NetworkPathMonitor)?
     var requiresDNSSECValidation = false
     var multipathServiceType: URLSessionConfiguration.MultipathServiceType = .none
     var usesClassicLoadingMode = true
@@ -91,7 +93,18 @@ struct SessionSettings: Sendable {
         policy.needs.service = networkServiceType.service
         policy.needs.requiresDNSSEC = requiresDNSSECValidation
         policy.usesMultipath = multipathServiceType != .none
+        policy.needs.prohibited = prohibitedNetworks
+        policy.waitsForConnectivity = waitsForConnectivity
         return policy
+    }
+
+    private var prohibitedNetworks: ProhibitedNetworks {
+        var prohibited: ProhibitedNetworks = []
+        if !allowsCellularAccess { prohibited.insert(.cellular) }
+        if !allowsExpensiveNetworkAccess { prohibited.insert(.expensive) }
+        if !allowsConstrainedNetworkAccess { prohibited.insert(.constrained) }
+        if !allowsUltraConstrainedNetworkAccess { prohibited.insert(.ultraConstrained) }
+        return prohibited
     }
 
     /// Which way requests go; nil where all go directly.

@@ -55,16 +55,6 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// - Returns: The copy.
     open func copy(with zone: NSZone? = nil) -> Any { URLSessionConfiguration(snapshot) }
 
-    /// Has the stores be those that are shared now, whatever takes their place later.
-    func settleStores() {
-        let now = snapshot
-        let (cookies, cache) = (now.cookieStorage, now.urlCache)
-        set {
-            $0.cookies = .given(cookies)
-            $0.cache = .given(cache)
-        }
-    }
-
     /// The settings at this moment.
     var snapshot: SessionSettings { settings.withLock { $0 } }
 
@@ -138,7 +128,10 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether loads may use a cellular network.
     ///
-    /// Default true. Linux does not tell; every network is allowed.
+    /// Default true. Of this and the request's the stricter holds.
+    ///
+    /// A load that only such a network could carry fails with `URLError.notConnectedToInternet`, and its `networkUnavailableReason`, or
+    /// waits where ``waitsForConnectivity`` says so. The kernel's route decides by which interface it leaves, and sysfs what that is.
     open var allowsCellularAccess: Bool {
         get { get { $0.allowsCellularAccess } }
         set { set { $0.allowsCellularAccess = newValue } }
@@ -146,7 +139,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether loads may use an expensive network.
     ///
-    /// Default true. Linux does not tell; every network is allowed.
+    /// Default true, and as ``allowsCellularAccess``. NetworkManager says what is metered; without it no network is expensive.
     open var allowsExpensiveNetworkAccess: Bool {
         get { get { $0.allowsExpensiveNetworkAccess } }
         set { set { $0.allowsExpensiveNetworkAccess = newValue } }
@@ -154,7 +147,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether loads may use a network in low data mode.
     ///
-    /// Default true. Linux has no low data mode.
+    /// Default true, and as ``allowsCellularAccess``. Linux has no such mode: only a ``NetworkPathMonitor`` of the program's says so.
     open var allowsConstrainedNetworkAccess: Bool {
         get { get { $0.allowsConstrainedNetworkAccess } }
         set { set { $0.allowsConstrainedNetworkAccess = newValue } }
@@ -162,7 +155,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether loads may use an ultra-constrained network.
     ///
-    /// Default true. Linux does not tell such networks apart.
+    /// Default true, and as ``allowsCellularAccess``. Only a ``NetworkPathMonitor`` of the program's tells such networks apart.
     open var allowsUltraConstrainedNetworkAccess: Bool {
         get { get { $0.allowsUltraConstrainedNetworkAccess } }
         set { set { $0.allowsUltraConstrainedNetworkAccess = newValue } }
@@ -170,8 +163,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether a load waits for a network instead of failing at once where there is none; default false.
     ///
-    /// Differs from Apple's so far: the value is kept and not acted on. A load that cannot connect fails at once in either case, and
-    /// `urlSession(_:taskIsWaitingForConnectivity:)` is not called.
+    /// It waits where nothing beyond the machine can be reached, or only what the `allows` properties exclude; `timeoutIntervalForResource`
+    /// runs meanwhile. `urlSession(_:taskIsWaitingForConnectivity:)` is called once for the task. A server that refuses connections, or a
+    /// connection that is lost later, fails the load as ever.
     open var waitsForConnectivity: Bool {
         get { get { $0.waitsForConnectivity } }
         set { set { $0.waitsForConnectivity = newValue } }

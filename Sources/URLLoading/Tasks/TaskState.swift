@@ -145,7 +145,7 @@ struct TaskState: ~Copyable, Sendable {
         case .resumed(let offset, let expected):
             receivedCount = offset
             expectedToReceive = expected
-        case .sentHead, .informational, .becameDownload, .finished:
+        case .waitingForConnectivity, .sentHead, .informational, .becameDownload, .finished:
             break
         }
     }

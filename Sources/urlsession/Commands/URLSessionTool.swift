@@ -29,7 +29,7 @@ struct URLSessionTool: AsyncParsableCommand {
         version: "urlsession \(URLSession.libraryVersion)",
         subcommands: [
             GetCommand.self, DownloadCommand.self, UploadCommand.self, CookiesCommand.self, CacheCommand.self,
-            CredentialsCommand.self,
+            CredentialsCommand.self, NetworkCommand.self,
         ]
     )
 }

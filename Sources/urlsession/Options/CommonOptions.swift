@@ -37,6 +37,9 @@ struct CommonOptions: ParsableArguments {
     @Option(name: .customLong("idle-time"), help: ArgumentHelp("The most the server may stay silent; 60.", valueName: "seconds"))
     var idleTime: Double?
 
+    @Flag(name: .customLong("wait"), help: "Wait for a network where there is none.")
+    var waitsForNetwork = false
+
     @Flag(name: .customLong("no-location"), help: "Deliver a redirect in place of following it.")
     var staysPut = false
 

@@ -29,6 +29,7 @@ extension RequestOptions {
     ) -> TransferObserver.Plan {
         TransferObserver.Plan(
             redirects: redirects, showsHeaders: showsHeaders, failsOnHTTPError: failsOnHTTPError, isVerbose: common.verbose,
+            isSilent: common.silent,
             attempts: attempts, connectTimeout: common.connectTimeout
         )
     }

@@ -37,6 +37,7 @@ struct RequestOptions: ParsableArguments {
         if let maximumTime = common.maximumTime {
             configuration.timeoutIntervalForResource = maximumTime
         }
+        configuration.waitsForConnectivity = common.waitsForNetwork
         if !common.cookieFiles.isEmpty {
             configuration.httpCookieStorage = try storage(of: common.cookieFiles)
         }

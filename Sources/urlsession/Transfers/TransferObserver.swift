@@ -18,6 +18,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         var showsHeaders = false
         var failsOnHTTPError = false
         var isVerbose = false
+        var isSilent = false
         /// A response after which another attempt follows is a failure, whose body nobody sees.
         var attempts: RetryOptions.Attempts
         var connectTimeout: Double?
@@ -219,6 +220,10 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             let failure = error as? ToolFailure ?? ToolFailure(23, ToolFailure.describe(error))
             state.withLock { $0.failure = failure }
         }
+    }
+
+    func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
+        if !plan.isSilent { StandardError.print("urlsession: waiting for a network") }
     }
 
     // MARK: The end

@@ -1,0 +1,80 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import LoadingModel
+import NIOCore
+import TransportMachines
+
+extension ConnectionPool {
+    /// Looked at in one turn of the loop; each is a question to the system.
+    private static let connectionsPerTurn = 128
+
+    /// The machine's networks changed: what leads nowhere any more fails at once, and where there is a new address, the connections that
+    /// idle are closed, since there may be a better way.
+    func networkChanged(from before: NetworkPath, to now: NetworkPath) {
+        let hasNewAddress = !Set(now.interfaces.flatMap(\.addresses)).isSubset(of: before.interfaces.flatMap(\.addresses))
+        let standing = standing()
+        endLost(standing[...]) { [weak self] in
+            if hasNewAddress { self?.closeIdleBeyondTheMachine() }
+        }
+    }
+
+    /// Has a load wait until the machine's networks change; answers false where nobody would tell.
+    package func wait(_ control: LoadControl) -> Bool {
+        guard let network = dialer.network else { return false }
+        network.wait(control, now: .now())
+        return true
+    }
+
+    /// Whether that is over: something changed, or the load must end.
+    package func hasEnded(_ wait: NetworkView.Wait) -> Bool { dialer.network?.hasEnded(wait, now: .now()) ?? true }
+
+    /// The connections that stand, in the order in which they were made, with what they must not lead over.
+    private func standing() -> [(connection: HTTP1Connection, prohibited: ProhibitedNetworks)] {
+        entries.sorted { $0.key.number < $1.key.number }.compactMap { _, entry in
+            entry.connection.map { ($0, routes[entry.origin].map(dialer.prohibited) ?? []) }
+        }
+    }
+
+    private func endLost(
+        _ connections: ArraySlice<(connection: HTTP1Connection, prohibited: ProhibitedNetworks)>, then done: @escaping () -> Void
+    ) {
+        for (connection, prohibited) in connections.prefix(Self.connectionsPerTurn) {
+            let facts = connection.facts
+            if dialer.network?.isLost(from: facts.localAddress, to: facts.remoteAddress, prohibited) == true {
+                connection.networkIsLost()
+            }
+        }
+        let rest = connections.dropFirst(Self.connectionsPerTurn)
+        guard !rest.isEmpty else { return done() }
+        LoopDirectory.executor(of: loop).turns.whenNext { [self] in endLost(rest, then: done) }
+    }
+
+    private func closeIdleBeyondTheMachine() {
+        for (connection, _) in standing() where connection.isIdle {
+            if let address = connection.facts.localAddress, dialer.network?.mayConcern(address) == true { connection.close() }
+        }
+    }
+}
+
+extension HTTP1Connection {
+    fileprivate var isIdle: Bool { exchange == nil }
+
+    /// The network went away under the connection, or is not to be used any more.
+    fileprivate func networkIsLost() {
+        guard let exchange else { return close() }
+        let error = LoadError(.connectionLost, "the network that led to \(facts.peer) is gone")
+        // Who takes the body from the socket finds out by its load.
+        if isBypassed { exchange.control.abort(error) } else { requestBodyFailed(error, exchange) }
+    }
+}
+
+extension Dialer {
+    /// What connections of a route must not lead over.
+    func prohibited(on route: Route) -> ProhibitedNetworks { (route.details?.needs ?? needs).prohibited }
+}

@@ -1,0 +1,87 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import LoadingModel
+
+/// The machine's interfaces and addresses, as the kernel's messages tell of them.
+struct InterfaceTable {
+    struct Link: Hashable {
+        var name: String
+        var isUp: Bool
+        var isLoopback: Bool
+    }
+
+    /// More than any machine has; what comes beyond it is left out.
+    static let limit = 16_384
+
+    private(set) var links: [Int: Link] = [:]
+    private var addresses: [Int: [[UInt8]]] = [:]
+    private var addressCount = 0
+
+    /// Takes a message over; answers whether it may have changed the path.
+    mutating func take(_ message: NetlinkReader.Message) -> Bool {
+        switch message {
+        case .link(let index, let name, let flags):
+            guard links[index] != nil || links.count < Self.limit else { return false }
+            // Up, and running: the link has its carrier.
+            let isUp = flags & 0x41 == 0x41
+            let link = Link(name: name ?? links[index]?.name ?? "", isUp: isUp, isLoopback: flags & 0x08 != 0)
+            return links.updateValue(link, forKey: index) != link
+        case .linkIsGone(let index):
+            addressCount -= addresses.removeValue(forKey: index)?.count ?? 0
+            return links.removeValue(forKey: index) != nil
+        case .address(let index, let bytes, let scope, let isUsable):
+            // Those for the link, or the machine, alone lead nowhere else.
+            guard isUsable, scope < 253 else { return remove(bytes, of: index) }
+            guard addresses[index]?.contains(bytes) != true, addressCount < Self.limit else { return false }
+            addresses[index, default: []].append(bytes)
+            addressCount += 1
+            return true
+        case .addressIsGone(let index, let bytes):
+            return remove(bytes, of: index)
+        case .routesChanged:
+            return true
+        case .done, .failed, .lost:
+            return false
+        }
+    }
+
+    private mutating func remove(_ bytes: [UInt8], of index: Int) -> Bool {
+        guard let place = addresses[index]?.firstIndex(of: bytes) else { return false }
+        addresses[index]?.remove(at: place)
+        addressCount -= 1
+        return true
+    }
+
+    /// The path that comes of it.
+    ///
+    /// - Parameters:
+    ///   - defaultRoutes: The interfaces that lead to other networks, the best first.
+    ///   - facts: Kind and costs of a link.
+    ///   - text: An address as text.
+    /// - Returns: The interfaces that are up and have an address beyond their link, or a default route.
+    func path(
+        defaultRoutes: [Int], facts: (Int, Link) -> (kind: NetworkPath.Interface.Kind, isExpensive: Bool),
+        text: ([UInt8]) -> String?
+    ) -> NetworkPath {
+        var interfaces: [NetworkPath.Interface] = []
+        for (index, link) in links.sorted(by: { $0.key < $1.key }) where link.isUp && !link.isLoopback {
+            let texts = (addresses[index] ?? []).compactMap(text)
+            guard !texts.isEmpty || defaultRoutes.contains(index) else { continue }
+            let facts = facts(index, link)
+            interfaces.append(
+                NetworkPath.Interface(
+                    name: link.name, index: index, kind: facts.kind, isExpensive: facts.isExpensive, addresses: texts.sorted()
+                )
+            )
+        }
+        let rank = { (index: Int) in defaultRoutes.firstIndex(of: index) ?? defaultRoutes.count }
+        interfaces.sort { (rank($0.index), $0.index) < (rank($1.index), $1.index) }
+        return NetworkPath(interfaces: interfaces, isSatisfied: !defaultRoutes.isEmpty)
+    }
+}

@@ -1,0 +1,273 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import CLoadingSystem
+package import LoadingModel
+import SystemLibraries
+import SystemThreads
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// Watches the machine's links, addresses and routes, on a thread of its own: reading sysfs, or asking other processes, takes a time that
+/// no event loop has.
+///
+/// The thread begins with the first watch and then sleeps until something changes.
+///
+/// Sendable because its state changes under its monitor alone, and what the thread knows is in the thread's hands.
+package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
+    /// Of the whole process.
+    package static let shared = SystemPathMonitor()
+
+    /// How long changes are gathered after one was told.
+    private static let pause: CInt = 100
+
+    /// RTM_GETLINK and RTM_GETADDR.
+    private static let getLinks: UInt16 = 18
+    private static let getAddresses: UInt16 = 22
+
+    let kinds: InterfaceKinds
+    private let bus: String?
+    private let lock = Monitor()
+    private var watchers: [Int: @Sendable (NetworkPath) -> Void] = [:]
+    /// Those that were told nothing yet.
+    private var newWatchers: Set<Int> = []
+    private var nextWatcher = 0
+    private var path: NetworkPath?
+    /// What NetworkManager says, as far as there is one.
+    private var managed: NetworkManager.Facts?
+    private var hasBegun = false
+    /// Wakes the thread; negative where there is none.
+    private let event: CInt
+
+    /// Makes a monitor of its own; ``shared`` is the one to use outside of tests.
+    ///
+    /// - Parameters:
+    ///   - sysfs: Where sysfs is mounted.
+    ///   - bus: The address of another bus than the system's.
+    package init(sysfs: String = "/sys", bus: String? = nil) {
+        self.bus = bus
+        kinds = InterfaceKinds(root: sysfs)
+        event = cls_event()
+    }
+
+    // MARK: NetworkMonitoring
+
+    package var speaksForLoopback: Bool { false }
+
+    package var current: NetworkPath? { lock.locked { path } }
+
+    package func watch(_ changed: @escaping @Sendable (NetworkPath) -> Void) -> @Sendable () -> Void {
+        let (number, isFirst) = lock.locked {
+            nextWatcher += 1
+            watchers[nextWatcher] = changed
+            newWatchers.insert(nextWatcher)
+            defer { hasBegun = true }
+            return (nextWatcher, !hasBegun)
+        }
+        if isFirst {
+            // Without a thread nothing is known, and nothing is told.
+            _ = Threads.start("NetworkPaths") { self.run() }
+        } else {
+            _ = cls_event_signal(event)
+        }
+        return { [self] in
+            lock.locked {
+                watchers[number] = nil
+                newWatchers.remove(number)
+            }
+        }
+    }
+
+    package func interface(to address: String, in path: NetworkPath) -> NetworkPath.Interface? {
+        switch Self.route(to: address) {
+        case .none: nil
+        case .unknown: NetworkPath.Interface(name: "", index: 0, kind: .other)
+        case .by(let index):
+            path.interfaces.first { $0.index == index } ?? NetworkPath.Interface(name: "", index: index, kind: .other)
+        }
+    }
+
+    package var isOffline: Bool { Self.defaultRoutes.isEmpty || lock.locked { managed?.isOffline } == true }
+
+    // MARK: Routes
+
+    private enum Way { case none, unknown, by(Int) }
+
+    /// Addresses that are neither this machine's nor near it: two of a root name server.
+    ///
+    /// Nothing is sent there.
+    private static let farAddresses: [[UInt8]] = [
+        [198, 41, 0, 4], [0x20, 0x01, 0x05, 0x03, 0xBA, 0x3E, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0x30],
+    ]
+
+    /// The interfaces that lead to other networks, each once.
+    static var defaultRoutes: [Int] {
+        var found: [Int] = []
+        for address in farAddresses {
+            switch way(to: address) {
+            case .by(let index): if !found.contains(index) { found.append(index) }
+            case .none: break
+            // Nobody is said to be offline who may not be.
+            case .unknown: found.append(0)
+            }
+        }
+        return found
+    }
+
+    private static func route(to address: String) -> Way {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        let bare = String(address.prefix { $0 != "%" })
+        if inet_pton(AF_INET, bare, &bytes) == 1 { return way(to: Array(bytes.prefix(4))) }
+        return inet_pton(AF_INET6, bare, &bytes) == 1 ? way(to: bytes) : .unknown
+    }
+
+    private static func way(to address: [UInt8]) -> Way {
+        let result = cls_route(address, CInt(address.count))
+        if result >= 0 { return .by(Int(result)) }
+        return [ENETUNREACH, EHOSTUNREACH, EACCES, EINVAL, ENETDOWN].contains(-result) ? .none : .unknown
+    }
+
+    private static func text(_ address: [UInt8]) -> String? {
+        var buffer = [CChar](repeating: 0, count: 64)
+        let family = address.count == 4 ? AF_INET : AF_INET6
+        guard inet_ntop(family, address, &buffer, socklen_t(buffer.count)) != nil else { return nil }
+        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    // MARK: The thread
+
+    private func run() {
+        let manager = NetworkManager.open(at: bus)
+        while true {
+            let socket = cls_netlink_open()
+            guard socket >= 0 else {
+                // For want of a descriptor, perhaps: those who wait for a path are not kept for ever by ``NetworkView``.
+                _ = cls_wait_any([event], 1, 1_000)
+                continue
+            }
+            watch(socket, manager)
+            _ = cls_close(socket)
+        }
+    }
+
+    /// Reads what there is, and then what changes, until the socket is of no use any more or messages were lost.
+    private func watch(_ socket: CInt, _ manager: NetworkManager?) {
+        guard var table = read(socket) else {
+            _ = cls_wait_any([event], 1, 1_000)
+            return
+        }
+        read(manager)
+        while true {
+            publish(table)
+            // Changes come in flocks.
+            _ = cls_wait_any([event], 1, Self.pause)
+            var hasChanged = false
+            while !hasChanged {
+                let watched = [socket, event] + (manager?.descriptor.map { [$0] } ?? [])
+                let ready = cls_wait_any(watched, CInt(watched.count), -1)
+                if ready < 0 { return }
+                if ready & 2 != 0 {
+                    _ = cls_wait(-1, event, 0)
+                    tellNewWatchers()
+                }
+                if ready & 4 != 0, manager?.hasChanged() == true {
+                    read(manager)
+                    hasChanged = true
+                }
+                guard ready & 1 != 0 else { continue }
+                switch take(from: socket, into: &table) {
+                case .some(let changed): hasChanged = hasChanged || changed
+                case nil: return
+                }
+            }
+        }
+    }
+
+    private func read(_ manager: NetworkManager?) {
+        // What was told while it was asked waits for no event any more.
+        for _ in 0..<4 {
+            let facts = manager?.read()
+            lock.locked { managed = facts }
+            if manager?.hasChanged() != true { break }
+        }
+    }
+
+    /// All links and addresses; nil where they cannot be had.
+    private func read(_ socket: CInt) -> InterfaceTable? {
+        var table = InterfaceTable()
+        for (number, kind) in [(UInt32(1), Self.getLinks), (2, Self.getAddresses)] {
+            guard cls_netlink_dump(socket, kind, number) == 0 else { return nil }
+            var isDone = false
+            while !isDone {
+                guard cls_wait_any([socket], 1, 5_000) == 1, let bytes = receive(socket) else { return nil }
+                var reader = NetlinkReader(bytes)
+                while let message = reader.next() {
+                    switch message {
+                    case .done(number): isDone = true
+                    case .failed(number, _), .lost: return nil
+                    default: _ = table.take(message)
+                    }
+                }
+            }
+        }
+        return table
+    }
+
+    /// Takes over all that waits to be read: whether it changed anything, or nil where some of it was lost.
+    private func take(from socket: CInt, into table: inout InterfaceTable) -> Bool? {
+        var hasChanged = false
+        while true {
+            guard let bytes = receive(socket) else { return nil }
+            if bytes.isEmpty { return hasChanged }
+            var reader = NetlinkReader(bytes)
+            while let message = reader.next() {
+                if message == .lost { return nil }
+                if table.take(message) { hasChanged = true }
+            }
+        }
+    }
+
+    /// A message; empty where there is none, nil where some were lost.
+    private func receive(_ socket: CInt) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        let count = cls_netlink_receive(socket, &bytes, bytes.count)
+        if count == -Int64(EAGAIN) { return [] }
+        return count < 0 ? nil : Array(bytes.prefix(Int(count)))
+    }
+
+    private func publish(_ table: InterfaceTable) {
+        let routes = Self.defaultRoutes
+        // What is said of the primary connection holds for the interface of the default route.
+        let isMetered = lock.locked { managed?.isMetered } ?? false
+        let new = table.path(
+            defaultRoutes: routes,
+            facts: { index, link in (kinds.kind(of: link.name), isMetered && index == routes.first) }, text: Self.text
+        )
+        let told: [@Sendable (NetworkPath) -> Void] = lock.locked {
+            let numbers = new == path ? newWatchers : Set(watchers.keys)
+            path = new
+            newWatchers = []
+            return numbers.sorted().compactMap { watchers[$0] }
+        }
+        for watcher in told { watcher(new) }
+    }
+
+    private func tellNewWatchers() {
+        guard let path = current else { return }
+        let told: [@Sendable (NetworkPath) -> Void] = lock.locked {
+            let numbers = newWatchers.sorted()
+            newWatchers = []
+            return numbers.compactMap { watchers[$0] }
+        }
+        for watcher in told { watcher(path) }
+    }
+}

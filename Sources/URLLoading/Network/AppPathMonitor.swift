@@ -1,0 +1,92 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+internal import Dispatch
+internal import LoadingModel
+internal import NetworkPaths
+internal import Synchronization
+
+/// An app's monitor, as the engine asks it.
+final class AppPathMonitor: NetworkMonitoring {
+    private let monitor: any NetworkPathMonitor
+    private let path = Mutex<LoadingModel.NetworkPath?>(nil)
+
+    init(_ monitor: any NetworkPathMonitor) { self.monitor = monitor }
+
+    var speaksForLoopback: Bool { true }
+    var current: LoadingModel.NetworkPath? { path.withLock { $0 } }
+    var isOffline: Bool { current?.isSatisfied == false }
+
+    func watch(_ changed: @escaping @Sendable (LoadingModel.NetworkPath) -> Void) -> @Sendable () -> Void {
+        monitor.start { [weak self] new in
+            let new = new.forEngine
+            self?.path.withLock { $0 = new }
+            changed(new)
+        }.end
+    }
+
+    func interface(to address: String, in path: LoadingModel.NetworkPath) -> LoadingModel.NetworkPath.Interface? {
+        path.interfaces.first ?? (path.isSatisfied ? .init(name: "", index: 0, kind: .other) : nil)
+    }
+}
+
+extension NetworkPath {
+    var forEngine: LoadingModel.NetworkPath {
+        LoadingModel.NetworkPath(
+            interfaces: interfaces.enumerated().map { index, interface in
+                LoadingModel.NetworkPath.Interface(
+                    name: interface.name, index: index + 1, kind: .init(rawValue: interface.kind.rawValue) ?? .other,
+                    isExpensive: interface.isExpensive, isConstrained: interface.isConstrained,
+                    isUltraConstrained: interface.isUltraConstrained, addresses: interface.addresses
+                )
+            },
+            isSatisfied: isSatisfied
+        )
+    }
+
+    init(_ path: LoadingModel.NetworkPath) {
+        self.init(
+            interfaces: path.interfaces.map { interface in
+                Interface(
+                    name: interface.name, kind: .init(rawValue: interface.kind.rawValue) ?? .other,
+                    isExpensive: interface.isExpensive, isConstrained: interface.isConstrained,
+                    isUltraConstrained: interface.isUltraConstrained, addresses: interface.addresses
+                )
+            },
+            isSatisfied: path.isSatisfied
+        )
+    }
+
+    /// The machine's networks as they are now.
+    ///
+    /// - Returns: What the system says; with an unsatisfied path and no interfaces where it says nothing for a second.
+    public static func current() async -> NetworkPath {
+        let monitor = SystemPathMonitor.shared
+        if let path = monitor.current { return NetworkPath(path) }
+        return await withCheckedContinuation { continuation in
+            let once = AnswerOnce<LoadingModel.NetworkPath> { path in
+                continuation.resume(returning: path.map { NetworkPath($0) } ?? NetworkPath(interfaces: [], isSatisfied: false))
+            }
+            let stop = monitor.watch { once($0) }
+            DispatchQueue.global().asyncAfter(deadline: .now() + 1) {
+                stop()
+                once(nil)
+            }
+        }
+    }
+}
+
+extension URLSessionConfiguration {
+    /// Who tells the session of the machine's networks; default nil: the system.
+    ///
+    /// Not in Apple's API.
+    public var networkPathMonitor: (any NetworkPathMonitor)? {
+        get { get { $0.networkPathMonitor } }
+        set { set { $0.networkPathMonitor = newValue } }
+    }
+}

@@ -1,0 +1,212 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingModel
+import LoadingTestKit
+import SeededNumbers
+import Testing
+
+@testable import NetworkPaths
+
+/// A message of rtnetlink(7) as the kernel would write it.
+private struct NetlinkBytes {
+    var bytes: [UInt8] = []
+
+    static func number<Number: FixedWidthInteger>(_ value: Number) -> [UInt8] { withUnsafeBytes(of: value) { Array($0) } }
+
+    static func attribute(_ kind: UInt16, _ value: [UInt8]) -> [UInt8] {
+        let whole = number(UInt16(4 + value.count)) + number(kind) + value
+        return whole + Array(repeating: 0, count: (4 - whole.count % 4) % 4)
+    }
+
+    mutating func add(_ kind: UInt16, number question: UInt32 = 0, _ body: [UInt8]) {
+        bytes += Self.number(UInt32(16 + body.count)) + Self.number(kind) + Self.number(UInt16(0)) + Self.number(question)
+        bytes += Self.number(UInt32(0)) + body
+    }
+
+    mutating func addLink(_ index: Int32, _ name: String, flags: UInt32, isGone: Bool = false) {
+        let fixed = Self.number(UInt32(0)) + Self.number(index) + Self.number(flags) + Self.number(UInt32(0))
+        add(isGone ? 17 : 16, fixed + Self.attribute(1, [1, 2, 3, 4, 5, 6]) + Self.attribute(3, Array(name.utf8) + [0]))
+    }
+
+    mutating func addAddress(_ index: Int32, _ address: [UInt8], scope: UInt8 = 0, flags: UInt8 = 0, isGone: Bool = false) {
+        let family: UInt8 = address.count == 4 ? 2 : 10
+        let fixed: [UInt8] = [family, 24, flags, scope] + Self.number(index)
+        add(isGone ? 21 : 20, fixed + Self.attribute(1, address))
+    }
+}
+
+@Suite struct NetlinkReaderTests {
+    private static var transcript: [UInt8] {
+        var bytes = NetlinkBytes()
+        bytes.addLink(2, "eth0", flags: 0x41)
+        bytes.addAddress(2, [192, 0, 2, 7])
+        bytes.addAddress(2, [0xFE, 0x80] + Array(repeating: 0, count: 13) + [1], scope: 253)
+        bytes.add(24, [])
+        bytes.addAddress(2, [192, 0, 2, 7], isGone: true)
+        bytes.addLink(2, "eth0", flags: 0, isGone: true)
+        bytes.add(3, number: 9, NetlinkBytes.number(Int32(0)))
+        return bytes.bytes
+    }
+
+    private func messages(_ bytes: [UInt8]) -> [NetlinkReader.Message] {
+        var reader = NetlinkReader(bytes)
+        var messages: [NetlinkReader.Message] = []
+        while let message = reader.next() { messages.append(message) }
+        return messages
+    }
+
+    @Test func `messages are read in their order`() {
+        #expect(
+            messages(Self.transcript) == [
+                .link(index: 2, name: "eth0", flags: 0x41),
+                .address(index: 2, bytes: [192, 0, 2, 7], scope: 0, isUsable: true),
+                .address(
+                    index: 2, bytes: [0xFE, 0x80] + Array(repeating: 0, count: 13) + [1], scope: 253, isUsable: true),
+                .routesChanged, .addressIsGone(index: 2, bytes: [192, 0, 2, 7]), .linkIsGone(index: 2), .done(number: 9),
+            ]
+        )
+    }
+
+    @Test func `an address that somebody else has, or that is not checked yet, is not usable`() {
+        for (flags, isUsable) in [(0x08, false), (0x40, false), (0x44, true), (0x80, true)] as [(UInt8, Bool)] {
+            var bytes = NetlinkBytes()
+            bytes.addAddress(2, [192, 0, 2, 7], flags: flags)
+            #expect(messages(bytes.bytes) == [.address(index: 2, bytes: [192, 0, 2, 7], scope: 0, isUsable: isUsable)])
+        }
+    }
+
+    @Test func `the local address of a point-to-point link counts, not the other end's`() {
+        var bytes = NetlinkBytes()
+        let fixed: [UInt8] = [2, 32, 0, 0] + NetlinkBytes.number(Int32(5))
+        bytes.add(20, fixed + NetlinkBytes.attribute(1, [10, 0, 0, 2]) + NetlinkBytes.attribute(2, [10, 0, 0, 1]))
+        #expect(messages(bytes.bytes) == [.address(index: 5, bytes: [10, 0, 0, 1], scope: 0, isUsable: true)])
+    }
+
+    @Test func `a transcript that is cut at any byte gives the messages that were whole`() {
+        let whole = messages(Self.transcript)
+        for count in 0..<Self.transcript.count {
+            let some = messages(Array(Self.transcript.prefix(count)))
+            #expect(some == Array(whole.prefix(some.count)), "\(count)")
+            #expect(some.count < whole.count, "\(count)")
+        }
+    }
+
+    @Test func `lengths that are wrong end the reading`() {
+        for length in [0, 1, 15, 17_000, .max] as [UInt32] {
+            var bytes = Self.transcript
+            bytes.replaceSubrange(0..<4, with: NetlinkBytes.number(length))
+            #expect(messages(bytes).isEmpty, "\(length)")
+        }
+    }
+
+    @Test func `random changes never crash, and never end in a loop`() {
+        var numbers = SeededNumbers(seed: 7)
+        for _ in 0..<20_000 {
+            var bytes = Self.transcript
+            for _ in 0..<Int.random(in: 1...8, using: &numbers) {
+                bytes[Int.random(in: 0..<bytes.count, using: &numbers)] = UInt8.random(in: 0...255, using: &numbers)
+            }
+            var table = InterfaceTable()
+            for message in messages(bytes) { _ = table.take(message) }
+            _ = table.path(defaultRoutes: [2], facts: { _, _ in (.other, false) }, text: { "\($0)" })
+        }
+    }
+}
+
+@Suite struct InterfaceTableTests {
+    private func path(
+        _ table: InterfaceTable, _ defaultRoutes: [Int] = [], kind: NetworkPath.Interface.Kind = .wired
+    ) -> NetworkPath {
+        table.path(defaultRoutes: defaultRoutes, facts: { _, _ in (kind, false) }, text: { "\($0[0])" })
+    }
+
+    private func table(_ messages: NetlinkReader.Message...) -> InterfaceTable {
+        var table = InterfaceTable()
+        for message in messages { _ = table.take(message) }
+        return table
+    }
+
+    private static let up: UInt32 = 0x41
+
+    @Test func `an interface counts once it is up, has its carrier and an address beyond its link`() {
+        let address = NetlinkReader.Message.address(index: 2, bytes: [1, 0, 0, 0], scope: 0, isUsable: true)
+        let local = NetlinkReader.Message.address(index: 2, bytes: [9, 0, 0, 0], scope: 253, isUsable: true)
+        #expect(path(table(.link(index: 2, name: "a", flags: Self.up), address)).interfaces.map(\.name) == ["a"])
+        #expect(path(table(.link(index: 2, name: "a", flags: 0x01), address)).interfaces.isEmpty)
+        #expect(path(table(.link(index: 2, name: "a", flags: 0x40), address)).interfaces.isEmpty)
+        #expect(path(table(.link(index: 2, name: "a", flags: Self.up), local)).interfaces.isEmpty)
+        #expect(path(table(.link(index: 2, name: "a", flags: Self.up | 0x08), address)).interfaces.isEmpty)
+        #expect(path(table(address)).interfaces.isEmpty)
+    }
+
+    @Test func `the interface of the default route comes first`() {
+        let table = table(
+            .link(index: 2, name: "a", flags: Self.up), .link(index: 3, name: "b", flags: Self.up),
+            .address(index: 2, bytes: [1], scope: 0, isUsable: true), .address(index: 3, bytes: [2], scope: 0, isUsable: true)
+        )
+        #expect(path(table, [3]).interfaces.map(\.name) == ["b", "a"])
+        #expect(path(table, [3]).isSatisfied && !path(table).isSatisfied)
+    }
+
+    @Test func `what went away is gone, and a new name counts`() {
+        var table = table(
+            .link(index: 2, name: "a", flags: Self.up), .address(index: 2, bytes: [1], scope: 0, isUsable: true),
+            .address(index: 2, bytes: [2], scope: 0, isUsable: true)
+        )
+        let changes = [table.take(.addressIsGone(index: 2, bytes: [1])), table.take(.addressIsGone(index: 2, bytes: [1]))]
+        #expect(changes == [true, false])
+        #expect(path(table).interfaces.first?.addresses == ["2"])
+        let isNewName = table.take(.link(index: 2, name: "z", flags: Self.up))
+        #expect(isNewName)
+        #expect(path(table).interfaces.first?.name == "z")
+        _ = table.take(.linkIsGone(index: 2))
+        #expect(path(table).interfaces.isEmpty)
+    }
+
+    @Test func `a flood of addresses and links is bounded`() {
+        var table = InterfaceTable()
+        for index in 0..<InterfaceTable.limit * 2 { _ = table.take(.link(index: index, name: "a\(index)", flags: Self.up)) }
+        #expect(table.links.count == InterfaceTable.limit)
+        for number in 0..<UInt32(InterfaceTable.limit * 2) {
+            _ = table.take(.address(index: Int(number % 64), bytes: NetlinkBytes.number(number), scope: 0, isUsable: true))
+        }
+        let path = table.path(defaultRoutes: [], facts: { _, _ in (.other, false) }, text: { "\($0)" })
+        #expect(path.interfaces.map(\.addresses.count).reduce(0, +) == InterfaceTable.limit)
+    }
+}
+
+@Suite struct InterfaceKindTests {
+    @Test func `sysfs tells what an interface is`() throws {
+        let folder = try TemporaryDirectory()
+        func make(_ name: String, uevent: String, type: String = "1", others: [String] = []) throws {
+            let place = folder.url.appendingPathComponent("class/net/\(name)")
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            try Data(uevent.utf8).write(to: place.appendingPathComponent("uevent"))
+            try Data((type + "\n").utf8).write(to: place.appendingPathComponent("type"))
+            for other in others {
+                try FileManager.default.createDirectory(
+                    at: place.appendingPathComponent(other), withIntermediateDirectories: true)
+            }
+        }
+        try make("eth0", uevent: "INTERFACE=eth0\nIFINDEX=2\n", others: ["device"])
+        try make("wlan0", uevent: "DEVTYPE=wlan\nINTERFACE=wlan0\n", others: ["device"])
+        try make("old0", uevent: "INTERFACE=old0\n", others: ["device", "wireless"])
+        try make("wwan0", uevent: "DEVTYPE=wwan\n", type: "65534")
+        try make("lo", uevent: "INTERFACE=lo\n", type: "772")
+        try make("br0", uevent: "DEVTYPE=bridge\nINTERFACE=br0\n")
+        let kinds = InterfaceKinds(root: folder.path)
+        let expected: [(String, NetworkPath.Interface.Kind)] = [
+            ("eth0", .wired), ("wlan0", .wifi), ("old0", .wifi), ("wwan0", .cellular), ("lo", .loopback), ("br0", .other),
+            ("gone0", .other), ("", .other), ("..", .other), ("../net/eth0", .other),
+        ]
+        for (name, kind) in expected { #expect(kinds.kind(of: name) == kind, "\(name)") }
+    }
+}
