@@ -66,6 +66,9 @@ public struct NetworkPath: Sendable, Hashable {
     }
 
     /// A path over one interface, or none at all.
+    ///
+    /// - Parameter interface: The interface; nil where there is no network.
+    /// - Returns: The path, which leads to other networks if there is an interface.
     public static func over(_ interface: Interface?) -> NetworkPath {
         NetworkPath(interfaces: interface.map { [$0] } ?? [], isSatisfied: interface != nil)
     }
@@ -81,6 +84,9 @@ public protocol NetworkPathMonitor: AnyObject, Sendable {
     ///
     /// Called from any thread, and so may `update` be. A session whose monitor says nothing goes on after a second as if any network were
     /// there, but not with loads that exclude networks.
+    ///
+    /// - Parameter update: Takes the path.
+    /// - Returns: What the session keeps for as long as it wants to hear of changes.
     func start(_ update: @escaping @Sendable (NetworkPath) -> Void) -> NetworkPathWatch
 }
 
