@@ -379,7 +379,8 @@ extension Dialer.Dial {
             isToProxy: route.proxy != nil,
             isMultipath: dialer.usesMultipath && SocketPreparation.isMultipath(channel),
             isForwarded: route.details?.isForwarded ?? false,
-            interface: network?.interface(from: channel.localAddress?.ipAddress)
+            interface: network?.interface(from: channel.localAddress?.ipAddress),
+            askedNameServers: resolver.asksNameServers(for: peer.host, port: peer.port)
         )
     }
 }

@@ -40,6 +40,10 @@ struct DirectedResolver: Resolver {
 
     func forget() { other.forget() }
 
+    func asksNameServers(for host: String, port: Int) -> Bool {
+        answer(host, port, localFamily ?? .inet) == nil && other.asksNameServers(for: host, port: port)
+    }
+
     private func answer(
         _ host: String, _ port: Int, _ family: NIOBSDSocket.ProtocolFamily
     ) -> Result<[SocketAddress], LoadError>? {

@@ -45,7 +45,9 @@ package final class NameLookups: Sendable {
     }
 
     /// Asks the system.
-    static let shared = NameLookups(threads: "url-names") { Finding(SystemResolver.ask($0, port: 0, family: $1, flags: 0)) }
+    static let shared = NameLookups(threads: "url-names", asksNameServers: false) {
+        Finding(SystemResolver.ask($0, port: 0, family: $1, flags: 0))
+    }
 
     /// More are never tried in a reasonable time, whatever a hostile name server sends.
     static let maximumAddressCount = 16
@@ -100,14 +102,18 @@ package final class NameLookups: Sendable {
     private let state = Mutex(State())
     private let threads: WorkerThreads
     private let ask: Ask
+    /// Whether that asks name servers, and not the system.
+    let asksNameServers: Bool
 
     /// Look-ups that have threads and a memory of their own.
     ///
     /// - Parameters:
     ///   - name: That of the threads.
+    ///   - asksNameServers: Whether that asks name servers, and not the system.
     ///   - ask: Finds what is not remembered, on one of them.
-    package init(threads name: String, ask: @escaping Ask) {
+    package init(threads name: String, asksNameServers: Bool = true, ask: @escaping Ask) {
         threads = WorkerThreads(name, maximumCount: Self.threadCount)
+        self.asksNameServers = asksNameServers
         self.ask = ask
     }
 

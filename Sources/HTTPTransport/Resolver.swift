@@ -36,6 +36,13 @@ package protocol Resolver: Sendable {
 
     /// Uses nothing any more that was found out before.
     func forget()
+
+    /// Whether name servers are asked for the addresses of a host, and not the system.
+    func asksNameServers(for host: String, port: Int) -> Bool
+}
+
+extension Resolver {
+    package func asksNameServers(for host: String, port: Int) -> Bool { false }
 }
 
 /// Asks the system (`getaddrinfo`), through the process's ``NameLookups``, or others through theirs: what one session asks serves all, and none waits for the slow
@@ -51,6 +58,10 @@ package struct SystemResolver: Resolver {
 
     /// Asks others than the system.
     package init(_ lookups: NameLookups) { self.lookups = lookups }
+
+    package func asksNameServers(for host: String, port: Int) -> Bool {
+        lookups.asksNameServers && Self.known(host, port: port, family: .inet) == nil
+    }
 
     package func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,

@@ -32,7 +32,7 @@ package actor SessionEngine {
     /// Some of them wait for their turn.
     @exclusivity(unchecked) var isAttending = false
     private let session: SessionFacts
-    private let resolver = SystemResolver()
+    private let resolver: SystemResolver
     private let pool: ConnectionPool
     private let plan: LoadPlan
     private let deadlines: DeadlineClock
@@ -78,6 +78,8 @@ package actor SessionEngine {
                 trustRoots: policy.trustRoots
             )
         )
+        let nameServers = policy.connections?.nameServers ?? []
+        resolver = nameServers.isEmpty ? SystemResolver() : SystemResolver(NameServerLookups.make(nameServers))
         let dialer = Dialer(
             loop: executor.loop, tls: tls, resolver: resolver,
             validatingResolver: SystemResolver(ValidatedNames.lookups), options: policy.connections,

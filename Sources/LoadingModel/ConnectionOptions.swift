@@ -46,6 +46,8 @@ package struct ConnectionOptions: Sendable, Hashable {
     package var localAddress: String?
     /// In place of what a look-up would find.
     package var addresses: [Endpoint: [String]] = [:]
+    /// In place of the system's ways to look names up; empty for these.
+    package var nameServers: [String] = []
     /// The first that matches counts.
     package var substitutions: [Substitution] = []
 

@@ -71,6 +71,8 @@ package final class ConnectionFacts: Sendable {
     package let isForwarded: Bool
     /// The network interface that the connection goes by, where that is known.
     package let interface: NetworkPath.Interface?
+    /// Name servers were asked for the host's addresses, or had been, and not the system.
+    package let askedNameServers: Bool
     package let domainLookupStart: Double?
     package let domainLookupEnd: Double?
     package let connectStart: Double?
@@ -84,7 +86,7 @@ package final class ConnectionFacts: Sendable {
         secureConnectionStart: Double?, secureConnectionEnd: Double?, connectEnd: Double?,
         wasAskedForCertificate: Bool = false, hasShownCertificate: Bool = false, isVerified: Bool = false,
         serverCertificate: Data? = nil, isToProxy: Bool = false, isMultipath: Bool = false, isForwarded: Bool = false,
-        interface: NetworkPath.Interface? = nil
+        interface: NetworkPath.Interface? = nil, askedNameServers: Bool = false
     ) {
         self.isForwarded = isForwarded
         self.interface = interface
@@ -94,6 +96,7 @@ package final class ConnectionFacts: Sendable {
         self.hasShownCertificate = hasShownCertificate
         self.isToProxy = isToProxy
         self.isMultipath = isMultipath
+        self.askedNameServers = askedNameServers
         self.localAddress = localAddress
         self.localPort = localPort
         self.remoteAddress = remoteAddress

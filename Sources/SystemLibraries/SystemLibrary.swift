@@ -30,6 +30,7 @@ package final class SystemLibrary: Sendable {
         _ = SecretService.library
         _ = Unbound.library
         _ = NetworkManager.library
+        _ = CAres.library
         return findings.withLock { $0 }
     }
 

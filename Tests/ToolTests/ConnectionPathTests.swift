@@ -52,6 +52,18 @@ import Testing
         }
     }
 
+    @Test func `--dns-servers are asked`() async throws {
+        let names = try await ScriptedNameServer.start { _, _ in .addresses("127.0.0.1") }
+        try await withServer { (server) async throws in
+            let address = server.url("/", host: "somewhere.test").absoluteString
+            let result = try await Tool.run(["get", "--dns-servers", "127.0.0.1:\(names.port)", address])
+            #expect(result.code == 0, "\(result.errors)")
+            #expect(names.count("somewhere.test") == 1)
+            #expect(try await Tool.run(["get", "--dns-servers", "nowhere", address]).code == 6)
+        }
+        await names.close()
+    }
+
     @Test func `--unix-socket is connected to`() async throws {
         let folder = try TemporaryDirectory()
         let server = try await ScriptedServer.start(path: folder.path + "/s.sock") { .ok($0.header("Host") ?? "none") }

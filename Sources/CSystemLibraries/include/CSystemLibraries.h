@@ -164,4 +164,24 @@ struct csl_network_facts {
 int csl_network_watch_read(struct csl_network_watch *watch, struct csl_network_facts *facts);
 void csl_network_watch_close(struct csl_network_watch *watch);
 
+// c-ares: addresses from name servers, with the time that they hold
+
+struct csl_ares;
+const struct csl_ares *csl_ares_load(void *handle, const char **missing);
+
+#define CSL_ARES_MAXIMUM_ADDRESSES 16
+
+struct csl_ares_answer {
+    // Somebody who knows has answered, if only that there is no address.
+    int is_known;
+    int ttl;
+    int count;
+    uint8_t addresses[CSL_ARES_MAXIMUM_ADDRESSES][16];
+    // Why there is no answer.
+    char text[256];
+};
+void csl_ares_look_up(
+    const struct csl_ares *ares, const char *servers, const char *name, int is_v6, int limit, struct csl_ares_answer *answer
+);
+
 #endif

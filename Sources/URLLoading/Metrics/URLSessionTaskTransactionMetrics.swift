@@ -79,8 +79,11 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
         case .localCache: .localCache
         }
     }
-    /// How the host's name was resolved: unknown, since Linux's resolver does not tell.
-    open var domainResolutionProtocol: URLSessionTaskMetrics.DomainResolutionProtocol { .unknown }
+    /// How the host's name was resolved: `.udp` by name servers that the session's ``URLSessionConfiguration/connectionOptions`` name or that
+    /// DNSSEC was checked with, be it that a long answer came over TCP; else unknown, since the system's resolver does not tell.
+    open var domainResolutionProtocol: URLSessionTaskMetrics.DomainResolutionProtocol {
+        timeline.domainLookupStart != nil && timeline.connection?.askedNameServers == true ? .udp : .unknown
+    }
 
     // MARK: Bytes
 

@@ -84,6 +84,13 @@ extension URLSessionConfiguration {
         /// list without addresses makes a host one that cannot be found. Also for the host of a proxy.
         public var addresses: [Endpoint: [String]] = [:]
 
+        /// The name servers that are asked for addresses, in place of all the system's ways: `192.0.2.53`, `192.0.2.53:5353`, `[2001:db8::53]:5353`.
+        ///
+        /// Default empty: the system looks names up (`getaddrinfo`), as it is configured to. Name servers are asked through c-ares, which the
+        /// system must have, and their answers are kept for as long as they say, an hour at most. `/etc/hosts` does not count; look-ups that
+        /// must be validated by DNSSEC go to the system's name servers all the same.
+        public var nameServers: [String] = []
+
         /// Hosts and ports that connections lead to in place of those that URLs name; the first that matches counts.
         ///
         /// Default empty. A proxy is asked for a tunnel to the replacement; what it is sent without a tunnel stays as it is.
@@ -100,6 +107,7 @@ extension URLSessionConfiguration {
             options.interfaceName = interfaceName
             options.localAddress = localAddress
             options.addresses = Dictionary(addresses.map { ($0.loadEndpoint, $1) }) { first, second in first + second }
+            options.nameServers = nameServers
             options.substitutions = substitutions.map {
                 .init(endpoint: $0.endpoint.loadEndpoint, replacement: $0.replacement.loadEndpoint)
             }

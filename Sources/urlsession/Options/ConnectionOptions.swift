@@ -33,6 +33,13 @@ struct ConnectionOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Connect from this interface or address of this machine.", valueName: "name|address"))
     var interface: String?
 
+    @Option(
+        name: .customLong("dns-servers"),
+        help: ArgumentHelp(
+            "Ask these name servers for addresses, in place of the system.", valueName: "address[:port][,address[:port]]")
+    )
+    var nameServers: String?
+
     func validate() throws {
         for text in resolve where Self.addresses(text) == nil {
             throw ValidationError("'\(text)' does not say which addresses a host has: write 'host:port:address'.")
@@ -49,6 +56,8 @@ struct ConnectionOptions: ParsableArguments {
         }
         configuration.connectionOptions.substitutions = connectTo.compactMap(Self.substitution)
         configuration.connectionOptions.unixSocketPath = unixSocket
+        configuration.connectionOptions.nameServers =
+            nameServers?.split(separator: ",", omittingEmptySubsequences: false).map(String.init) ?? []
         if let interface {
             let (isName, isAddress) = (interface.hasPrefix("if!"), interface.hasPrefix("host!"))
             let text = isName ? String(interface.dropFirst(3)) : isAddress ? String(interface.dropFirst(5)) : interface

@@ -1,0 +1,158 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#define _GNU_SOURCE
+#include "CSystemLibraries.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+// libcares.so.2: c-ares 1.11 or newer.
+
+enum { SUCCESS = 0, NO_DATA = 1, NOT_FOUND = 4, INIT_ALL = 1, SOCKETS = 16 };
+
+struct address_ttl {  // struct ares_addrttl
+    uint8_t address[4];
+    int ttl;
+};
+
+struct address6_ttl {  // struct ares_addr6ttl
+    uint8_t address[16];
+    int ttl;
+};
+
+typedef void (*callback)(void *, int, int, unsigned char *, int);
+
+struct csl_ares {
+    int (*ares_library_init)(int);
+    int (*ares_init)(void **);
+    void (*ares_destroy)(void *);
+    int (*ares_set_servers_ports_csv)(void *, const char *);
+    void (*ares_search)(void *, const char *, int, int, callback, void *);
+    int (*ares_getsock)(void *, int *, int);
+    struct timeval *(*ares_timeout)(void *, struct timeval *, struct timeval *);
+    void (*ares_process_fd)(void *, int, int);
+    int (*ares_parse_a_reply)(const unsigned char *, int, void **, struct address_ttl *, int *);
+    int (*ares_parse_aaaa_reply)(const unsigned char *, int, void **, struct address6_ttl *, int *);
+    const char *(*ares_strerror)(int);
+};
+
+const struct csl_ares *csl_ares_load(void *handle, const char **missing) {
+    struct csl_ares *ares = calloc(1, sizeof *ares);
+    *missing = "memory";
+    if (!ares) return NULL;
+#define FUNCTION(name) {#name, &ares->name}
+    const struct {
+        const char *name;
+        void *place;
+    } functions[] = {
+        FUNCTION(ares_library_init), FUNCTION(ares_init), FUNCTION(ares_destroy), FUNCTION(ares_set_servers_ports_csv),
+        FUNCTION(ares_search), FUNCTION(ares_getsock), FUNCTION(ares_timeout), FUNCTION(ares_process_fd),
+        FUNCTION(ares_parse_a_reply), FUNCTION(ares_parse_aaaa_reply), FUNCTION(ares_strerror),
+    };
+#undef FUNCTION
+    for (size_t index = 0; index < sizeof functions / sizeof functions[0]; index++) {
+        void *function = dlsym(handle, functions[index].name);
+        if (!function) {
+            *missing = functions[index].name;
+            free(ares);
+            return NULL;
+        }
+        memcpy(functions[index].place, &function, sizeof function);
+    }
+    ares->ares_library_init(INIT_ALL);
+    return ares;
+}
+
+struct search {
+    const struct csl_ares *ares;
+    int is_v6;
+    int is_over;
+    struct csl_ares_answer *answer;
+};
+
+static void note(struct csl_ares_answer *answer, const uint8_t *address, int length, int ttl) {
+    if (answer->count == 0 || ttl < answer->ttl) answer->ttl = ttl;
+    memcpy(answer->addresses[answer->count++], address, length);
+}
+
+static void found(void *context, int status, int timeouts, unsigned char *reply, int length) {
+    (void)timeouts;
+    struct search *search = context;
+    struct csl_ares_answer *answer = search->answer;
+    search->is_over = 1;
+    int count = CSL_ARES_MAXIMUM_ADDRESSES;
+    if (status == SUCCESS && search->is_v6) {
+        struct address6_ttl addresses[CSL_ARES_MAXIMUM_ADDRESSES];
+        status = search->ares->ares_parse_aaaa_reply(reply, length, NULL, addresses, &count);
+        for (int index = 0; status == SUCCESS && index < count; index++) note(answer, addresses[index].address, 16, addresses[index].ttl);
+    } else if (status == SUCCESS) {
+        struct address_ttl addresses[CSL_ARES_MAXIMUM_ADDRESSES];
+        status = search->ares->ares_parse_a_reply(reply, length, NULL, addresses, &count);
+        for (int index = 0; status == SUCCESS && index < count; index++) note(answer, addresses[index].address, 4, addresses[index].ttl);
+    }
+    answer->is_known = status == SUCCESS || status == NO_DATA || status == NOT_FOUND;
+    if (!answer->is_known) snprintf(answer->text, sizeof answer->text, "%s", search->ares->ares_strerror(status));
+}
+
+static long long milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+// Waits for the sockets of the channel, and at most so long.
+static void wait(const struct csl_ares *ares, void *channel, int limit) {
+    int sockets[SOCKETS];
+    int bits = ares->ares_getsock(channel, sockets, SOCKETS);
+    struct pollfd polls[SOCKETS];
+    nfds_t count = 0;
+    for (int index = 0; index < SOCKETS; index++) {
+        short events = (bits >> index & 1 ? POLLIN : 0) | (bits >> (index + SOCKETS) & 1 ? POLLOUT : 0);
+        if (events) polls[count++] = (struct pollfd){.fd = sockets[index], .events = events};
+    }
+    struct timeval most = {limit / 1000, limit % 1000 * 1000}, buffer;
+    struct timeval *time = ares->ares_timeout(channel, &most, &buffer);
+    int ready = poll(polls, count, (int)(time->tv_sec * 1000 + (time->tv_usec + 999) / 1000));
+    if (ready <= 0) ares->ares_process_fd(channel, -1, -1);
+    for (nfds_t index = 0; ready > 0 && index < count; index++) {
+        if (!polls[index].revents) continue;
+        int fails = polls[index].revents & (POLLERR | POLLHUP);
+        ares->ares_process_fd(
+            channel, fails || polls[index].revents & POLLIN ? polls[index].fd : -1, polls[index].revents & POLLOUT ? polls[index].fd : -1
+        );
+    }
+}
+
+void csl_ares_look_up(
+    const struct csl_ares *ares, const char *servers, const char *name, int is_v6, int limit, struct csl_ares_answer *answer
+) {
+    memset(answer, 0, sizeof *answer);
+    void *channel = NULL;
+    int status = ares->ares_init(&channel);
+    if (status == SUCCESS) {
+        status = ares->ares_set_servers_ports_csv(channel, servers);
+        if (status != SUCCESS) ares->ares_destroy(channel);
+    }
+    if (status != SUCCESS) {
+        snprintf(answer->text, sizeof answer->text, "%s", ares->ares_strerror(status));
+        return;
+    }
+    struct search search = {ares, is_v6, 0, answer};
+    ares->ares_search(channel, name, 1, is_v6 ? 28 : 1, found, &search);
+    long long end = milliseconds() + limit;
+    while (!search.is_over && milliseconds() < end) wait(ares, channel, (int)(end - milliseconds()));
+    // Calls back where there is no answer yet.
+    ares->ares_destroy(channel);
+}

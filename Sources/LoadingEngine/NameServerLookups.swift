@@ -1,0 +1,45 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPTransport
+import LoadingModel
+import NIOCore
+import SystemLibraries
+
+/// Look-ups by name servers that a session names, in place of the system's ways.
+///
+/// They have threads and a memory of their own: what others found is no answer here. Answers are kept for as long as the servers say.
+enum NameServerLookups {
+    static func make(_ servers: [String]) -> NameLookups {
+        let list = servers.allSatisfy(isServer) ? servers.joined(separator: ",") : nil
+        return NameLookups(threads: "url-dns") { host, family in
+            guard let list else { return failure(host, "one of the name servers \(servers) is no address") }
+            return switch CAres.lookUp(host, isV6: family == .inet6, servers: list) {
+            case .addresses(let addresses, let seconds): NameLookups.Finding(addresses, of: host, seconds: seconds)
+            case .failed(let reason): failure(host, "asking \(list): \(reason)")
+            }
+        }
+    }
+
+    /// `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[2001:db8::1]:5353`.
+    private static func isServer(_ text: String) -> Bool {
+        if isAddress(text) { return true }
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else {
+            return false
+        }
+        let host = text[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") { return isAddress(String(host.dropFirst().dropLast())) }
+        return !host.contains(":") && isAddress(String(host))
+    }
+
+    private static func isAddress(_ text: String) -> Bool { (try? SocketAddress(ipAddress: text, port: 0)) != nil }
+
+    private static func failure(_ host: String, _ reason: String) -> NameLookups.Finding {
+        NameLookups.Finding(.failure(LoadError(.dnsLookupFailed, "looking up \(host): \(reason)")), lifetime: 0)
+    }
+}
