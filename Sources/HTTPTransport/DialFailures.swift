@@ -22,8 +22,13 @@ struct DialFailures {
     /// Why an address was not tried.
     var objection: LoadError?
 
-    /// Whether it may be for want of a network: nobody could be asked for addresses, or none of them was in reach.
-    var mayBeOffline: Bool { attempts.allSatisfy { [ENETUNREACH, ENETDOWN, EHOSTUNREACH].contains(Self.code($0.error)) } }
+    /// Whether it may be for want of a network: nobody answered who was asked for addresses, or none of them was in reach.
+    var mayBeOffline: Bool {
+        guard attempts.isEmpty else {
+            return attempts.allSatisfy { [ENETUNREACH, ENETDOWN, EHOSTUNREACH].contains(Self.code($0.error)) }
+        }
+        return lookups.allSatisfy(\.isForWantOfAnswer)
+    }
 
     /// Whether the process, or the system, had no descriptor for a socket.
     static func isForWantOfDescriptors(_ error: LoadError) -> Bool { error.cause.map { isForWantOfDescriptors($0) } ?? false }

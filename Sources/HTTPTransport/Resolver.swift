@@ -141,6 +141,8 @@ package struct SystemResolver: Resolver {
         let hasNoAddress = status == EAI_NONAME || status == -5 || status == -9
         let reason = gai_strerror(status).map { String(cString: $0) } ?? "error \(status)"
         let message = "looking up \(host): \(reason.prefix(1).lowercased())\(reason.dropFirst())"
-        return LoadError(hasNoAddress ? .cannotFindHost : .dnsLookupFailed, message)
+        var error = LoadError(hasNoAddress ? .cannotFindHost : .dnsLookupFailed, message)
+        error.isForWantOfAnswer = !hasNoAddress
+        return error
     }
 }

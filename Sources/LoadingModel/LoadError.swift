@@ -49,6 +49,7 @@ package struct LoadError: Error, Sendable {
         var resumeData: Data?
         var peerTrust: [Data] = []
         var isOfProxy = false
+        var isForWantOfAnswer = false
         var networkObjection: NetworkObjection?
     }
 
@@ -84,6 +85,12 @@ package struct LoadError: Error, Sendable {
     package var peerTrust: [Data] {
         get { box.facts.peerTrust }
         set { change { $0.peerTrust = newValue } }
+    }
+
+    /// No name server answered, which may be for want of a network.
+    package var isForWantOfAnswer: Bool {
+        get { box.facts.isForWantOfAnswer }
+        set { change { $0.isForWantOfAnswer = newValue } }
     }
 
     /// The proxy cannot be reached, or does not work as one: nothing of the request was sent.
