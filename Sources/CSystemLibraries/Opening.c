@@ -28,3 +28,5 @@ int csl_open(const char *name, struct csl_opening *opening) {
     snprintf(opening->text, sizeof opening->text, "%s", has_path ? map->l_name : name);
     return 1;
 }
+
+void *csl_find(void *handle, const char *name) { return dlsym(handle, name); }

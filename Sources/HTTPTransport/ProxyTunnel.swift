@@ -221,7 +221,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         completion(outcome)
     }
 
-    /// - Parameter isRefusal: The proxy works, and has its reasons.
+    /// What to say of a failure, or of a refusal: then the proxy works, and has its reasons.
     private func failure(_ reason: String, cause: (any Error)? = nil, isRefusal: Bool = false) -> LoadError {
         var error = LoadError(
             .cannotConnectToHost, "having the proxy \(proxy) make a tunnel to \(authority): \(reason)", cause: cause

@@ -51,7 +51,8 @@ package actor SessionEngine {
         network: (any NetworkMonitoring)? = nil
     ) -> any LoadingService {
         SessionEngine(
-            policy: policy, stores: stores, security: security, proxies: proxies, network: network, executor: LoopDirectory.next())
+            policy: policy, stores: stores, security: security, proxies: proxies, network: network, executor: LoopDirectory.next()
+        )
     }
 
     package init(

@@ -36,6 +36,7 @@ final class SessionFacts {
     let proxies: ProxyRules?
     /// Those that could not be reached a while ago.
     var failedProxies = FailedProxies()
+    let proxyScripts = ProxyScripts()
 
     init(
         policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, proxies: ProxyRules?,

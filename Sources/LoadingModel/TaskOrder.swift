@@ -65,6 +65,8 @@ package struct TaskOrder: Sendable {
     package var earliestBegin: Double?
     /// Set where the task has a delegate of its own that judges servers: its connections are not other tasks'.
     package var connectionHolder: ConnectionHolder?
+    /// The load is for what says which proxies there are, and goes past them.
+    package var isForProxies = false
 
     package init(
         id: TaskID, request: LoadRequest, delivery: Delivery, interests: Interests = [], priority: Float = 0.5,

@@ -31,6 +31,8 @@ package final class SystemLibrary: Sendable {
         _ = Unbound.library
         _ = NetworkManager.library
         _ = CAres.library
+        _ = JavaScript.library
+        _ = DesktopSettings.library
         return findings.withLock { $0 }
     }
 

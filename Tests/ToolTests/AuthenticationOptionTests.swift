@@ -293,6 +293,39 @@ struct AuthenticationOptionTests {
         }
     }
 
+    @Test func `a GNOME desktop's settings are followed where the environment names no proxy`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("direct") }) { server in
+            try await withScriptedServer(reply: { .ok("proxy \($0.target)") }) { proxy in
+                let url = server.url("/a").absoluteString
+                let http = "[system/proxy/http]\nhost='127.0.0.1'\nport=\(proxy.port)\n"
+                let script = "function FindProxyForURL() { return 'PROXY 127.0.0.1:\(proxy.port)' }"
+                let place = "data:text/plain;base64,\(Data(script.utf8).base64EncodedString())"
+                let rows: [(settings: String, more: [String: String], text: String, code: Int32)] = [
+                    ("mode='manual'\nignore-hosts=@as []\n" + http, [:], "proxy \(url)", 0),
+                    ("mode='manual'\nignore-hosts=['127.0.0.0/8']\n" + http, [:], "direct", 0),
+                    ("mode='none'\nignore-hosts=@as []\n" + http, [:], "direct", 0),
+                    ("mode='auto'\nautoconfig-url='\(place)'\nignore-hosts=@as []\n", [:], "proxy \(url)", 0),
+                    ("mode='auto'\nignore-hosts=@as []\n", [:], "", 7),
+                    ("mode='manual'\nignore-hosts=@as []\n[system/proxy/http]\nhost='a'\nport=0\n", [:], "", 7),
+                    ("mode='manual'\nignore-hosts=@as []\n" + http, ["http_proxy": "127.0.0.1:1", "no_proxy": "*"], "direct", 0),
+                    ("mode='manual'\nignore-hosts=@as []\n" + http, ["XDG_CURRENT_DESKTOP": "KDE"], "direct", 0),
+                ]
+                for (settings, more, text, code) in rows {
+                    let folder = try TemporaryDirectory()
+                    let place = folder.url.appending(path: "glib-2.0/settings")
+                    try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+                    try Data("[system/proxy]\n\(settings)".utf8).write(to: place.appending(path: "keyfile"))
+                    let desktop = [
+                        "XDG_CURRENT_DESKTOP": "ubuntu:GNOME", "GSETTINGS_BACKEND": "keyfile", "XDG_CONFIG_HOME": folder.url.path,
+                    ]
+                    let environment = Self.environment.merging(desktop) { $1 }.merging(more) { $1 }
+                    let result = try await Tool.run(["get", url], environment: environment)
+                    #expect(result.text == text && result.code == code, "\(settings) \(more) \(result.errors)")
+                }
+            }
+        }
+    }
+
     @Test(
         arguments: [
             (["-x", String(repeating: "a", count: 70) + ".example:80"], 5),

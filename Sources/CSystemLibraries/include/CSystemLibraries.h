@@ -27,6 +27,9 @@ struct csl_opening {
 // Opens the library of this name ("libfoo.so.2"), found as the dynamic linker finds things. 0 if it cannot be.
 int csl_open(const char *name, struct csl_opening *opening);
 
+// A function of an opened library, or NULL.
+void *csl_find(void *handle, const char *name);
+
 // MARK: GSSAPI (RFC 2743, RFC 2744)
 
 // The functions of one GSSAPI library. Written once, never freed.
@@ -183,5 +186,45 @@ struct csl_ares_answer {
 void csl_ares_look_up(
     const struct csl_ares *ares, const char *servers, const char *name, int is_v6, int limit, struct csl_ares_answer *answer
 );
+
+// MARK: JavaScript, by JavaScriptCore
+
+struct csl_js;
+const struct csl_js *csl_js_load(void *handle, const char **missing);
+
+// Texts between a script and its caller have at most this many bytes.
+#define CSL_JS_MAXIMUM_TEXT 65536
+
+// What a script asks by __ask(what, name): text to be freed, or NULL.
+typedef char *(*csl_js_helper)(void *data, const char *what, const char *name);
+
+struct csl_js_result {
+    // To be freed; NULL where the answer is null.
+    char *text;
+    // What the script threw, or what is wrong with its answer.
+    char failure[512];
+};
+
+// A script's world. To be used by one thread at a time. limit: seconds after which whatever runs is ended.
+struct csl_js_context;
+struct csl_js_context *csl_js_create(const struct csl_js *js, double limit, csl_js_helper helper, void *data);
+void csl_js_free(struct csl_js_context *context);
+// Both return 1 unless they failed. The script ends with a NUL, as do all texts.
+int csl_js_run(struct csl_js_context *context, const char *script, struct csl_js_result *result);
+// Calls the first function that is there; names ends with NULL.
+int csl_js_call(
+    struct csl_js_context *context, const char *const *names, const char *first, const char *second, struct csl_js_result *result
+);
+
+// MARK: Settings of the desktop, by GSettings
+
+struct csl_settings;
+const struct csl_settings *csl_settings_load(void *handle, const char **missing);
+
+// What a key of a schema has; nothing where there is no such schema or key. Texts are to be freed.
+char *csl_settings_text(const struct csl_settings *settings, const char *schema, const char *key);
+int csl_settings_number(const struct csl_settings *settings, const char *schema, const char *key, int is_boolean);
+// With a line break behind each.
+char *csl_settings_list(const struct csl_settings *settings, const char *schema, const char *key);
 
 #endif

@@ -18,6 +18,7 @@ package struct ProxyRules: Sendable, Hashable {
         case proxy(ProxyServer)
         /// What is wrong with the setting, as the app is told.
         case unusable(String)
+        case script(ProxyScript)
     }
 
     /// One of a list, each for hosts of its own.
@@ -49,6 +50,8 @@ package struct ProxyRules: Sendable, Hashable {
         /// To be tried in their order; never empty.
         case ways([ProxyWay])
         case unusable(String)
+        /// The script is to be asked.
+        case script(ProxyScript)
     }
 
     package var http = Choice.direct
@@ -76,6 +79,7 @@ package struct ProxyRules: Sendable, Hashable {
         case .direct: return .ways([.direct])
         case .proxy(let server): return .ways([.proxy(server)])
         case .unusable(let reason): return .unusable(reason)
+        case .script(let script): return .script(script)
         }
     }
 
@@ -86,6 +90,7 @@ package struct ProxyRules: Sendable, Hashable {
             case .direct: return .ways(ways + [.direct])
             case .proxy(let server): ways.append(.proxy(server))
             case .unusable(let reason): return .unusable(reason)
+            case .script(let script): return .script(script)
             }
             if !item.allowsFailover { return .ways(ways) }
         }

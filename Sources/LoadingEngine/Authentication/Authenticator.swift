@@ -285,7 +285,8 @@ extension Route {
         guard holder != nil || details != nil else { return self }
         var route = self
         route.details = RouteDetails(
-            proxy: proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: holder, needs: details?.needs,
+            proxy: proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: holder,
+            needs: details?.needs,
             hasAlternatives: details?.hasAlternatives ?? false
         )
         return route

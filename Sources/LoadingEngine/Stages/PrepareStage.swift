@@ -45,6 +45,7 @@ final class PrepareStage: LoadStage {
         if asksForCookies(hop, in: load), case .cookies(let cookies) = try await load.ask(.cookies(hop.request)) {
             hop.preparation.cookies = cookies
         }
+        try await ProxyChoice.prepare(hop, in: load)
         try await RequestAuthentication.prepare(hop, in: load)
         try await open(hop, in: load)
         return try await next.answer(hop, in: load)
@@ -55,6 +56,7 @@ final class PrepareStage: LoadStage {
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         try Self.refuseContent(of: hop.request)
         guard load.session.storesAreReady, !asksForCookies(hop, in: load) else { return .wait }
+        guard try !ProxyChoice.mustWait(hop, in: load) else { return .wait }
         guard try !RequestAuthentication.mustWait(hop, in: load) else { return .wait }
         switch hop.request.body {
         case .none: try prepare(hop, .none, in: load)
@@ -126,6 +128,8 @@ final class PrepareStage: LoadStage {
             try SecureUpgrade.upgrade(hop, in: load)
             target = try self.target(of: hop, known: load.session)
         }
+        // It is had in the system's place, which asks no app: what it says decides about no more than a way.
+        if load.order.isForProxies { return target }
         if case .refused(let reason) = load.session.security.verdict(isSecure: target.origin.isSecure, host: target.origin.host) {
             throw LoadError(.appTransportSecurityRequiresSecureConnection, reason, url: hop.request.url)
         }

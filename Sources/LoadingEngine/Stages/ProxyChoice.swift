@@ -22,18 +22,47 @@ enum ProxyChoice {
         var hasAlternatives: Bool { ways.count > 1 }
     }
 
+    /// Whether a script has to be asked first, by ``prepare(_:in:)``.
+    @inline(__always)
+    static func mustWait(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
+        guard let rules = load.session.proxies else { return false }
+        return try script(rules, hop, in: load) != nil
+    }
+
+    /// Asks the script, where there is one.
+    static func prepare(_ hop: Hop, in load: Load) async throws(LoadError) {
+        guard let rules = load.session.proxies, let (script, target) = try script(rules, hop, in: load) else { return }
+        take(try await load.session.proxyScripts.ways(script, for: target, in: load), for: target, hop, in: load)
+    }
+
+    @inline(never)
+    private static func script(
+        _ rules: ProxyRules, _ hop: Hop, in load: Load
+    ) throws(LoadError) -> (ProxyScript, RequestTarget)? {
+        guard !load.order.isForProxies else { return nil }
+        let target = try PrepareStage.target(of: hop, in: load)
+        guard hop.proxies.origin != target.origin,
+            case .script(let script) = rules.decision(isSecure: target.origin.isSecure, host: target.origin.host)
+        else { return nil }
+        return (script, target)
+    }
+
     /// The proxy that the hop goes through, or nil for none.
     static func server(for target: RequestTarget, _ hop: Hop, in load: Load) throws(LoadError) -> ProxyServer? {
-        guard let rules = load.session.proxies else { return nil }
+        guard let rules = load.session.proxies, !load.order.isForProxies else { return nil }
         if hop.proxies.origin != target.origin {
             switch rules.decision(isSecure: target.origin.isSecure, host: target.origin.host) {
             case .unusable(let reason): throw LoadError(.cannotConnectToHost, reason)
-            case .ways(let ways):
-                let ways = load.session.failedProxies.last(ways, now: Int64(load.control.lastProgress.uptimeNanoseconds))
-                hop.proxies = HopPart(ways: ways[...], origin: target.origin)
+            case .script(let script): throw LoadError(.cannotConnectToHost, "\(script.name) was not asked")
+            case .ways(let ways): take(ways, for: target, hop, in: load)
             }
         }
         return hop.proxies.ways.first?.server
+    }
+
+    private static func take(_ ways: [ProxyWay], for target: RequestTarget, _ hop: Hop, in load: Load) {
+        let ways = load.session.failedProxies.last(ways, now: Int64(load.control.lastProgress.uptimeNanoseconds))
+        hop.proxies = HopPart(ways: ways[...], origin: target.origin)
     }
 
     /// The proxy could not be reached: has the hop go the next way, if there is one.

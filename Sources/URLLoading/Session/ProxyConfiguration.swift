@@ -127,10 +127,9 @@ public enum NWEndpoint: Sendable, Hashable, CustomDebugStringConvertible {
         /// - Parameter value: The number.
         public init(integerLiteral value: UInt16) { rawValue = value }
 
-        /// The port of a number in text.
+        /// The port of a number in text, or nil for what is no number from 0 to 65535.
         ///
         /// - Parameter string: Decimal digits.
-        /// - Returns: Nil for what is no number from 0 to 65535.
         public init?(_ string: String) {
             guard let number = UInt16(string) else { return nil }
             rawValue = number

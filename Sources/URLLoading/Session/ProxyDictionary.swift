@@ -38,6 +38,7 @@ struct ProxyDictionary: Sendable {
         let socks = socks
         rules.http = choice("HTTP", .http, port: 80) ?? socks ?? .direct
         rules.https = choice("HTTPS", .http, port: 443) ?? socks ?? .direct
+        if let script { (rules.http, rules.https) = (script, script) }
         if let fault = unfollowed { (rules.http, rules.https) = (.unusable(fault), .unusable(fault)) }
         guard !rules.isEmpty else { return nil }
         if case .array(let items) = values["ExceptionsList"] { rules.exceptions.patterns = items.compactMap(\.string) }
@@ -45,10 +46,28 @@ struct ProxyDictionary: Sendable {
         return rules
     }
 
+    /// The script that is asked in place of what names proxies.
+    private var script: ProxyRules.Choice? {
+        let (enable, place, text) = ("ProxyAutoConfigEnable", "ProxyAutoConfigURLString", "ProxyAutoConfigJavaScript")
+        switch isEnabled(enable) {
+        case false? where values[enable] != nil: return nil
+        case false?:
+            guard let key = [place, text].first(where: { values[$0] != nil || unreadable.contains($0) }) else { return nil }
+            return .unusable(Self.fault("\(key) is set, and \(enable) is not: it has to be 1, or 0"))
+        case nil: return .unusable(Self.fault("\(enable) is neither 1 nor 0"))
+        case true?: break
+        }
+        if let text = values[text]?.string { return .script(.text(text)) }
+        guard let address = values[place]?.string, let script = ProxyScript(address: address) else {
+            return .unusable(Self.fault("\(place) is no URL of http, https, file or data, and there is no \(text)"))
+        }
+        return .script(script)
+    }
+
     /// Ways to name a proxy that are not followed here.
     private var unfollowed: String? {
-        for key in ["ProxyAutoConfigEnable", "ProxyAutoDiscoveryEnable"] where isEnabled(key) != .some(false) {
-            return Self.fault("\(key) is set, which is not followed")
+        if isEnabled("ProxyAutoDiscoveryEnable") != .some(false) {
+            return Self.fault("ProxyAutoDiscoveryEnable is set, which is not followed")
         }
         for key in ["kCFProxyTypeKey", "kCFProxyHostNameKey"] where values[key] != nil || unreadable.contains(key) {
             return Self.fault("\(key) is no key of a session's: HTTPProxy, HTTPSProxy and SOCKSProxy are")

@@ -9,6 +9,7 @@
 
 import Foundation
 import HTTPRules
+import LoadingEngine
 import LoadingModel
 import LoadingStores
 import Synchronization
@@ -117,8 +118,8 @@ struct SessionSettings: Sendable {
             return rules
         }
         if let proxies { return proxies.rules }
-        let environment = proxyEnvironment ?? ProcessInfo.processInfo.environment
-        return ProxyText.environment { environment[$0] }
+        if let proxyEnvironment { return ProxyText.environment { proxyEnvironment[$0] } }
+        return SystemProxies.rules(ProcessInfo.processInfo.environment)
     }
 
     var cookieStorage: HTTPCookieStorage? {

@@ -105,4 +105,26 @@ struct ProxyRulesTests {
         for port in 100..<1_000 { failed.note(ProxyServer(.http, host: "p", port: port), now: Int64(port)) }
         #expect(failed.last(ways, now: 1_000) == ways)
     }
+
+    @Test func `a script's answer names ways`() {
+        func server(_ kind: ProxyServer.Kind, _ port: Int, _ host: String = "a") -> ProxyWay {
+            .proxy(ProxyServer(kind, host: host, port: port))
+        }
+        let rows: [(String, [ProxyWay]?)] = [
+            ("DIRECT", [.direct]), ("", [.direct]), (" ; ", [.direct]), ("PROXY a:1", [server(.http, 1)]),
+            (
+                "proxy a:1;SOCKS a:2 ; SOCKS5 a:3;SOCKS4 a:4; HTTPS a:5;HTTP a:6;DIRECT",
+                [
+                    server(.http, 1), server(.socks5, 2), server(.socks5, 3), server(.socks4, 4), server(.https, 5),
+                    server(.http, 6), .direct,
+                ]
+            ),
+            ("PROXY a", [server(.http, 80)]), ("HTTPS a", [server(.https, 443)]), ("SOCKS a", [server(.socks5, 1_080)]),
+            ("PROXY [::1]:8080", [server(.http, 8_080, "::1")]), ("PROXY [::1]", [server(.http, 80, "::1")]),
+            ("QUIC a:1; DIRECT", [.direct]), ("nonsense", nil), ("PROXY", nil), ("PROXY a:0", nil), ("PROXY a b", nil),
+            ("PROXY u:p@a:1", nil), ("DIRECT now", nil), ("PROXY http://a:1", nil),
+        ]
+        for (answer, ways) in rows { #expect(ProxyScript.ways(answer) == ways, "\(answer)") }
+        #expect(ProxyScript.ways(String(repeating: "PROXY a:1;", count: 1_000))?.count == 32)
+    }
 }

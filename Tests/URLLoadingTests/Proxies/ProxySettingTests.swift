@@ -35,7 +35,7 @@ struct ProxySettingTests {
         Row("HTTPPort") { ["HTTPEnable": 1, "HTTPProxy": "127.0.0.1", "HTTPPort": "http"] },
         Row("HTTPPort") { ["HTTPEnable": 1, "HTTPProxy": "127.0.0.1", "HTTPPort": NSNull()] },
         Row("HTTPProxy") { ["HTTPEnable": 1, "HTTPProxy": 7, "HTTPPort": 80] },
-        Row("HTTPProxy") { ["HTTPEnable": 1, "HTTPProxy": URL(string: "http://127.0.0.1/")!, "HTTPPort": 80] },
+        Row("HTTPProxy") { ["HTTPEnable": 1, "HTTPProxy": URL(filePath: "/127.0.0.1"), "HTTPPort": 80] },
         Row("HTTPProxy") { ["HTTPEnable": true, "HTTPPort": 80] },
         Row("HTTPProxy") { ["HTTPEnable": true, "HTTPProxy": "", "HTTPPort": 80] },
         Row("HTTPProxy") { ["HTTPEnable": true, "HTTPProxy": "http://127.0.0.1:80", "HTTPPort": 80] },
@@ -48,6 +48,8 @@ struct ProxySettingTests {
         Row("SOCKSVersion") {
             ["SOCKSEnable": 1, "SOCKSProxy": "127.0.0.1", "SOCKSPort": 9, "kCFStreamPropertySOCKSVersion": "6"]
         },
+        Row("ProxyAutoConfigURLString") { ["ProxyAutoConfigEnable": 1] },
+        Row("ProxyAutoConfigURLString") { ["ProxyAutoConfigURLString": "http://127.0.0.1/"] },
         Row("ProxyAutoDiscoveryEnable") { ["ProxyAutoDiscoveryEnable": 1] },
         Row("kCFProxyTypeKey") { ["kCFProxyTypeKey": "kCFProxyTypeHTTP", "kCFProxyHostNameKey": "127.0.0.1"] },
     ]

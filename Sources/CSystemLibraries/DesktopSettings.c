@@ -1,0 +1,103 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#define _GNU_SOURCE
+#include "CSystemLibraries.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// GSettings, of GLib's GIO; gboolean and gint are int.
+
+struct csl_settings {
+    void *(*g_settings_schema_source_get_default)(void);
+    void *(*g_settings_schema_source_lookup)(void *, const char *, int);
+    void (*g_settings_schema_unref)(void *);
+    int (*g_settings_schema_has_key)(void *, const char *);
+    void *(*g_settings_new)(const char *);
+    char *(*g_settings_get_string)(void *, const char *);
+    int (*g_settings_get_int)(void *, const char *);
+    int (*g_settings_get_boolean)(void *, const char *);
+    char **(*g_settings_get_strv)(void *, const char *);
+    void (*g_free)(void *);
+    void (*g_strfreev)(char **);
+    void (*g_object_unref)(void *);
+};
+
+const struct csl_settings *csl_settings_load(void *handle, const char **missing) {
+    struct csl_settings *settings = calloc(1, sizeof *settings);
+    *missing = "memory";
+    if (!settings) return NULL;
+#define FUNCTION(name) {#name, &settings->name}
+    const struct {
+        const char *name;
+        void *place;
+    } functions[] = {
+        FUNCTION(g_settings_schema_source_get_default), FUNCTION(g_settings_schema_source_lookup),
+        FUNCTION(g_settings_schema_unref), FUNCTION(g_settings_schema_has_key), FUNCTION(g_settings_new),
+        FUNCTION(g_settings_get_string), FUNCTION(g_settings_get_int), FUNCTION(g_settings_get_boolean),
+        FUNCTION(g_settings_get_strv), FUNCTION(g_free), FUNCTION(g_strfreev), FUNCTION(g_object_unref),
+    };
+#undef FUNCTION
+    for (size_t index = 0; index < sizeof functions / sizeof functions[0]; index++) {
+        void *function = csl_find(handle, functions[index].name);
+        if (!function) {
+            *missing = functions[index].name;
+            free(settings);
+            return NULL;
+        }
+        memcpy(functions[index].place, &function, sizeof function);
+    }
+    return settings;
+}
+
+// GLib ends the process over a schema or a key that is not there.
+static void *open_schema(const struct csl_settings *settings, const char *schema, const char *key) {
+    void *source = settings->g_settings_schema_source_get_default();
+    void *found = source ? settings->g_settings_schema_source_lookup(source, schema, 1) : NULL;
+    if (!found) return NULL;
+    int has_key = settings->g_settings_schema_has_key(found, key);
+    settings->g_settings_schema_unref(found);
+    return has_key ? settings->g_settings_new(schema) : NULL;
+}
+
+char *csl_settings_text(const struct csl_settings *settings, const char *schema, const char *key) {
+    void *group = open_schema(settings, schema, key);
+    if (!group) return NULL;
+    char *value = settings->g_settings_get_string(group, key);
+    char *copy = value ? strdup(value) : NULL;
+    settings->g_free(value);
+    settings->g_object_unref(group);
+    return copy;
+}
+
+int csl_settings_number(const struct csl_settings *settings, const char *schema, const char *key, int is_boolean) {
+    void *group = open_schema(settings, schema, key);
+    if (!group) return 0;
+    int value = is_boolean ? settings->g_settings_get_boolean(group, key) : settings->g_settings_get_int(group, key);
+    settings->g_object_unref(group);
+    return value;
+}
+
+char *csl_settings_list(const struct csl_settings *settings, const char *schema, const char *key) {
+    void *group = open_schema(settings, schema, key);
+    if (!group) return NULL;
+    char **values = settings->g_settings_get_strv(group, key);
+    settings->g_object_unref(group);
+    if (!values) return NULL;
+    size_t length = 1;
+    for (char **value = values; *value; value++) length += strlen(*value) + 1;
+    char *joined = calloc(1, length);
+    for (char **value = values; joined && *value; value++) {
+        strcat(joined, *value);
+        strcat(joined, "\n");
+    }
+    settings->g_strfreev(values);
+    return joined;
+}

@@ -1,0 +1,80 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPRules
+import HTTPTransport
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// What scripts ask by their helper functions; the answers may take as long as name servers do.
+enum ProxyScriptHelper {
+    static func answer(_ question: String, _ name: String) -> String? {
+        switch question {
+        case "address": return addresses(name, family: AF_INET).first
+        case "addresses":
+            let all = addresses(name, family: AF_UNSPEC)
+            return all.isEmpty ? nil : all.joined(separator: ";")
+        case "me": return ownAddress()
+        case "network":
+            let parts = name.split(separator: " ")
+            guard parts.count == 2 else { return nil }
+            return ProxyExceptions([String(parts[1])]).contain(String(parts[0])) ? "yes" : nil
+        default: return nil
+        }
+    }
+
+    private static func addresses(_ name: String, family: CInt) -> [String] {
+        guard !name.isEmpty, name.utf8.count <= 255 else { return [] }
+        var hints = addrinfo()
+        hints.ai_family = family
+        hints.ai_protocol = CInt(IPPROTO_TCP)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(name, nil, &hints, &list) == 0 else { return [] }
+        defer { if let list { freeaddrinfo(list) } }
+        var found: [String] = []
+        var next = list
+        while let entry = next?.pointee, found.count < 16 {
+            next = entry.ai_next
+            if let address = entry.ai_addr, let text = text(address, entry.ai_addrlen), !found.contains(text) {
+                found.append(text)
+            }
+        }
+        return found
+    }
+
+    /// The address that connections to elsewhere come from; nothing is sent to find it.
+    private static func ownAddress() -> String? {
+        let descriptor = socket(AF_INET, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        // TEST-NET-1 (RFC 5737).
+        address.sin_addr.s_addr = UInt32(0xC000_0201).bigEndian
+        address.sin_port = UInt16(9).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        return withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                guard connect(descriptor, pointer, length) == 0, getsockname(descriptor, pointer, &length) == 0 else {
+                    return nil
+                }
+                return text(pointer, length)
+            }
+        }
+    }
+
+    private static func text(_ address: UnsafeMutablePointer<sockaddr>, _ length: socklen_t) -> String? {
+        var buffer = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+        guard getnameinfo(address, length, &buffer, socklen_t(buffer.count), nil, 0, NI_NUMERICHOST) == 0 else { return nil }
+        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

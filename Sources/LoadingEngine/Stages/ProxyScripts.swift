@@ -1,0 +1,242 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+import Synchronization
+import SystemLibraries
+
+/// The script that says which proxies are for whom: had once, and asked for each hop, on a thread of its own.
+///
+/// Confined to the session's event loop.
+final class ProxyScripts {
+    private enum State {
+        case none
+        /// Those that wait for it.
+        case loading([LoopSlot<Result<ProxyScriptRunner, ProxyScriptFailure>>])
+        case ready(ProxyScriptRunner, since: NIODeadline)
+    }
+
+    /// How long a load waits for the script to be had, and again for its answer.
+    static let patience = TimeAmount.seconds(10)
+    /// After that time it is had anew.
+    private static let lifetime = TimeAmount.hours(1)
+
+    private var state = State.none
+
+    /// The ways that the script has for a target.
+    func ways(_ script: ProxyScript, for target: RequestTarget, in load: Load) async throws(LoadError) -> [ProxyWay] {
+        let answer: Result<[ProxyWay], ProxyScriptFailure>?
+        switch try await runner(script, in: load) {
+        case .success(let runner)?: answer = try await runner.ways(for: target, in: load)
+        case .failure(let failure)?: answer = .failure(failure)
+        case nil: answer = nil
+        }
+        switch answer {
+        case .success(let ways)?: return ways
+        case .failure(let failure)?: throw LoadError(.cannotConnectToHost, "\(script.name) \(failure.text)")
+        case nil:
+            throw LoadError(
+                .cannotConnectToHost, "\(script.name) did not answer within \(Self.patience.nanoseconds / 1_000_000_000) s")
+        }
+    }
+
+    private func runner(
+        _ script: ProxyScript, in load: Load
+    ) async throws(LoadError) -> Result<ProxyScriptRunner, ProxyScriptFailure>? {
+        let slot = LoopSlot<Result<ProxyScriptRunner, ProxyScriptFailure>>(load)
+        switch state {
+        case .ready(let runner, let since) where .now() - since < Self.lifetime: return .success(runner)
+        case .loading(let waiting): state = .loading(waiting + [slot])
+        case .none, .ready:
+            switch script {
+            case .text(let text):
+                let runner = ProxyScriptRunner(text)
+                state = .ready(runner, since: .now() + .hours(876_000))
+                return .success(runner)
+            case .at(let url):
+                state = .loading([slot])
+                fetch(url, in: load)
+            }
+        }
+        return try await slot.wait(patience: Self.patience)
+    }
+
+    /// Loads the script by the session, past its proxies.
+    private func fetch(_ url: URL, in load: Load) {
+        var request = LoadRequest(url: url)
+        request.handlesCookies = false
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        let id = BackgroundLoads.next()
+        var order = TaskOrder(id: id, request: request, delivery: .stream)
+        order.isForProxies = true
+        let bound = NIOLoopBound((scripts: self, session: load.session), eventLoop: load.session.loop)
+        let client = Client(id, session: load.session) { result in
+            let (scripts, session) = bound.value
+            scripts.fetched(result, on: session.loop)
+        }
+        let timer = load.session.loop.scheduleTask(in: Self.patience) {
+            bound.value.session.command?(.cancel, id)
+        }
+        client.ended = { timer.cancel() }
+        guard let start = load.session.start else { return fetched(.failure(.init("cannot be had")), on: load.session.loop) }
+        start(order, client)
+    }
+
+    private func fetched(_ result: Result<String, ProxyScriptFailure>, on loop: any EventLoop) {
+        guard case .loading(let waiting) = state else { return }
+        let answer = result.map { ProxyScriptRunner($0) }
+        if case .success(let runner) = answer { state = .ready(runner, since: .now()) } else { state = .none }
+        for slot in waiting { slot.fill(answer) }
+    }
+
+    /// Collects the script; called on the loop.
+    private final class Client: LoadClient {
+        private struct Collected {
+            var data = Data()
+            var refusal: String?
+        }
+
+        private let id: TaskID
+        private let session: NIOLoopBound<SessionFacts>
+        private let collected: NIOLoopBoundBox<Collected>
+        private let completion: @Sendable (Result<String, ProxyScriptFailure>) -> Void
+        private let end: NIOLoopBoundBox<(@Sendable () -> Void)?>
+
+        init(
+            _ id: TaskID, session: SessionFacts, completion: @escaping @Sendable (Result<String, ProxyScriptFailure>) -> Void
+        ) {
+            self.id = id
+            self.session = NIOLoopBound(session, eventLoop: session.loop)
+            self.completion = completion
+            collected = NIOLoopBoundBox(Collected(), eventLoop: session.loop)
+            end = NIOLoopBoundBox(nil, eventLoop: session.loop)
+        }
+
+        var ended: (@Sendable () -> Void)? {
+            get { end.value }
+            set { end.value = newValue }
+        }
+
+        func tell(_ event: TaskEvent) {
+            switch event {
+            case .data(let data):
+                collected.value.data += data
+                session.value.command?(.consumed(bytes: data.count), id)
+                if collected.value.data.count > ProxyScript.maximumLength { refuse("is longer than 1 MiB") }
+            case .finished(let outcome): finish(outcome)
+            default: break
+            }
+        }
+
+        private func refuse(_ reason: String) {
+            collected.value.refusal = reason
+            session.value.command?(.cancel, id)
+        }
+
+        private func finish(_ outcome: TaskOutcome) {
+            ended?()
+            if let refusal = collected.value.refusal { return completion(.failure(ProxyScriptFailure(refusal))) }
+            switch outcome.result {
+            case .failure(let error): completion(.failure(ProxyScriptFailure("cannot be had: \(error.message)")))
+            case .success: completion(.success(String(decoding: collected.value.data, as: UTF8.self)))
+            }
+        }
+
+        func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
+            switch question {
+            case .response(let response):
+                let status = response.head?.status ?? 200
+                if status != 200 { collected.value.refusal = "cannot be had: its server answers \(status)" }
+                reply(.disposition(status == 200 ? .allow : .cancel))
+            case .redirect(_, let proposed): reply(.request(proposed))
+            case .newBodyStream: reply(.bodyStream(nil))
+            case .delayedRequest: reply(.delayed(.proceed))
+            case .customLoader: reply(.customLoader(nil))
+            case .challenge, .storedCredential: reply(.credential(.performDefaultHandling))
+            case .cookies: reply(.cookies(nil))
+            case .cachedResponse, .willCache: reply(.cached(nil))
+            case .storeCredential, .storeCookies, .storeCached: reply(.done)
+            }
+        }
+    }
+}
+
+/// What is wrong with a script, to be read behind its name.
+struct ProxyScriptFailure: Error {
+    let text: String
+    init(_ text: String) { self.text = text }
+}
+
+/// Numbers of loads that no task of the app has, nor what is revalidated for one.
+enum BackgroundLoads {
+    private static let count = Atomic<Int>(0)
+
+    static func next() -> TaskID { Int.min + count.add(1, ordering: .relaxed).newValue }
+}
+
+/// A script and the thread that runs it.
+final class ProxyScriptRunner: Sendable {
+    private let text: String
+    /// One: its questions take turns, and hold up nobody else's.
+    private let thread = WorkerThreads("url-proxies", maximumCount: 1)
+    private let script = Mutex<Result<JavaScript, JavaScript.Failure>?>(nil)
+
+    init(_ text: String) { self.text = text }
+
+    /// Asks, and waits for the answer; nil where it takes too long.
+    func ways(for target: RequestTarget, in load: Load) async throws(LoadError) -> Result<[ProxyWay], ProxyScriptFailure>? {
+        let slot = LoopSlot<Result<[ProxyWay], ProxyScriptFailure>>(load)
+        let (question, host) = (ProxyScript.question(target), target.origin.host)
+        let isWaitedFor = Flag()
+        defer { isWaitedFor.lower() }
+        let isUnderWay = thread.run { [self] in
+            // Whoever asked may have given up while others had their turn.
+            if isWaitedFor.isUp { slot.fill(answer(question, host)) }
+        }
+        guard isUnderWay else { return .failure(ProxyScriptFailure("cannot be run: there is no thread for it")) }
+        return try await slot.wait(patience: ProxyScripts.patience)
+    }
+
+    private func answer(_ url: String, _ host: String) -> Result<[ProxyWay], ProxyScriptFailure> {
+        let known = script.withLock { script in
+            if let script { return script }
+            let made = Result { () throws(JavaScript.Failure) in
+                // A script with a NUL in it would end there.
+                let text = text.replacing("\0", with: " ")
+                return try JavaScript([ProxyScript.helpers, text]) { ProxyScriptHelper.answer($0, $1) }
+            }
+            script = made
+            return made
+        }
+        switch known {
+        case .failure(let failure): return .failure(ProxyScriptFailure("cannot be run: \(failure.text)"))
+        case .success(let script):
+            switch script.call(["FindProxyForURLEx", "FindProxyForURL"], url, host) {
+            case .failure(let failure): return .failure(ProxyScriptFailure("has no answer: \(failure.text)"))
+            case .success(nil): return .success([.direct])
+            case .success(let text?):
+                guard let ways = ProxyScript.ways(text) else {
+                    return .failure(ProxyScriptFailure("answers what is no proxy: \(text.prefix(100).debugDescription)"))
+                }
+                return .success(ways)
+            }
+        }
+    }
+
+    /// Up until somebody lowers it.
+    private final class Flag: Sendable {
+        private let state = Atomic(true)
+        var isUp: Bool { state.load(ordering: .relaxed) }
+        func lower() { state.store(false, ordering: .relaxed) }
+    }
+}

@@ -1,0 +1,64 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+package import HTTPRules
+import SystemLibraries
+
+/// Which proxies the system's settings name: the environment's, as curl reads it, and where it names none those of a GNOME desktop.
+package enum SystemProxies {
+    private static let schema = "org.gnome.system.proxy"
+
+    /// The rules, or nil where nothing goes through a proxy.
+    ///
+    /// Blocks on a GNOME desktop, while its settings are read; elsewhere no library is opened for them.
+    package static func rules(_ environment: [String: String]) -> ProxyRules? {
+        if let rules = ProxyText.environment({ environment[$0] }) { return rules }
+        // A list of names; desktops that have GNOME's settings name it beside themselves.
+        guard environment["XDG_CURRENT_DESKTOP"]?.split(separator: ":").contains("GNOME") == true else { return nil }
+        return desktop()
+    }
+
+    private static func desktop() -> ProxyRules? {
+        var rules = ProxyRules()
+        switch DesktopSettings.text(schema, "mode") {
+        case "manual":
+            let http = choice("http", .http)
+            let socks = choice("socks", .socks5)
+            rules.http = http ?? socks ?? .direct
+            rules.https = choice("https", .http) ?? http ?? socks ?? .direct
+        case "auto":
+            let address = DesktopSettings.text(schema, "autoconfig-url") ?? ""
+            let choice =
+                ProxyScript(address: address).map { ProxyRules.Choice.script($0) }
+                ?? .unusable("\(schema): autoconfig-url is no URL of http, https, file or data")
+            (rules.http, rules.https) = (choice, choice)
+        default: return nil
+        }
+        guard !rules.isEmpty else { return nil }
+        rules.exceptions = ProxyExceptions(
+            DesktopSettings.list(schema, "ignore-hosts").map { $0.hasPrefix("*.") ? String($0.dropFirst()) : $0 },
+            includesSubdomains: true
+        )
+        return rules
+    }
+
+    private static func choice(_ name: String, _ kind: ProxyServer.Kind) -> ProxyRules.Choice? {
+        let group = "\(schema).\(name)"
+        guard let host = DesktopSettings.text(group, "host"), !host.isEmpty else { return nil }
+        let bare = ProxyText.bare(host).lowercased()
+        if let fault = ProxyText.fault(inHost: bare) { return .unusable("\(group): host \(fault)") }
+        let port = DesktopSettings.integer(group, "port")
+        guard 1...65_535 ~= port else { return .unusable("\(group): port is not a number from 1 to 65535") }
+        var server = ProxyServer(kind, host: bare, port: port)
+        if name == "http", DesktopSettings.boolean(group, "use-authentication") {
+            server.user = DesktopSettings.text(group, "authentication-user")
+            server.password = DesktopSettings.text(group, "authentication-password")
+        }
+        return .proxy(server)
+    }
+}

@@ -1,0 +1,59 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CSystemLibraries
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// The desktop's settings (GSettings), by GLib's GIO.
+///
+/// Every call blocks while the settings are read: a file as a rule. What is not there reads as nothing.
+package enum DesktopSettings {
+    /// Goes from thread to thread; the C side never changes it once it is made.
+    ///
+    /// Sendable because nothing changes what it points to, and nothing frees it.
+    struct Library: @unchecked Sendable {
+        let functions: OpaquePointer
+    }
+
+    static let library: Library? = {
+        guard let opened = SystemLibrary.open(["libgio-2.0.so.0"]) else { return nil }
+        var missing: UnsafePointer<CChar>?
+        guard let functions = csl_settings_load(opened.handle, &missing) else {
+            opened.reject(missing: missing.map { String(cString: $0) } ?? "")
+            return nil
+        }
+        return Library(functions: functions)
+    }()
+
+    /// A text, or one of the words of a choice.
+    package static func text(_ schema: String, _ key: String) -> String? {
+        guard let library, let text = csl_settings_text(library.functions, schema, key) else { return nil }
+        defer { free(text) }
+        return String(cString: text)
+    }
+
+    package static func integer(_ schema: String, _ key: String) -> Int {
+        library.map { Int(csl_settings_number($0.functions, schema, key, 0)) } ?? 0
+    }
+
+    package static func boolean(_ schema: String, _ key: String) -> Bool {
+        library.map { csl_settings_number($0.functions, schema, key, 1) != 0 } ?? false
+    }
+
+    package static func list(_ schema: String, _ key: String) -> [String] {
+        guard let library, let text = csl_settings_list(library.functions, schema, key) else { return [] }
+        defer { free(text) }
+        return String(cString: text).split(separator: "\n").map(String.init)
+    }
+}
