@@ -9,14 +9,13 @@
 
 import Foundation
 import LoadingModel
-import LoadingTestKit
 import SeededNumbers
 import Testing
 
 @testable import NetworkPaths
 
 /// A message of rtnetlink(7) as the kernel would write it.
-private struct NetlinkBytes {
+struct NetlinkBytes {
     var bytes: [UInt8] = []
 
     static func number<Number: FixedWidthInteger>(_ value: Number) -> [UInt8] { withUnsafeBytes(of: value) { Array($0) } }
@@ -118,95 +117,5 @@ private struct NetlinkBytes {
             for message in messages(bytes) { _ = table.take(message) }
             _ = table.path(defaultRoutes: [2], facts: { _, _ in (.other, false) }, text: { "\($0)" })
         }
-    }
-}
-
-@Suite struct InterfaceTableTests {
-    private func path(
-        _ table: InterfaceTable, _ defaultRoutes: [Int] = [], kind: NetworkPath.Interface.Kind = .wired
-    ) -> NetworkPath {
-        table.path(defaultRoutes: defaultRoutes, facts: { _, _ in (kind, false) }, text: { "\($0[0])" })
-    }
-
-    private func table(_ messages: NetlinkReader.Message...) -> InterfaceTable {
-        var table = InterfaceTable()
-        for message in messages { _ = table.take(message) }
-        return table
-    }
-
-    private static let up: UInt32 = 0x41
-
-    @Test func `an interface counts once it is up, has its carrier and an address beyond its link`() {
-        let address = NetlinkReader.Message.address(index: 2, bytes: [1, 0, 0, 0], scope: 0, isUsable: true)
-        let local = NetlinkReader.Message.address(index: 2, bytes: [9, 0, 0, 0], scope: 253, isUsable: true)
-        #expect(path(table(.link(index: 2, name: "a", flags: Self.up), address)).interfaces.map(\.name) == ["a"])
-        #expect(path(table(.link(index: 2, name: "a", flags: 0x01), address)).interfaces.isEmpty)
-        #expect(path(table(.link(index: 2, name: "a", flags: 0x40), address)).interfaces.isEmpty)
-        #expect(path(table(.link(index: 2, name: "a", flags: Self.up), local)).interfaces.isEmpty)
-        #expect(path(table(.link(index: 2, name: "a", flags: Self.up | 0x08), address)).interfaces.isEmpty)
-        #expect(path(table(address)).interfaces.isEmpty)
-    }
-
-    @Test func `the interface of the default route comes first`() {
-        let table = table(
-            .link(index: 2, name: "a", flags: Self.up), .link(index: 3, name: "b", flags: Self.up),
-            .address(index: 2, bytes: [1], scope: 0, isUsable: true), .address(index: 3, bytes: [2], scope: 0, isUsable: true)
-        )
-        #expect(path(table, [3]).interfaces.map(\.name) == ["b", "a"])
-        #expect(path(table, [3]).isSatisfied && !path(table).isSatisfied)
-    }
-
-    @Test func `what went away is gone, and a new name counts`() {
-        var table = table(
-            .link(index: 2, name: "a", flags: Self.up), .address(index: 2, bytes: [1], scope: 0, isUsable: true),
-            .address(index: 2, bytes: [2], scope: 0, isUsable: true)
-        )
-        let changes = [table.take(.addressIsGone(index: 2, bytes: [1])), table.take(.addressIsGone(index: 2, bytes: [1]))]
-        #expect(changes == [true, false])
-        #expect(path(table).interfaces.first?.addresses == ["2"])
-        let isNewName = table.take(.link(index: 2, name: "z", flags: Self.up))
-        #expect(isNewName)
-        #expect(path(table).interfaces.first?.name == "z")
-        _ = table.take(.linkIsGone(index: 2))
-        #expect(path(table).interfaces.isEmpty)
-    }
-
-    @Test func `a flood of addresses and links is bounded`() {
-        var table = InterfaceTable()
-        for index in 0..<InterfaceTable.limit * 2 { _ = table.take(.link(index: index, name: "a\(index)", flags: Self.up)) }
-        #expect(table.links.count == InterfaceTable.limit)
-        for number in 0..<UInt32(InterfaceTable.limit * 2) {
-            _ = table.take(.address(index: Int(number % 64), bytes: NetlinkBytes.number(number), scope: 0, isUsable: true))
-        }
-        let path = table.path(defaultRoutes: [], facts: { _, _ in (.other, false) }, text: { "\($0)" })
-        #expect(path.interfaces.map(\.addresses.count).reduce(0, +) == InterfaceTable.limit)
-    }
-}
-
-@Suite struct InterfaceKindTests {
-    @Test func `sysfs tells what an interface is`() throws {
-        let folder = try TemporaryDirectory()
-        func make(_ name: String, uevent: String, type: String = "1", others: [String] = []) throws {
-            let place = folder.url.appendingPathComponent("class/net/\(name)")
-            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-            try Data(uevent.utf8).write(to: place.appendingPathComponent("uevent"))
-            try Data((type + "\n").utf8).write(to: place.appendingPathComponent("type"))
-            for other in others {
-                try FileManager.default.createDirectory(
-                    at: place.appendingPathComponent(other), withIntermediateDirectories: true)
-            }
-        }
-        try make("eth0", uevent: "INTERFACE=eth0\nIFINDEX=2\n", others: ["device"])
-        try make("wlan0", uevent: "DEVTYPE=wlan\nINTERFACE=wlan0\n", others: ["device"])
-        try make("old0", uevent: "INTERFACE=old0\n", others: ["device", "wireless"])
-        try make("wwan0", uevent: "DEVTYPE=wwan\n", type: "65534")
-        try make("lo", uevent: "INTERFACE=lo\n", type: "772")
-        try make("br0", uevent: "DEVTYPE=bridge\nINTERFACE=br0\n")
-        let kinds = InterfaceKinds(root: folder.path)
-        let expected: [(String, NetworkPath.Interface.Kind)] = [
-            ("eth0", .wired), ("wlan0", .wifi), ("old0", .wifi), ("wwan0", .cellular), ("lo", .loopback), ("br0", .other),
-            ("gone0", .other), ("", .other), ("..", .other), ("../net/eth0", .other),
-        ]
-        for (name, kind) in expected { #expect(kinds.kind(of: name) == kind, "\(name)") }
     }
 }

@@ -1,0 +1,75 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingModel
+import Testing
+
+@testable import NetworkPaths
+
+@Suite struct InterfaceTableTests {
+    private func path(
+        _ table: InterfaceTable, _ defaultRoutes: [Int] = [], kind: NetworkPath.Interface.Kind = .wired
+    ) -> NetworkPath {
+        table.path(defaultRoutes: defaultRoutes, facts: { _, _ in (kind, false) }, text: { "\($0[0])" })
+    }
+
+    private func table(_ messages: NetlinkReader.Message...) -> InterfaceTable {
+        var table = InterfaceTable()
+        for message in messages { _ = table.take(message) }
+        return table
+    }
+
+    private static let up: UInt32 = 0x41
+
+    @Test func `an interface counts once it is up, has its carrier and an address beyond its link`() {
+        let address = NetlinkReader.Message.address(index: 2, bytes: [1, 0, 0, 0], scope: 0, isUsable: true)
+        let local = NetlinkReader.Message.address(index: 2, bytes: [9, 0, 0, 0], scope: 253, isUsable: true)
+        #expect(path(table(.link(index: 2, name: "a", flags: Self.up), address)).interfaces.map(\.name) == ["a"])
+        #expect(path(table(.link(index: 2, name: "a", flags: 0x01), address)).interfaces.isEmpty)
+        #expect(path(table(.link(index: 2, name: "a", flags: 0x40), address)).interfaces.isEmpty)
+        #expect(path(table(.link(index: 2, name: "a", flags: Self.up), local)).interfaces.isEmpty)
+        #expect(path(table(.link(index: 2, name: "a", flags: Self.up | 0x08), address)).interfaces.isEmpty)
+        #expect(path(table(address)).interfaces.isEmpty)
+    }
+
+    @Test func `the interface of the default route comes first`() {
+        let table = table(
+            .link(index: 2, name: "a", flags: Self.up), .link(index: 3, name: "b", flags: Self.up),
+            .address(index: 2, bytes: [1], scope: 0, isUsable: true), .address(index: 3, bytes: [2], scope: 0, isUsable: true)
+        )
+        #expect(path(table, [3]).interfaces.map(\.name) == ["b", "a"])
+        #expect(path(table, [3]).isSatisfied && !path(table).isSatisfied)
+    }
+
+    @Test func `what went away is gone, and a new name counts`() {
+        var table = table(
+            .link(index: 2, name: "a", flags: Self.up), .address(index: 2, bytes: [1], scope: 0, isUsable: true),
+            .address(index: 2, bytes: [2], scope: 0, isUsable: true)
+        )
+        let changes = [table.take(.addressIsGone(index: 2, bytes: [1])), table.take(.addressIsGone(index: 2, bytes: [1]))]
+        #expect(changes == [true, false])
+        #expect(path(table).interfaces.first?.addresses == ["2"])
+        let isNewName = table.take(.link(index: 2, name: "z", flags: Self.up))
+        #expect(isNewName)
+        #expect(path(table).interfaces.first?.name == "z")
+        _ = table.take(.linkIsGone(index: 2))
+        #expect(path(table).interfaces.isEmpty)
+    }
+
+    @Test func `a flood of addresses and links is bounded`() {
+        var table = InterfaceTable()
+        for index in 0..<InterfaceTable.limit * 2 { _ = table.take(.link(index: index, name: "a\(index)", flags: Self.up)) }
+        #expect(table.links.count == InterfaceTable.limit)
+        for number in 0..<UInt32(InterfaceTable.limit * 2) {
+            _ = table.take(.address(index: Int(number % 64), bytes: NetlinkBytes.number(number), scope: 0, isUsable: true))
+        }
+        let path = table.path(defaultRoutes: [], facts: { _, _ in (.other, false) }, text: { "\($0)" })
+        #expect(path.interfaces.map(\.addresses.count).reduce(0, +) == InterfaceTable.limit)
+    }
+}
