@@ -46,7 +46,8 @@ extension ConnectionPool {
     ) {
         for (connection, prohibited) in connections.prefix(Self.connectionsPerTurn) {
             let facts = connection.facts
-            if dialer.network?.isLost(from: facts.localAddress, to: facts.remoteAddress, prohibited) == true {
+            let isBound = dialer.options?.interfaceName != nil || dialer.options?.localAddress != nil
+            if dialer.network?.isLost(from: facts.localAddress, to: facts.remoteAddress, isBound: isBound, prohibited) == true {
                 connection.networkIsLost()
             }
         }

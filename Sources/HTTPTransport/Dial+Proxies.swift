@@ -16,7 +16,9 @@ extension Dialer.Dial {
     /// Finds the address that a SOCKS proxy is told: IPv4, since some know no other, and IPv6 where there is none.
     func lookUpServer(for proxy: ProxyServer, family: NIOBSDSocket.ProtocolFamily = .inet) {
         let bound = NIOLoopBound(self, eventLoop: loop)
-        let cancel = resolver.lookUp(destination.host, port: destination.port, family: family, on: loop) { result in
+        let cancel = dialer.serverResolver(for: route).lookUp(
+            destination.host, port: destination.port, family: family, on: loop
+        ) { result in
             let dial = bound.value
             guard !dial.isOver else { return }
             switch result {
@@ -24,7 +26,9 @@ extension Dialer.Dial {
                 dial.serverAddress = addresses.first?.ipAddress
                 dial.begin()
             case .failure where family == .inet && proxy.kind == .socks5: dial.lookUpServer(for: proxy, family: .inet6)
-            case .failure(let error): dial.finish(.failure(error))
+            case .failure(let error):
+                dial.failures.lookups.append(error)
+                dial.lose()
             }
         }
         lookups.append(cancel)

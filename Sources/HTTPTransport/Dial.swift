@@ -52,7 +52,7 @@ extension Dialer {
         var tunnel: TunnelAttempt?
         /// What a SOCKS proxy is told, where that is not the server's name.
         var serverAddress: String?
-        private var failures = DialFailures()
+        var failures = DialFailures()
         private var domainLookupStart: Double?
         private var domainLookupEnd: Double?
         private var connectStart: Double?
@@ -82,6 +82,13 @@ extension Dialer {
         }
 
         func start() {
+            guard let port = [peer.port, destination.port].first(where: { !(1...65_535 ~= $0) }) else { return prepare() }
+            loop.assumeIsolated().execute { [self] in
+                finish(.failure(LoadError(.cannotConnectToHost, "connecting to \(peer.host): \(port) is no port")))
+            }
+        }
+
+        private func prepare() {
             if route.isSecure { tls.prepare(demands) }
             guard let network, network.mayConcern(peer.host) else { return startKnowing() }
             network.whenKnown { [self] in startKnowing() }
@@ -164,13 +171,19 @@ extension Dialer.Dial {
                 }
             case .stopTimer(let timer): timers.removeValue(forKey: timer)?.cancel()
             case .win(let attempt): connected(attempt)
-            case .lose:
-                let isOffline = failures.mayBeOffline && network?.mayConcern(peer.host) == true && network?.isOffline == true
-                var error = failures.error(for: route, to: peer, isOffline: isOffline)
-                error.isOfProxy = route.proxy != nil
-                finish(.failure(error))
+            case .lose: lose()
             }
         }
+    }
+
+    /// Nothing is left to try.
+    func lose() {
+        let isOffline = failures.mayBeOffline && network?.mayConcern(peer.host) == true && network?.isOffline == true
+        var error = failures.error(for: route, to: peer, isOffline: isOffline)
+        // The want of a network, or of descriptors, is not the proxy's.
+        error.isOfProxy =
+            route.proxy != nil && error.kind != .notConnectedToInternet && !DialFailures.isForWantOfDescriptors(error)
+        finish(.failure(error))
     }
 
     private func resolve(_ family: Race.Family) {
@@ -380,7 +393,8 @@ extension Dialer.Dial {
             isMultipath: dialer.usesMultipath && SocketPreparation.isMultipath(channel),
             isForwarded: route.details?.isForwarded ?? false,
             interface: network?.interface(from: channel.localAddress?.ipAddress),
-            askedNameServers: resolver.asksNameServers(for: peer.host, port: peer.port)
+            askedNameServers: resolver.asksNameServers(for: peer.host, port: peer.port),
+            isInTLS: secured != nil || route.proxy?.kind == .https
         )
     }
 }

@@ -25,7 +25,7 @@ struct DialFailures {
     /// Whether it may be for want of a network: nobody answered who was asked for addresses, or none of them was in reach.
     var mayBeOffline: Bool {
         guard attempts.isEmpty else {
-            return attempts.allSatisfy { [ENETUNREACH, ENETDOWN, EHOSTUNREACH].contains(Self.code($0.error)) }
+            return attempts.allSatisfy { [ENETUNREACH, ENETDOWN].contains(Self.code($0.error)) }
         }
         return lookups.allSatisfy(\.isForWantOfAnswer)
     }
@@ -39,7 +39,7 @@ struct DialFailures {
 
     func error(for route: Route, to peer: ServerName, isOffline: Bool) -> LoadError {
         // What the app can do something about is not hidden by what it cannot.
-        if let objection { return objection }
+        if let objection, attempts.isEmpty { return objection }
         guard let last = attempts.last else {
             // "Nobody could tell" says more than "this family has none".
             let found =

@@ -70,9 +70,11 @@ package final class Dialer {
     }
 
     /// Names of proxies are their owners' affair, and those behind them theirs.
-    func resolver(for route: Route) -> any Resolver {
-        let needs = route.details?.needs ?? needs
-        return needs.requiresDNSSEC && route.proxy == nil ? validatingResolver : resolver
+    func resolver(for route: Route) -> any Resolver { route.proxy == nil ? serverResolver(for: route) : resolver }
+
+    /// For the server's own name, which a SOCKS proxy may have to be told as an address.
+    func serverResolver(for route: Route) -> any Resolver {
+        (route.details?.needs ?? needs).requiresDNSSEC ? validatingResolver : resolver
     }
 
     func preparation(for route: Route) -> SocketPreparation? {

@@ -25,6 +25,10 @@ package struct NetworkPath: Sendable, Hashable {
         /// IP addresses as text, without a prefix length.
         package var addresses: [String]
 
+        /// Stands for one of which nothing is known, not even whether it is there.
+        package static let unknown = Interface(name: "", index: -1, kind: .other)
+        package var isUnknown: Bool { index == -1 }
+
         package init(
             name: String, index: Int, kind: Kind, isExpensive: Bool = false, isConstrained: Bool = false,
             isUltraConstrained: Bool = false, addresses: [String] = []
@@ -43,9 +47,12 @@ package struct NetworkPath: Sendable, Hashable {
     package var interfaces: [Interface]
     /// Whether other networks can be reached: there is a default route.
     package var isSatisfied: Bool
+    /// Every address of the machine's that can be used, also within it, or on one link alone.
+    package var localAddresses: Set<String>
 
-    package init(interfaces: [Interface] = [], isSatisfied: Bool) {
+    package init(interfaces: [Interface] = [], isSatisfied: Bool, localAddresses: Set<String> = []) {
         self.interfaces = interfaces
+        self.localAddresses = localAddresses
         self.isSatisfied = isSatisfied
     }
 

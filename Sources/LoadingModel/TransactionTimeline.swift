@@ -69,6 +69,8 @@ package final class ConnectionFacts: Sendable {
     package let isMultipath: Bool
     /// The proxy is the other end, and not a server behind a tunnel; TLS, if there is any, is with the proxy.
     package let isForwarded: Bool
+    /// What goes through the socket is TLS's, with the server or with a proxy.
+    package let isInTLS: Bool
     /// The network interface that the connection goes by, where that is known.
     package let interface: NetworkPath.Interface?
     /// Name servers were asked for the host's addresses, or had been, and not the system.
@@ -86,8 +88,9 @@ package final class ConnectionFacts: Sendable {
         secureConnectionStart: Double?, secureConnectionEnd: Double?, connectEnd: Double?,
         wasAskedForCertificate: Bool = false, hasShownCertificate: Bool = false, isVerified: Bool = false,
         serverCertificate: Data? = nil, isToProxy: Bool = false, isMultipath: Bool = false, isForwarded: Bool = false,
-        interface: NetworkPath.Interface? = nil, askedNameServers: Bool = false
+        interface: NetworkPath.Interface? = nil, askedNameServers: Bool = false, isInTLS: Bool? = nil
     ) {
+        self.isInTLS = isInTLS ?? (tlsVersion != nil)
         self.isForwarded = isForwarded
         self.interface = interface
         self.isVerified = isVerified

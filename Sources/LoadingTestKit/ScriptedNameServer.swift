@@ -66,7 +66,9 @@ package final class ScriptedNameServer: Sendable {
         port = channels[0].localAddress?.port ?? 0
     }
 
-    /// Starts a server; `order` counts the questions of a name and family from 0. IPv4 and IPv6 addresses are given to whom they are of use.
+    /// Starts a server; `order` counts the questions of a name and family from 0.
+    ///
+    /// IPv4 and IPv6 addresses are given to whom they are of use.
     package static func start(_ script: @escaping Script) async throws -> ScriptedNameServer {
         let journal = Watched(Journal())
         let reply: @Sendable (Question) -> Reply = { question in

@@ -20,7 +20,13 @@ struct InterfaceTable {
     static let limit = 16_384
 
     private(set) var links: [Int: Link] = [:]
-    private var addresses: [Int: [[UInt8]]] = [:]
+    private struct Address: Hashable {
+        var bytes: [UInt8]
+        /// For its link, or the machine, alone: it leads nowhere else.
+        var isLocal: Bool
+    }
+
+    private var addresses: [Int: [Address]] = [:]
     private var addressCount = 0
 
     /// Takes a message over; answers whether it may have changed the path.
@@ -36,10 +42,12 @@ struct InterfaceTable {
             addressCount -= addresses.removeValue(forKey: index)?.count ?? 0
             return links.removeValue(forKey: index) != nil
         case .address(let index, let bytes, let scope, let isUsable):
-            // Those for the link, or the machine, alone lead nowhere else.
-            guard isUsable, scope < 253 else { return remove(bytes, of: index) }
-            guard addresses[index]?.contains(bytes) != true, addressCount < Self.limit else { return false }
-            addresses[index, default: []].append(bytes)
+            guard isUsable else { return remove(bytes, of: index) }
+            let address = Address(bytes: bytes, isLocal: scope >= 253)
+            guard addresses[index]?.contains(address) != true else { return false }
+            _ = remove(bytes, of: index)
+            guard addressCount < Self.limit else { return false }
+            addresses[index, default: []].append(address)
             addressCount += 1
             return true
         case .addressIsGone(let index, let bytes):
@@ -52,7 +60,7 @@ struct InterfaceTable {
     }
 
     private mutating func remove(_ bytes: [UInt8], of index: Int) -> Bool {
-        guard let place = addresses[index]?.firstIndex(of: bytes) else { return false }
+        guard let place = addresses[index]?.firstIndex(where: { $0.bytes == bytes }) else { return false }
         addresses[index]?.remove(at: place)
         addressCount -= 1
         return true
@@ -70,8 +78,12 @@ struct InterfaceTable {
         text: ([UInt8]) -> String?
     ) -> NetworkPath {
         var interfaces: [NetworkPath.Interface] = []
-        for (index, link) in links.sorted(by: { $0.key < $1.key }) where link.isUp && !link.isLoopback {
-            let texts = (addresses[index] ?? []).compactMap(text)
+        var localAddresses: Set<String> = []
+        for (index, link) in links.sorted(by: { $0.key < $1.key }) where link.isUp {
+            let addresses = addresses[index] ?? []
+            localAddresses.formUnion(addresses.compactMap { text($0.bytes) })
+            guard !link.isLoopback else { continue }
+            let texts = addresses.compactMap { $0.isLocal ? nil : text($0.bytes) }
             guard !texts.isEmpty || defaultRoutes.contains(index) else { continue }
             let facts = facts(index, link)
             interfaces.append(
@@ -82,6 +94,6 @@ struct InterfaceTable {
         }
         let rank = { (index: Int) in defaultRoutes.firstIndex(of: index) ?? defaultRoutes.count }
         interfaces.sort { (rank($0.index), $0.index) < (rank($1.index), $1.index) }
-        return NetworkPath(interfaces: interfaces, isSatisfied: !defaultRoutes.isEmpty)
+        return NetworkPath(interfaces: interfaces, isSatisfied: !defaultRoutes.isEmpty, localAddresses: localAddresses)
     }
 }

@@ -90,7 +90,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
     package func interface(to address: String, in path: NetworkPath) -> NetworkPath.Interface? {
         switch Self.route(to: address) {
         case .none: nil
-        case .unknown: NetworkPath.Interface(name: "", index: 0, kind: .other)
+        case .unknown: .unknown
         case .by(let index):
             path.interfaces.first { $0.index == index } ?? NetworkPath.Interface(name: "", index: index, kind: .other)
         }
@@ -147,23 +147,27 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
 
     private func run() {
         let manager = NetworkManager.open(at: bus)
+        var pauses: CInt = 0
         while true {
             let socket = cls_netlink_open()
             guard socket >= 0 else {
                 // For want of a descriptor, perhaps: those who wait for a path are not kept for ever by ``NetworkView``.
-                _ = cls_wait_any([event], 1, 1_000)
+                pauses += 1
+                _ = cls_wait(-1, event, min(1_000 << min(pauses, 6), 60_000))
                 continue
             }
-            watch(socket, manager)
+            if watch(socket, manager) { pauses = 0 } else { pauses += 1 }
             _ = cls_close(socket)
         }
     }
 
     /// Reads what there is, and then what changes, until the socket is of no use any more or messages were lost.
-    private func watch(_ socket: CInt, _ manager: NetworkManager?) {
+    ///
+    /// Answers false where nothing could be read at all.
+    private func watch(_ socket: CInt, _ manager: NetworkManager?) -> Bool {
         guard var table = read(socket) else {
-            _ = cls_wait_any([event], 1, 1_000)
-            return
+            _ = cls_wait(-1, event, 1_000)
+            return false
         }
         read(manager)
         while true {
@@ -174,7 +178,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
             while !hasChanged {
                 let watched = [socket, event] + (manager?.descriptor.map { [$0] } ?? [])
                 let ready = cls_wait_any(watched, CInt(watched.count), -1)
-                if ready < 0 { return }
+                if ready < 0 { return true }
                 if ready & 2 != 0 {
                     _ = cls_wait(-1, event, 0)
                     tellNewWatchers()
@@ -186,7 +190,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
                 guard ready & 1 != 0 else { continue }
                 switch take(from: socket, into: &table) {
                 case .some(let changed): hasChanged = hasChanged || changed
-                case nil: return
+                case nil: return true
                 }
             }
         }
@@ -253,10 +257,10 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
             facts: { index, link in (kinds.kind(of: link.name), isMetered && index == routes.first) }, text: Self.text
         )
         let told: [@Sendable (NetworkPath) -> Void] = lock.locked {
-            let numbers = new == path ? newWatchers : Set(watchers.keys)
             path = new
             newWatchers = []
-            return numbers.sorted().compactMap { watchers[$0] }
+            // All, also where the path is as it was: what loads wait for may be no part of it.
+            return watchers.sorted { $0.key < $1.key }.map(\.value)
         }
         for watcher in told { watcher(new) }
     }

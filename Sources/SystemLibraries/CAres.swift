@@ -43,6 +43,7 @@ package enum CAres {
     ///   - host: A name.
     ///   - isV6: Whether IPv6 addresses are wanted, or IPv4 ones.
     ///   - servers: Addresses with or without a port, IPv6 ones with one in brackets; separated by commas.
+    /// - Returns: The addresses, or why there are none.
     package static func lookUp(_ host: String, isV6: Bool, servers: String) -> Answer {
         guard let library else { return .failed("c-ares is not installed") }
         var answer = csl_ares_answer()

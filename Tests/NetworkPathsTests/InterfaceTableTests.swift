@@ -38,6 +38,17 @@ import Testing
         #expect(path(table(address)).interfaces.isEmpty)
     }
 
+    @Test func `addresses of the machine and of one link are its own, though they lead nowhere`() {
+        let table = table(
+            .link(index: 1, name: "lo", flags: Self.up | 0x08), .link(index: 2, name: "a", flags: Self.up),
+            .link(index: 3, name: "b", flags: 0), .address(index: 1, bytes: [7], scope: 0, isUsable: true),
+            .address(index: 2, bytes: [8], scope: 253, isUsable: true), .address(index: 2, bytes: [9], scope: 0, isUsable: true),
+            .address(index: 3, bytes: [5], scope: 0, isUsable: true)
+        )
+        #expect(path(table).localAddresses == ["7", "8", "9"])
+        #expect(path(table).interfaces.map(\.addresses) == [["9"]])
+    }
+
     @Test func `the interface of the default route comes first`() {
         let table = table(
             .link(index: 2, name: "a", flags: Self.up), .link(index: 3, name: "b", flags: Self.up),

@@ -146,6 +146,16 @@ import URLLoading
         }
     }
 
+    @Test(arguments: [-1, 65_536, 70_000, .max, .min]) func `a port that is none is a failure`(port: Int) async throws {
+        try await withScriptedServer(reply: { _ in .ok("here") }) { (server) async throws in
+            try await with(server) {
+                $0.substitutions = [.init(of: .init(host: "127.0.0.1"), with: .init(port: port))]
+            } test: { (session) async throws in
+                await expectFailure(.cannotConnectToHost) { try await session.text(server.url()) }
+            }
+        }
+    }
+
     @Test func `a proxy is asked for a tunnel to the replacement`() async throws {
         try await withScriptedServer(reply: { _ in .status(403, [], body: "no") }) { (proxy) async throws in
             try await withSession { configuration in

@@ -292,6 +292,24 @@ struct ConnectivityTests {
         }
     }
 
+    @Test func `what a monitor says first, and late, wakes the loads that wait for it`() async throws {
+        let network = LateNetwork()
+        let waiting = WaitingRecorder()
+        try await withScenario(
+            delegate: waiting,
+            configure: {
+                $0.networkPathMonitor = network
+                $0.waitsForConnectivity = true
+                $0.allowsCellularAccess = false
+            }, reply: { _ in .ok("here") }
+        ) { (server, session) async throws in
+            session.dataTask(with: server.url()).resume()
+            try await waiting.said.count(reaches: 1)
+            try await network.update.value { $0 }(.over(Self.ethernet))
+            #expect(try await waiting.ended.value == nil)
+        }
+    }
+
     @Test func `a session that ends stops its watch`() async throws {
         let network = TestNetwork(Self.ethernet)
         try await withScenario(configure: { $0.networkPathMonitor = network }, reply: { _ in .ok("here") }) {
@@ -327,6 +345,15 @@ final class TestNetwork: NetworkPathMonitor {
 
 private final class SilentNetwork: NetworkPathMonitor {
     func start(_ update: @escaping @Sendable (NetworkPath) -> Void) -> NetworkPathWatch { NetworkPathWatch {} }
+}
+
+private final class LateNetwork: NetworkPathMonitor {
+    let update = Watched<(@Sendable (NetworkPath) -> Void)?>(nil)
+
+    func start(_ update: @escaping @Sendable (NetworkPath) -> Void) -> NetworkPathWatch {
+        self.update.change { $0 = update }
+        return NetworkPathWatch {}
+    }
 }
 
 private final class WaitingRecorder: NSObject, URLSessionDataDelegate, Sendable {

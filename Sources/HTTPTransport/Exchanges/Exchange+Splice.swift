@@ -23,7 +23,7 @@ extension Exchange {
 
     /// Whether the rest of the body is worth a pump, and may have one: in clear, of known length, and large.
     package var maySplice: Bool {
-        guard case .length(let length) = framing, facts.tlsVersion == nil, connection != nil, !isOver else { return false }
+        guard case .length(let length) = framing, !facts.isInTLS, connection != nil, !isOver else { return false }
         return length - responseBodyBytes >= Self.spliceThreshold
     }
 

@@ -55,7 +55,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
     package init(id: Int, facts: ConnectionFacts) {
         self.id = id
         self.facts = facts
-        isSecure = facts.tlsVersion != nil
+        isSecure = facts.isInTLS
     }
 
     // MARK: Sending

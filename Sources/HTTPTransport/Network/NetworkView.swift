@@ -30,6 +30,12 @@ package final class NetworkView {
     /// Loads that wait for a network, in the order in which they began to.
     private var waitingLoads: [ObjectIdentifier: (number: Int, load: Wait)] = [:]
     private var nextNumber = 0
+    /// Looks again after a while whether they may go on, should what they wait for have come unseen.
+    private var retry: Scheduled<Void>?
+    private var retryPause = NetworkView.firstRetry
+
+    private static let firstRetry = TimeAmount.seconds(2)
+    private static let longestRetry = TimeAmount.seconds(60)
     /// Told of each change, with the path as it was before.
     var changed: ((_ before: NetworkPath, _ now: NetworkPath) -> Void)?
 
@@ -43,6 +49,7 @@ package final class NetworkView {
     /// Ends watching; nothing that waits is left by then.
     package func end() {
         isOver = true
+        retry?.cancel()
         stop?()
         stop = nil
     }
@@ -67,10 +74,10 @@ package final class NetworkView {
         let before = path
         path = new
         endPatience()
-        guard let before, before != new else { return }
-        changed?(before, new)
-        guard new.isSatisfied || !new.interfaces.isEmpty else { return }
-        wakeLoads()
+        if let before, before != new { changed?(before, new) }
+        retryPause = Self.firstRetry
+        // Also where the path is as it was: what the monitor was told of may be no part of it.
+        if new.isSatisfied || !new.interfaces.isEmpty { wakeLoads() }
     }
 
     private func endPatience() {
@@ -112,8 +119,11 @@ package final class NetworkView {
         }
         // Where no route leads there, the system says so in a moment.
         let bound = name.flatMap { name in path.interfaces.first { $0.name == name } }
-        guard !prohibited.isEmpty, let interface = bound ?? monitor.interface(to: address, in: path),
-            let objection = prohibited.objection(to: interface)
+        guard !prohibited.isEmpty, let interface = bound ?? monitor.interface(to: address, in: path) else { return nil }
+        if interface.isUnknown {
+            return LoadError(.notConnectedToInternet, "it cannot be told which network leads to \(address)")
+        }
+        guard let objection = prohibited.objection(to: interface)
         else { return nil }
         var error = LoadError(
             .notConnectedToInternet, "\(interface.name) leads to \(address), and is \(objection): that is not allowed")
@@ -132,15 +142,24 @@ package final class NetworkView {
     // MARK: Connections
 
     /// Whether a connection that stands leads nowhere any more, or where it may not lead.
-    func isLost(from local: String?, to remote: String?, _ prohibited: ProhibitedNetworks) -> Bool {
+    ///
+    /// - Parameters:
+    ///   - local: The address at this end.
+    ///   - remote: The address at the other.
+    ///   - isBound: Whether its socket was told where to leave the machine: the kernel's own choice says nothing of it then.
+    ///   - prohibited: What it must not lead over.
+    /// - Returns: false, too, where that cannot be told.
+    func isLost(from local: String?, to remote: String?, isBound: Bool, _ prohibited: ProhibitedNetworks) -> Bool {
         guard let path, let local, let remote, mayConcern(local) else { return false }
         if monitor.speaksForLoopback {
             guard path.isSatisfied else { return true }
-        } else {
-            guard path.interface(withAddress: local) != nil else { return true }
+            return path.interfaces.first.map { prohibited.objection(to: $0) != nil } ?? false
         }
-        guard let interface = monitor.interface(to: remote, in: path) else { return true }
-        return prohibited.objection(to: interface) != nil
+        guard path.localAddresses.contains(local) else { return true }
+        // Within the machine, or on one link.
+        guard let interface = path.interface(withAddress: local) else { return false }
+        if prohibited.objection(to: interface) != nil { return true }
+        return !isBound && monitor.interface(to: remote, in: path) == nil
     }
 
     // MARK: Loads
@@ -159,6 +178,7 @@ package final class NetworkView {
         let wait = Wait(control)
         nextNumber += 1
         waitingLoads[ObjectIdentifier(wait)] = (nextNumber, wait)
+        scheduleRetry()
         control.hold(now: now)
         control.place = .offline(wait)
     }
@@ -171,6 +191,18 @@ package final class NetworkView {
         wait.control.letGo(now: now)
         wait.control.markProgress(now)
         return true
+    }
+
+    private func scheduleRetry() {
+        guard retry == nil, !isOver, !waitingLoads.isEmpty else { return }
+        let bound = NIOLoopBound(Weak(self), eventLoop: loop)
+        retry = loop.scheduleTask(in: retryPause) {
+            guard let view = bound.value.view else { return }
+            view.retry = nil
+            view.retryPause = min(view.retryPause + view.retryPause, Self.longestRetry)
+            if !view.isOffline { view.wakeLoads() }
+            view.scheduleRetry()
+        }
     }
 
     /// A few in each turn: there may be very many, and each begins a dial.

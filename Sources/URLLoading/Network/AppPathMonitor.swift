@@ -14,6 +14,8 @@ internal import Synchronization
 /// An app's monitor, as the engine asks it.
 final class AppPathMonitor: NetworkMonitoring {
     private let monitor: any NetworkPathMonitor
+    /// Where the app's code runs: never on an event loop.
+    private let calls = DispatchQueue(label: "URLLoading.NetworkPathMonitor")
     private let path = Mutex<LoadingModel.NetworkPath?>(nil)
 
     init(_ monitor: any NetworkPathMonitor) { self.monitor = monitor }
@@ -23,11 +25,22 @@ final class AppPathMonitor: NetworkMonitoring {
     var isOffline: Bool { current?.isSatisfied == false }
 
     func watch(_ changed: @escaping @Sendable (LoadingModel.NetworkPath) -> Void) -> @Sendable () -> Void {
-        monitor.start { [weak self] new in
-            let new = new.forEngine
-            self?.path.withLock { $0 = new }
-            changed(new)
-        }.end
+        let (calls, held) = (calls, Held())
+        calls.async { [self] in
+            let started = monitor.start { [weak self] new in
+                let new = new.forEngine
+                self?.path.withLock { $0 = new }
+                changed(new)
+            }
+            held.end.withLock { $0 = started.end }
+        }
+        // Behind the start, so that what was begun is ended.
+        return { calls.async { held.end.withLock { $0.take() }?() } }
+    }
+
+    /// What ends a watch, once it has begun.
+    private final class Held: Sendable {
+        let end = Mutex<(@Sendable () -> Void)?>(nil)
     }
 
     func interface(to address: String, in path: LoadingModel.NetworkPath) -> LoadingModel.NetworkPath.Interface? {

@@ -60,6 +60,9 @@ struct UploadCommand: AsyncParsableCommand {
 
     private func send() async throws {
         let isStream = file == "-"
+        var options = options
+        // What was read cannot be sent again.
+        if isStream { options.retries.retry = 0 }
         // It can be read once.
         let wasOpened = Mutex(false)
         let input: @Sendable () -> InputStream? = {
@@ -82,7 +85,7 @@ struct UploadCommand: AsyncParsableCommand {
         if request.value(forHTTPHeaderField: "Content-Type") == nil {
             request.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
         }
-        try await options.transfer(visit, to: result.output) { [request] session, attempts in
+        try await options.transfer(visit, to: result.output) { [request, options] session, attempts in
             let observer = TransferObserver(
                 plan: options.plan(showsHeaders: result.include, failsOnHTTPError: true, attempts: attempts),
                 answers: visit.answers, sink: BodySink(path: result.output, sparesTerminal: true),

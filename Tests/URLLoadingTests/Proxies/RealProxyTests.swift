@@ -101,14 +101,21 @@ struct RealProxyTests {
         #expect(squid.accessLog.contains("GET http://127.0.0.1") && squid.accessLog.contains("CONNECT 127.0.0.1"))
     }
 
-    @Test func `a large body comes through a proxy over TLS into a file`() async throws {
+    /// Passed on by the proxy, or through a tunnel that it makes.
+    @Test(arguments: [false, true]) func `a large body comes through a proxy over TLS into a file`(isTunnelled: Bool) async throws
+    {
         let squid = try SquidServer.start(identity: certificates.valid)
         defer { squid.stop() }
         let body = String(repeating: "0123456789abcdef", count: 600_000)
         try await withScriptedServer(reply: { _ in .ok(body) }) { (server) async throws in
             try await withSession {
                 $0.tlsTrustRoots = roots
-                $0.proxyEnvironment = ["http_proxy": "https://127.0.0.1:\(squid.port)"]
+                if isTunnelled {
+                    let end = NWEndpoint.hostPort(host: "localhost", port: NWEndpoint.Port(rawValue: UInt16(squid.port)))
+                    $0.proxyConfigurations = [ProxyConfiguration(httpCONNECTProxy: end, tlsOptions: NWProtocolTLS.Options())]
+                } else {
+                    $0.proxyEnvironment = ["http_proxy": "https://127.0.0.1:\(squid.port)"]
+                }
             } test: { (session) async throws in
                 let (file, _) = try await session.download(from: server.url())
                 defer { try? FileManager.default.removeItem(at: file) }
