@@ -16,17 +16,12 @@ package final class RefusingPort: Sendable {
 
     package init() throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { [descriptor] pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(descriptor, pointer, length) == 0 && getsockname(descriptor, pointer, &length) == 0
-            }
+        var address = LoopbackAddress()
+        let isBound = address.call { [descriptor] pointer, length in
+            bind(descriptor, pointer, length) == 0 && getsockname(descriptor, pointer, &length) == 0
         }
-        number = Int(UInt16(bigEndian: address.sin_port))
-        guard isBound else { throw ScriptedServer.ScriptError(description: "bind to 127.0.0.1: errno \(errno)") }
+        number = address.port
+        guard isBound == true else { throw ScriptedServer.ScriptError(description: "bind to 127.0.0.1: errno \(errno)") }
     }
 
     deinit { _ = close(descriptor) }

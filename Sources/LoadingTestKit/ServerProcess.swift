@@ -224,38 +224,23 @@ extension ServerProcess {
     private static func socket(isListening: Bool) throws -> (descriptor: Int32, port: Int) {
         let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw Failure(description: "socket: errno \(errno)") }
-        var address = loopback(port: 0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(descriptor, pointer, length) == 0 && (!isListening || listen(descriptor, 1024) == 0)
-                    && getsockname(descriptor, pointer, &length) == 0
-            }
+        var address = LoopbackAddress()
+        let isBound = address.call { pointer, length in
+            bind(descriptor, pointer, length) == 0 && (!isListening || listen(descriptor, 1024) == 0)
+                && getsockname(descriptor, pointer, &length) == 0
         }
-        guard isBound else {
+        guard isBound == true else {
             Glibc.close(descriptor)
             throw Failure(description: "bind to 127.0.0.1: errno \(errno)")
         }
-        return (descriptor, Int(UInt16(bigEndian: address.sin_port)))
+        return (descriptor, address.port)
     }
 
     private static func connects(to port: Int) -> Bool {
         let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return false }
         defer { Glibc.close(descriptor) }
-        var address = loopback(port: port)
-        return withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                connect(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-    }
-
-    private static func loopback(port: Int) -> sockaddr_in {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        address.sin_port = UInt16(port).bigEndian
-        return address
+        var address = LoopbackAddress(port: port)
+        return address.call { pointer, length in connect(descriptor, pointer, length) == 0 } ?? false
     }
 }

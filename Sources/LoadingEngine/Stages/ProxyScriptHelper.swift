@@ -56,19 +56,16 @@ enum ProxyScriptHelper {
         let descriptor = socket(AF_INET, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        // TEST-NET-1 (RFC 5737).
-        address.sin_addr.s_addr = UInt32(0xC000_0201).bigEndian
-        address.sin_port = UInt16(9).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        return withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                guard connect(descriptor, pointer, length) == 0, getsockname(descriptor, pointer, &length) == 0 else {
-                    return nil
-                }
-                return text(pointer, length)
-            }
+        // Port 9 of an address of TEST-NET-1 (RFC 5737), as a `sockaddr_in` has it, whose members Swift sees in one module or another.
+        var address: [UInt8] = [0, 0, 0, 9, 192, 0, 2, 1] + Array(repeating: 0, count: 8)
+        var length = socklen_t(address.count)
+        return address.withUnsafeMutableBytes { bytes in
+            bytes.storeBytes(of: UInt16(AF_INET), as: UInt16.self)
+            guard let pointer = bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self),
+                connect(descriptor, pointer, length) == 0,
+                getsockname(descriptor, pointer, &length) == 0
+            else { return nil }
+            return text(pointer, length)
         }
     }
 
