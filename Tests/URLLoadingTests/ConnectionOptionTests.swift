@@ -40,7 +40,7 @@ import URLLoading
         _ identity: TestCertificates.Identity? = nil, _ test: (ScriptedServer, String) async throws -> Void
     ) async throws {
         let folder = try TemporaryDirectory()
-        let path = folder.path + "/server.sock"
+        let path = folder.path + "/s"
         let server = try await ScriptedServer.start(path: path, identity: identity) { .ok($0.header("Host") ?? "none") }
         do { try await test(server, path) } catch {
             try? await server.close()
