@@ -177,35 +177,42 @@ extension URLSessionTask {
             progress.isCancellable = true
             progress.isPausable = true
             progress.totalUnitCount = -1
+            // Complete before another thread can have it: Foundation reads these without a lock.
+            progress.cancellationHandler = { [weak self] in self?.cancel() }
+            progress.pausingHandler = { [weak self] in self?.suspend() }
+            progress.resumingHandler = { [weak self] in self?.resume() }
             state.progress = progress
             watch(&state)
             return (progress, true)
         }
-        if isNew {
-            progress.cancellationHandler = { [weak self] in self?.cancel() }
-            progress.pausingHandler = { [weak self] in self?.suspend() }
-            progress.resumingHandler = { [weak self] in self?.resume() }
-            updateProgress()
-        }
+        if isNew { updateProgress() }
         return progress
     }
 
-    /// Brings `progress` up to date, outside the lock, as setting its counts may run code of the app's.
+    /// Held while counts of any task's progress change: a change climbs to the parent, which tasks on several threads may
+    /// share, and `Progress` has no lock of its own.
+    private static let changingProgress = Mutex<Void>(())
+
+    /// Brings `progress` up to date, outside the task's lock.
     func updateProgress() {
-        let snapshot: (progress: Progress, total: Int64, done: Int64)? = mutex.withLock { state in
-            guard let progress = state.progress else { return nil }
-            let done = state.sentCount + state.receivedCount
-            let sending = max(state.expectedToSend, state.sentCount)
-            if state.lifecycle.isOver, state.error == nil { return (progress, max(done, 1), max(done, 1)) }
-            // The whole is known once both directions are.
-            guard state.expectedToReceive > 0, state.expectedToSend >= 0 else {
-                return (progress, sending > 0 && state.loadResponse == nil ? sending : -1, done)
-            }
-            return (progress, sending + max(state.expectedToReceive, state.receivedCount), done)
+        // What was read first is also set first: no count falls back.
+        Self.changingProgress.withLock { _ in
+            guard let (progress, total, done) = mutex.withLock({ Self.progressCounts(of: $0) }) else { return }
+            if progress.totalUnitCount != total { progress.totalUnitCount = total }
+            if progress.completedUnitCount != done { progress.completedUnitCount = done }
         }
-        guard let snapshot else { return }
-        if snapshot.progress.totalUnitCount != snapshot.total { snapshot.progress.totalUnitCount = snapshot.total }
-        if snapshot.progress.completedUnitCount != snapshot.done { snapshot.progress.completedUnitCount = snapshot.done }
+    }
+
+    private static func progressCounts(of state: borrowing TaskState) -> (progress: Progress, total: Int64, done: Int64)? {
+        guard let progress = state.progress else { return nil }
+        let done = state.sentCount + state.receivedCount
+        let sending = max(state.expectedToSend, state.sentCount)
+        if state.lifecycle.isOver, state.error == nil { return (progress, max(done, 1), max(done, 1)) }
+        // The whole is known once both directions are.
+        guard state.expectedToReceive > 0, state.expectedToSend >= 0 else {
+            return (progress, sending > 0 && state.loadResponse == nil ? sending : -1, done)
+        }
+        return (progress, sending + max(state.expectedToReceive, state.receivedCount), done)
     }
 }
 

@@ -105,6 +105,44 @@ private final class CompletionCounter: NSObject, URLSessionDataDelegate, Sendabl
         #expect(await session.allTasks.isEmpty)
     }
 
+    @Test func `a progress that several threads ask for at once cancels its task`() async {
+        let counter = CompletionCounter()
+        let (session, _) = makeSession(counter) { load in await load.endWhenCancelled() }
+        let count = 10_000
+        for _ in 0..<count {
+            let task = session.dataTask(with: someURL)
+            task.resume()
+            let here = Atomic(0)
+            // Both at the same moment, as far as that can be had.
+            DispatchQueue.concurrentPerform(iterations: 2) { _ in
+                here.add(1, ordering: .acquiringAndReleasing)
+                var looks = 0
+                while here.load(ordering: .acquiring) < 2, looks < 10_000 { looks += 1 }
+                task.progress.cancel()
+            }
+        }
+        await counter.wait(for: count)
+    }
+
+    @Test func `tasks on several threads are counted in the one progress that they share`() async {
+        let counter = CompletionCounter()
+        let (session, _) = makeSession(counter) { load in
+            _ = await load.ask(.response(load.response()))
+            for _ in 0..<8 { load.tell(.data(Data("abc".utf8))) }
+            load.finish()
+        }
+        session.delegateQueue.maxConcurrentOperationCount = 4
+        let count = 100
+        for round in 1...20 {
+            let whole = Progress(totalUnitCount: Int64(count))
+            let tasks = (0..<count).map { _ in session.dataTask(with: someURL) }
+            for task in tasks { whole.addChild(task.progress, withPendingUnitCount: 1) }
+            for task in tasks { task.resume() }
+            await counter.wait(for: round * count)
+            #expect(whole.isFinished && whole.completedUnitCount == Int64(count))
+        }
+    }
+
     @Test func `invalidating while tasks run ends all of them and then the session`() async {
         for _ in 0..<20 {
             let recorder = QuietRecorder()
