@@ -42,9 +42,13 @@ struct DialFailures {
         if let objection, attempts.isEmpty { return objection }
         guard let last = attempts.last else {
             // "Nobody could tell" says more than "this family has none".
-            let found =
+            var found =
                 lookups.first { $0.kind != .cannotFindHost } ?? lookups.first
                 ?? LoadError(.cannotFindHost, "looking up \(peer.host): it has no address")
+            let words = "looking up "
+            if route.proxy != nil, found.message.hasPrefix(words + peer.host + ":") {
+                found.message = words + "the proxy " + found.message.dropFirst(words.count)
+            }
             guard isOffline else { return found }
             return LoadError(.notConnectedToInternet, "there is no network: \(found.message)", cause: found)
         }

@@ -63,7 +63,10 @@ package struct LoadError: Error, Sendable {
 
     package var kind: Kind { box.facts.kind }
     /// What was being done, and what came of it: "connecting to 127.0.0.1:9: connection refused".
-    package var message: String { box.facts.message }
+    package var message: String {
+        get { box.facts.message }
+        set { change { $0.message = newValue } }
+    }
     package var cause: (any Error)? {
         get { box.facts.cause }
         set { change { $0.cause = newValue } }

@@ -255,14 +255,22 @@ struct AuthenticationOptionTests {
     @Test func `https goes through a tunnel, whose refusal is a denied login`() async throws {
         try await withScriptedServer(reply: { _ in .status(407, [("Proxy-Authenticate", Self.basic)]) }) { proxy in
             let result = try await run(
-                "get", "-x", "127.0.0.1:\(proxy.port)", "-U", "ali:sesame", "-u", "baba:word", "https://nowhere.example/"
+                "get", "-v", "-x", "127.0.0.1:\(proxy.port)", "-U", "ali:sesame", "-u", "baba:word", "https://nowhere.example/"
             )
             #expect(result.code == 67, "\(result.errors)")
-            #expect(!result.errors.contains("sesame"))
+            #expect(!result.errors.contains("sesame") && !result.errors.contains("from the cache"))
+            #expect(result.errors.contains("* the proxy's answer to CONNECT\n< HTTP/1.1 407"), "\(result.errors)")
             #expect(proxy.requests.allSatisfy { $0.method == "CONNECT" && $0.target == "nowhere.example:443" })
             #expect(proxy.requests.compactMap { $0.header("Proxy-Authorization") } == [Self.words("ali", "sesame")])
             #expect(proxy.requests.allSatisfy { $0.header("Authorization") == nil })
         }
+    }
+
+    @Test(arguments: [(["-x", "http://nowhere.invalid:1"], [:]), ([], ["http_proxy": "nowhere.invalid:1"])])
+    func `a proxy whose name nobody knows is 5`(_ options: [String], _ variables: [String: String]) async throws {
+        let result = try await Tool.run(
+            ["get"] + options + ["http://127.0.0.1/"], environment: Self.environment.merging(variables) { $1 })
+        #expect(result.code == 5 && result.errors.contains("looking up the proxy nowhere.invalid: "), "\(result.errors)")
     }
 
     @Test func `a proxy that is not there is 7`() async throws {

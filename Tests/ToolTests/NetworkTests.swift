@@ -39,7 +39,7 @@ struct NetworkTests {
         let server = try await namespaces.serveTenBytes()
         defer { server.stop() }
         try await namespaces.client("link set cable0 down")
-        let waiting = try tool(["get", "-v", "--wait", "--idle-time", "0.2", namespaces.url()], in: namespaces)
+        let waiting = try tool(["get", "-v", "--wait", "--idle-time", "0.2", "--connect-timeout", "0.2", namespaces.url()], in: namespaces)
         try await waiting.shown("waiting for a network")
         try await namespaces.client("link set cable0 up")
         let result = try await waiting.result()

@@ -104,10 +104,4 @@ struct LoginOptions: ParsableArguments {
         }
         configuration.proxyEnvironment = variables
     }
-
-    /// Whether the proxy that is named looks the servers' names up.
-    var leavesNamesToProxy: Bool {
-        guard let proxy, !proxy.isEmpty else { return false }
-        return (try? ProxyAddress(proxy, login: nil).looksUpHere) != true
-    }
 }

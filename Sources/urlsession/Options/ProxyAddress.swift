@@ -13,8 +13,6 @@ import Foundation
 struct ProxyAddress {
     /// For `URLSessionConfiguration.proxyEnvironment`: with its scheme, its user percent-encoded.
     let text: String
-    /// Names of servers are looked up here, and not by the proxy.
-    let looksUpHere: Bool
 
     private static let schemes: Set = ["http", "https", "socks", "socks4", "socks4a", "socks5", "socks5h"]
 
@@ -38,6 +36,5 @@ struct ProxyAddress {
             parts.percentEncodedPassword = login.password.addingPercentEncoding(withAllowedCharacters: .alphanumerics)
         }
         self.text = parts.string ?? text
-        looksUpHere = ["socks", "socks4", "socks5"].contains(scheme)
     }
 }

@@ -101,13 +101,10 @@ extension RequestOptions {
         // What went wrong while a form was read.
         if let failure = outcome.error as? ToolFailure { throw failure }
         if let error = outcome.error {
-            var failure = ToolFailure(
+            throw ToolFailure(
                 error, answered: outcome.response != nil, received: outcome.received,
                 expected: outcome.response?.expectedContentLength ?? -1
             )
-            // With a proxy no other name is looked up.
-            if failure.code == 6, login.leavesNamesToProxy { failure.code = 5 }
-            throw failure
         }
     }
 }

@@ -46,7 +46,7 @@ struct ToolFailure: Error {
         switch code {
         case .unsupportedURL, .appTransportSecurityRequiresSecureConnection: 1
         case .badURL, .redirectToNonExistentLocation: 3
-        case .cannotFindHost, .dnsLookupFailed: 6
+        case .cannotFindHost, .dnsLookupFailed: text.contains("looking up the proxy ") ? 5 : 6
         case .cannotConnectToHost where ["the interface '", "can connect from"].contains { text.contains($0) }: 45
         case .cannotConnectToHost, .notConnectedToInternet: 7
         case .badServerResponse: 8

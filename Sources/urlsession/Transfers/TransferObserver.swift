@@ -223,6 +223,8 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     }
 
     func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
+        // That is not connecting. How long it may take in all, --max-time says.
+        state.withLock { $0.connectTimer?.cancel() }
         if !plan.isSilent { StandardError.print("urlsession: waiting for a network") }
     }
 
@@ -280,7 +282,11 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             return state.isSent
         }
         if plan.isVerbose {
-            if !wasSent, response is HTTPURLResponse { StandardError.print("* from the cache, and nothing was sent") }
+            if !wasSent, let response = response as? HTTPURLResponse {
+                // What went to a proxy to have a tunnel is not the request's own.
+                let isOfProxy = response.statusCode == 407
+                StandardError.print(isOfProxy ? "* the proxy's answer to CONNECT" : "* from the cache, and nothing was sent")
+            }
             let head = HeadText.response(response, prefix: "< ")
             state.withLock { $0.shownHeads.append(head) }
             StandardError.write(head)
