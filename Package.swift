@@ -178,6 +178,7 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzSetCookie", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzCookieFile", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzHSTS", ["HTTPRules", "HTTPWire"]),
+        fuzzer("FuzzAltSvc", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzCacheControl", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzCookieStoreFile", ["LoadingStores", "HTTPRules", "HTTPWire"]),
         fuzzer("FuzzAuthenticate", ["HTTPRules"]),

@@ -81,11 +81,13 @@ package actor SessionEngine {
         )
         let nameServers = policy.connections?.nameServers ?? []
         resolver = nameServers.isEmpty ? SystemResolver() : SystemResolver(NameServerLookups.make(nameServers))
+        let view = network.map { NetworkView($0, on: executor.loop) }
+        view?.addressesChanged = { [session] in session.alternatives.networkChanged() }
         let dialer = Dialer(
             loop: executor.loop, tls: tls, resolver: resolver,
             validatingResolver: SystemResolver(ValidatedNames.lookups), options: policy.connections,
             needs: policy.needs, usesMultipath: policy.usesMultipath, now: WallClock.now,
-            network: network.map { NetworkView($0, on: executor.loop) },
+            network: view,
             demands: { if case .allowed(let demands) = security.verdict(isSecure: true, host: $0) { demands } else { .strict } }
         )
         pool = ConnectionPool(
@@ -127,6 +129,7 @@ package actor SessionEngine {
         switch renewal {
         case .reset:
             session.credentials.removeAll()
+            session.alternatives.removeAll()
             // A store may have to read its file.
             DiskQueue.shared.run(on: .values) { [stores] in
                 stores.removeAll()
@@ -134,6 +137,11 @@ package actor SessionEngine {
             }
         case .flush: stores.flush(completion)
         }
+    }
+
+    /// Where else an origin said that it can be reached, for what speaks other protocols.
+    package func alternatives(of origin: Origin) -> [AlternativeService] {
+        session.alternatives.services(of: origin, now: WallClock.now())
     }
 
     // MARK: One load

@@ -37,6 +37,8 @@ final class SessionFacts {
     /// Those that could not be reached a while ago.
     var failedProxies = FailedProxies()
     let proxyScripts = ProxyScripts()
+    /// In memory for every session: nothing dials by them yet.
+    var alternatives = AlternativeServices()
 
     init(
         policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, proxies: ProxyRules?,

@@ -30,7 +30,7 @@ package struct HSTSPolicy: Hashable, Sendable {
     /// data, that does not conform to the syntax", "All directives MUST appear only once", and `max-age` is required. Directives
     /// not known here are skipped.
     package init?(_ fieldValue: String) {
-        var reader = Reader(rest: Array(fieldValue.utf8)[...])
+        var reader = Reader(field: FieldReader(fieldValue))
         var names: Set<String> = []
         var maxAge: Int?
         var includesSubdomains = false
@@ -64,70 +64,30 @@ package struct HSTSPolicy: Hashable, Sendable {
         return value
     }
 
-    /// `[ directive ] *( ";" [ directive ] )`, with white space allowed around every token (RFC 2616, section 2.1).
+    /// Reads `[ directive ] *( ";" [ directive ] )`, with white space allowed around every token (RFC 2616, section 2.1).
     private struct Reader {
-        var rest: ArraySlice<UInt8>
+        var field: FieldReader
 
-        var isAtEnd: Bool { rest.isEmpty }
+        var isAtEnd: Bool { field.isAtEnd }
 
         /// The next directive, its name in lower case, and the semicolon after it, or nil where it is malformed.
         ///
         /// Nothing between two semicolons is a directive without a name.
         mutating func readDirective() -> (name: String?, value: [UInt8]?)? {
-            skipWhitespace()
-            let name = readToken()
+            field.skipWhitespace()
+            let name = field.readToken()
             var value: [UInt8]?
             if !name.isEmpty {
-                skipWhitespace()
-                if takes(UInt8(ascii: "=")) {
-                    skipWhitespace()
-                    guard let read = readValue() else { return nil }
+                field.skipWhitespace()
+                if field.takes(UInt8(ascii: "=")) {
+                    field.skipWhitespace()
+                    guard let read = field.readValue() else { return nil }
                     value = read
                 }
             }
-            skipWhitespace()
-            guard rest.isEmpty || takes(UInt8(ascii: ";")) else { return nil }
+            field.skipWhitespace()
+            guard field.isAtEnd || field.takes(UInt8(ascii: ";")) else { return nil }
             return (name.isEmpty ? nil : String(decoding: name.map(ASCII.lowercased), as: UTF8.self), value)
-        }
-
-        private mutating func readValue() -> [UInt8]? {
-            guard takes(UInt8(ascii: "\"")) else {
-                let token = readToken()
-                return token.isEmpty ? nil : Array(token)
-            }
-            var value: [UInt8] = []
-            while let byte = rest.popFirst() {
-                if byte == UInt8(ascii: "\"") { return value }
-                guard byte == UInt8(ascii: "\\") else {
-                    guard Self.mayBeQuoted(byte) else { return nil }
-                    value.append(byte)
-                    continue
-                }
-                guard let escaped = rest.popFirst(), Self.mayBeQuoted(escaped) else { return nil }
-                value.append(escaped)
-            }
-            return nil
-        }
-
-        /// No control character but HTAB (RFC 9110, section 5.6.4).
-        private static func mayBeQuoted(_ byte: UInt8) -> Bool {
-            byte == 0x09 || (byte >= 0x20 && byte != 0x7F)
-        }
-
-        private mutating func readToken() -> ArraySlice<UInt8> {
-            let token = rest.prefix { ASCII.isTokenCharacter($0) }
-            rest = rest[token.endIndex...]
-            return token
-        }
-
-        private mutating func skipWhitespace() {
-            rest = rest.drop { ASCII.isWhitespace($0) }
-        }
-
-        private mutating func takes(_ byte: UInt8) -> Bool {
-            guard rest.first == byte else { return false }
-            rest.removeFirst()
-            return true
         }
     }
 }

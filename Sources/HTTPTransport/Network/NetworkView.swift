@@ -38,6 +38,8 @@ package final class NetworkView {
     private static let longestRetry = TimeAmount.seconds(60)
     /// Told of each change, with the path as it was before.
     var changed: ((_ before: NetworkPath, _ now: NetworkPath) -> Void)?
+    /// Told where the machine has other interfaces or addresses than before, as in another network.
+    package var addressesChanged: (() -> Void)?
 
     package init(_ monitor: any NetworkMonitoring, on loop: any EventLoop) {
         self.monitor = monitor
@@ -74,10 +76,17 @@ package final class NetworkView {
         let before = path
         path = new
         endPatience()
-        if let before, before != new { changed?(before, new) }
+        if let before, before != new {
+            changed?(before, new)
+            if Self.places(before) != Self.places(new) { addressesChanged?() }
+        }
         retryPause = Self.firstRetry
         // Also where the path is as it was: what the monitor was told of may be no part of it.
         if new.isSatisfied || !new.interfaces.isEmpty { wakeLoads() }
+    }
+
+    private static func places(_ path: NetworkPath) -> Set<[String]> {
+        Set(path.interfaces.map { [$0.name] + $0.addresses.sorted() })
     }
 
     private func endPatience() {

@@ -14,7 +14,8 @@ import HTTPWire
 import LoadingModel
 import LoadingStores
 
-/// Keeps what a response asks a session to remember: cookies, and that the host is to be reached over TLS only.
+/// Keeps what a response asks a session to remember: cookies, that the host is to be reached over TLS only, and where else it can be
+/// reached.
 ///
 /// Every response from the network says it here, also the informational ones, and those that are followed up.
 enum ResponseSideEffects {
@@ -26,6 +27,7 @@ enum ResponseSideEffects {
     static func keep(_ headers: HeaderBlock, of hop: Hop, in load: Load) {
         if headers.contains("Set-Cookie") { keepCookies(headers, of: hop, in: load) }
         if headers.contains("Strict-Transport-Security") { keepSecurity(headers, of: hop, in: load) }
+        if headers.contains("Alt-Svc") { keepAlternatives(headers, of: hop, in: load) }
     }
 
     @inline(never)
@@ -65,6 +67,15 @@ enum ResponseSideEffects {
             origin.isSecure
         else { return }
         store.note(field, host: origin.host, isVerified: load.transaction?.exchange?.facts.isVerified ?? false, now: now(load))
+    }
+
+    /// "An Alt-Svc header field in a 421 (Misdirected Request) response MUST be ignored" (RFC 7838, section 6).
+    @inline(never)
+    private static func keepAlternatives(_ headers: HeaderBlock, of hop: Hop, in load: Load) {
+        guard let exchange = load.transaction?.exchange, exchange.head?.status != 421,
+            let origin = hop.request.url.flatMap(Origin.init)
+        else { return }
+        load.session.alternatives.note(headers, origin: origin, isVerified: exchange.facts.isVerified, now: now(load))
     }
 
     private static func now(_ load: Load) -> Double { WallClock.seconds(load.control.lastProgress) }

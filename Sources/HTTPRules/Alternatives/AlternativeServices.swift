@@ -1,0 +1,84 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+
+/// What origins have said of where else they can be reached (RFC 7838), for what speaks other protocols than HTTP/1.1.
+package struct AlternativeServices: Sendable {
+    /// Beyond them, the origin whose alternatives end first is forgotten.
+    package static let maximumOriginCount = 1_000
+    /// The first ones that a server names.
+    package static let maximumPerOrigin = 8
+    /// 30 days, in seconds, whatever a server says.
+    package static let longestLifetime = 2_592_000
+
+    private struct Entry {
+        let service: AlternativeService
+        let expires: Double
+        let persists: Bool
+    }
+
+    private var origins: [Origin: [Entry]] = [:]
+
+    package init() {}
+
+    package var originCount: Int { origins.count }
+
+    /// Notes what the `Alt-Svc` fields of a response say, in place of all that the origin said before (section 3).
+    ///
+    /// - Parameters:
+    ///   - headers: The response's fields. Its `Age` is subtracted from how long they hold (section 3.1).
+    ///   - origin: Who answered.
+    ///   - isVerified: Whether the server has shown a certificate that is good for the origin: "Clients MUST have reasonable assurances
+    ///     that the alternative service is under control of and valid for the whole origin" (section 2.1), and so that the origin said it.
+    ///   - now: When it came.
+    package mutating func note(_ headers: HeaderBlock, origin: Origin, isVerified: Bool, now: Double) {
+        guard origin.isSecure, isVerified, let field = headers.joined("Alt-Svc").flatMap(AlternativeServiceField.init) else {
+            return
+        }
+        guard case .services(let members) = field else {
+            origins[origin] = nil
+            return
+        }
+        let age = Freshness.ageValue(headers)
+        var entries: [Entry] = []
+        for member in members where entries.count < Self.maximumPerOrigin {
+            let lifetime = min(member.maxAge, Self.longestLifetime) - age
+            guard lifetime > 0, !entries.contains(where: { $0.service == member.service }) else { continue }
+            entries.append(Entry(service: member.service, expires: now + Double(lifetime), persists: member.persists))
+        }
+        if !entries.isEmpty, origins[origin] == nil { makeRoom(now: now) }
+        origins[origin] = entries.isEmpty ? nil : entries
+    }
+
+    /// Those of an origin that hold, in the order of its preference.
+    package func services(of origin: Origin, now: Double) -> [AlternativeService] {
+        origins[origin, default: []].filter { $0.expires > now }.map(\.service)
+    }
+
+    /// Forgets those that are good for the network alone in which they were heard of (section 2.2).
+    package mutating func networkChanged() {
+        origins = origins.compactMapValues { entries in
+            let left = entries.filter(\.persists)
+            return left.isEmpty ? nil : left
+        }
+    }
+
+    package mutating func removeAll() { origins = [:] }
+
+    private mutating func makeRoom(now: Double) {
+        guard origins.count >= Self.maximumOriginCount else { return }
+        origins = origins.filter { $0.value.contains { $0.expires > now } }
+        guard origins.count >= Self.maximumOriginCount else { return }
+        let ends = origins.mapValues { $0.map(\.expires).max() ?? now }
+        if let first = ends.min(by: { ($0.value, $0.key.host, $0.key.port) < ($1.value, $1.key.host, $1.key.port) }) {
+            origins[first.key] = nil
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// Takes a field's value apart, strictly: tokens, quoted strings and what stands between them (RFC 9110, section 5.6).
+struct FieldReader {
+    private var rest: ArraySlice<UInt8>
+
+    init(_ fieldValue: String) { rest = Array(fieldValue.utf8)[...] }
+
+    var isAtEnd: Bool { rest.isEmpty }
+    var next: UInt8? { rest.first }
+
+    /// A token, or nothing where none begins here.
+    mutating func readToken() -> ArraySlice<UInt8> {
+        let token = rest.prefix { ASCII.isTokenCharacter($0) }
+        rest = rest[token.endIndex...]
+        return token
+    }
+
+    /// A token, or the text of a quoted string; nil where there is neither.
+    mutating func readValue() -> [UInt8]? {
+        guard rest.first != UInt8(ascii: "\"") else { return readQuoted() }
+        let token = readToken()
+        return token.isEmpty ? nil : Array(token)
+    }
+
+    /// The text of a quoted string, or nil where there is none, or it has no end.
+    mutating func readQuoted() -> [UInt8]? {
+        guard takes(UInt8(ascii: "\"")) else { return nil }
+        var value: [UInt8] = []
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "\"") { return value }
+            guard byte == UInt8(ascii: "\\") else {
+                guard Self.mayBeQuoted(byte) else { return nil }
+                value.append(byte)
+                continue
+            }
+            guard let escaped = rest.popFirst(), Self.mayBeQuoted(escaped) else { return nil }
+            value.append(escaped)
+        }
+        return nil
+    }
+
+    mutating func skipWhitespace() {
+        rest = rest.drop { ASCII.isWhitespace($0) }
+    }
+
+    mutating func takes(_ byte: UInt8) -> Bool {
+        guard rest.first == byte else { return false }
+        rest.removeFirst()
+        return true
+    }
+
+    /// No control character but HTAB (RFC 9110, section 5.6.4).
+    private static func mayBeQuoted(_ byte: UInt8) -> Bool {
+        byte == 0x09 || (byte >= 0x20 && byte != 0x7F)
+    }
+}

@@ -1,0 +1,108 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import HTTPWire
+import SeededNumbers
+import Testing
+
+@Suite struct AlternativeServicesTests {
+    private let origin = Origin(scheme: "https", host: "a.test", port: 443)
+
+    private func fields(_ value: String, _ more: (String, String)...) -> HeaderBlock { HeaderBlock([("Alt-Svc", value)] + more) }
+
+    private func ports(_ store: AlternativeServices, _ origin: Origin? = nil, at now: Double = 0) -> [Int] {
+        store.services(of: origin ?? self.origin, now: now).map(\.port)
+    }
+
+    private func noted(_ fields: HeaderBlock...) -> AlternativeServices {
+        var store = AlternativeServices()
+        for field in fields { store.note(field, origin: origin, isVerified: true, now: 0) }
+        return store
+    }
+
+    @Test func `alternatives hold for as long as the origin says, and for a day where it does not`() {
+        let store = noted(fields("h3=\":1\"; ma=10, h2=\":2\""))
+        #expect(ports(store, at: 9.9) == [1, 2])
+        #expect(ports(store, at: 10) == [2])
+        #expect(ports(store, at: 86_399) == [2])
+        #expect(ports(store, at: 86_400) == [])
+    }
+
+    @Test func `the age of the response is subtracted`() {
+        // The example of RFC 7838, section 3.1.
+        let store = noted(fields("h2=\":443\"; ma=3600", ("Age", "30")))
+        #expect(ports(store, at: 3_569) == [443])
+        #expect(ports(store, at: 3_570) == [])
+        #expect(ports(noted(fields("h2=\":1\"; ma=30", ("Age", "30")))) == [])
+        #expect(ports(noted(fields("h2=\":1\"; ma=30", ("Age", "x"))), at: 29) == [1])
+    }
+
+    @Test func `nothing holds for more than thirty days`() {
+        let store = noted(fields("h2=\":1\"; ma=99999999999"))
+        #expect(ports(store, at: 2_591_999) == [1])
+        #expect(ports(store, at: 2_592_000) == [])
+    }
+
+    @Test func `each field replaces what was said before`() {
+        #expect(ports(noted(fields("h3=\":1\""), fields("h2=\":2\""))) == [2])
+        #expect(ports(noted(fields("h3=\":1\""), fields("clear"))) == [])
+        #expect(ports(noted(fields("h3=\":1\""), fields("h2=\":2\"; ma=0"))) == [])
+        // One that does not conform says nothing; several are one.
+        #expect(ports(noted(fields("h3=\":1\""), fields("h2=\":x\""))) == [1])
+        #expect(ports(noted(fields("h3=\":1\"", ("alt-svc", "h2=\":2\"")))) == [1, 2])
+        #expect(ports(noted(HeaderBlock([("Age", "1")]))) == [])
+    }
+
+    @Test func `an origin is its scheme, host and port`() {
+        let store = noted(fields("h3=\":1\""))
+        #expect(ports(store, Origin(scheme: "https", host: "a.test", port: 444)) == [])
+        #expect(ports(store, Origin(scheme: "https", host: "b.a.test", port: 443)) == [])
+        #expect(ports(store, Origin(scheme: "http", host: "a.test", port: 443)) == [])
+    }
+
+    @Test func `only who has shown a good certificate is believed`() {
+        var store = AlternativeServices()
+        let clear = Origin(scheme: "http", host: "a.test", port: 80)
+        store.note(fields("h3=\":1\""), origin: clear, isVerified: true, now: 0)
+        store.note(fields("h3=\":1\""), origin: origin, isVerified: false, now: 0)
+        #expect(store.originCount == 0)
+        store.note(fields("h3=\":1\""), origin: origin, isVerified: true, now: 0)
+        store.note(fields("clear"), origin: origin, isVerified: false, now: 0)
+        #expect(ports(store) == [1])
+    }
+
+    @Test func `in another network what persists is left`() {
+        var store = noted(fields("h3=\":1\"; persist=1, h2=\":2\""))
+        let other = Origin(scheme: "https", host: "b.test", port: 443)
+        store.note(fields("h3=\":3\""), origin: other, isVerified: true, now: 0)
+        store.networkChanged()
+        #expect(ports(store) == [1])
+        #expect(store.originCount == 1)
+        store.removeAll()
+        #expect(store.originCount == 0)
+    }
+
+    @Test func `alternatives and origins have bounds`() {
+        #expect(ports(noted(fields((1...100).map { "h2=\":\($0)\"" }.joined(separator: ",")))) == Array(1...8))
+        #expect(ports(noted(fields("h2=\":1\", h2=\":1\"; ma=5, h2=\":2\""))) == [1, 2])
+        var store = AlternativeServices()
+        for number in 0..<3_000 {
+            // The later, the sooner it ends; the first ones hold longest.
+            let origin = Origin(scheme: "https", host: "h\(number).test", port: 443)
+            store.note(fields("h3=\":1\"; ma=\(10_000 - number)"), origin: origin, isVerified: true, now: 0)
+        }
+        #expect(store.originCount == AlternativeServices.maximumOriginCount)
+        #expect(ports(store, Origin(scheme: "https", host: "h0.test", port: 443)) == [1])
+        #expect(ports(store, Origin(scheme: "https", host: "h2999.test", port: 443)) == [1])
+        // What has ended makes room for all.
+        store.note(fields("h3=\":1\""), origin: origin, isVerified: true, now: 20_000)
+        #expect(store.originCount == 1)
+    }
+}
