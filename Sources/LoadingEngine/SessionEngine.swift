@@ -126,6 +126,8 @@ package actor SessionEngine {
         pool.closeIdle()
         resolver.forget()
         ValidatedNames.forget()
+        session.failedProxies = FailedProxies()
+        session.proxyScripts.forget()
         switch renewal {
         case .reset:
             session.credentials.removeAll()

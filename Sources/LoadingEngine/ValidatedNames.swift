@@ -23,6 +23,7 @@ enum ValidatedNames {
             failure(host, "its addresses are not signed, which requiresDNSSECValidation requires")
         case .bogus(let reason): failure(host, "the answer is not what was signed: \(reason)")
         case .failed(let reason): failure(host, "DNSSEC cannot be checked: \(reason)")
+        case .unanswered(let reason): failure(host, "DNSSEC cannot be checked: \(reason)", isForWantOfAnswer: true)
         }
     }
 
@@ -31,7 +32,9 @@ enum ValidatedNames {
         Unbound.forget()
     }
 
-    private static func failure(_ host: String, _ reason: String) -> NameLookups.Finding {
-        NameLookups.Finding(.failure(LoadError(.dnsLookupFailed, "looking up \(host): \(reason)")), lifetime: 0)
+    private static func failure(_ host: String, _ reason: String, isForWantOfAnswer: Bool = false) -> NameLookups.Finding {
+        var error = LoadError(.dnsLookupFailed, "looking up \(host): \(reason)")
+        error.isForWantOfAnswer = isForWantOfAnswer
+        return NameLookups.Finding(.failure(error), lifetime: 0)
     }
 }

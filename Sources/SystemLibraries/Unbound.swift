@@ -29,6 +29,8 @@ package enum Unbound {
         /// Somebody forged it, or the zone is signed badly.
         case bogus(String)
         case failed(String)
+        /// No name server answered, or none that knew.
+        case unanswered(String)
     }
 
     /// Goes from thread to thread; the C side never changes it once it is made.
@@ -81,7 +83,9 @@ package enum Unbound {
         let text = withUnsafeBytes(of: &answer.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         guard isAnswered else { return .failed(text) }
         if answer.is_bogus != 0 { return .bogus(text) }
-        guard answer.code == 0 || answer.is_name_unknown != 0 else { return .failed("the name server's code is \(answer.code)") }
+        guard answer.code == 0 || answer.is_name_unknown != 0 else {
+            return .unanswered("the name server's code is \(answer.code)")
+        }
         guard answer.count > 0 else { return .addresses([], seconds: Int(answer.ttl)) }
         guard answer.is_secure != 0 else { return .unsigned }
         let length = isV6 ? 16 : 4

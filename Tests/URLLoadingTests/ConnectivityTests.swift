@@ -356,7 +356,7 @@ private final class LateNetwork: NetworkPathMonitor {
     }
 }
 
-private final class WaitingRecorder: NSObject, URLSessionDataDelegate, Sendable {
+final class WaitingRecorder: NSObject, URLSessionDataDelegate, Sendable {
     let said = Delivered<Int>()
     let ended = Delivered<(any Error)?>()
     let body = Watched(Data())

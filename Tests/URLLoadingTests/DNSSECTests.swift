@@ -16,6 +16,10 @@ import URLLoading
 @Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(2))) struct DNSSECTests {
     @Test func `only what is signed is connected to`() async throws { try await SignedZone.run("SignedNameTests") }
 
+    @Test func `without a network a task waits for one`() async throws {
+        try await SignedZone.run("UnansweredNameTests", before: "pkill named")
+    }
+
     @Test func `without libunbound the error says so`() async throws {
         try await SignedZone.run(
             "MissingUnboundTests",
@@ -79,6 +83,27 @@ private func withServer(_ test: (ScriptedServer) async throws -> Void) async thr
                     _ = try await session.text(request(server, host, validated: false))
                 }
                 try await check(session, server)
+            }
+        }
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("UnansweredNameTests")), .timeLimit(.minutes(1))) struct UnansweredNameTests {
+    @Test func `a task waits where no name server answers, and fails where it may not wait`() async throws {
+        for waits in [true, false] {
+            let recorder = WaitingRecorder()
+            try await withSession(delegate: recorder) {
+                $0.requiresDNSSECValidation = true
+                $0.waitsForConnectivity = waits
+            } test: { (session) async throws in
+                let task = session.dataTask(with: try #require(URL(string: "http://good.signed/")))
+                task.resume()
+                if waits {
+                    try await recorder.said.count(reaches: 1)
+                    task.cancel()
+                }
+                let error = try await recorder.ended.value as? URLError
+                #expect(error?.code == (waits ? .cancelled : .notConnectedToInternet), "\(String(describing: error))")
             }
         }
     }

@@ -33,6 +33,11 @@ final class ProxyScripts {
 
     private var state = State.none
 
+    /// Has it anew for the next load that asks.
+    func forget() {
+        if case .ready = state { state = .none }
+    }
+
     /// The ways that the script has for a target.
     func ways(_ script: ProxyScript, for target: RequestTarget, in load: Load) async throws(LoadError) -> [ProxyWay] {
         let answer: Result<[ProxyWay], ProxyScriptFailure>?

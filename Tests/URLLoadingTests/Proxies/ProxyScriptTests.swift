@@ -67,6 +67,9 @@ struct ProxyScriptTests {
                         for try await isRight in group { #expect(isRight) }
                     }
                     #expect(shop.requests.map(\.target) == ["/moved", "/proxy.pac"])
+                    await session.reset()
+                    _ = try await session.data(from: server.url())
+                    #expect(shop.requests.count == 4)
                     #expect(server.connectionCount == 0)
                 }
             }
@@ -148,6 +151,18 @@ struct ProxyScriptTests {
                 #expect(!isOver.read { $0 })
                 await slow
                 #expect(server.requests.allSatisfy { $0.header("Host")?.hasPrefix("127") == true })
+            }
+        }
+    }
+
+    @Test func `a script that does not end is ended, and answers the next load`() async throws {
+        let script = "var count = 0; function FindProxyForURL() { if (count++ == 0) { while (true) {} } return 'DIRECT' }"
+        try await withServers { (server, _) async throws in
+            try await withSession {
+                $0.connectionProxyDictionary = Self.dictionary(script)
+            } test: { (session) async throws in
+                await expectFailure(.cannotConnectToHost) { try await session.data(from: server.url()) }
+                #expect(try await session.text(server.url("/a")) == "direct /a")
             }
         }
     }
