@@ -185,6 +185,7 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzNTLM", ["HTTPRules"]),
         fuzzer("FuzzTransportSecurity", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzCredentialFile", ["LoadingStores", "LoadingModel"]),
+        fuzzer("FuzzHTTPSRecord", ["TransportMachines"]),
         fuzzer("FuzzIdentity", ["LoadingTrust", "LoadingModel"]),
         fuzzer("FuzzCacheEntry", ["LoadingStores", "HTTPRules", "HTTPWire"]),
     ]

@@ -77,7 +77,7 @@ const struct csl_ares *csl_ares_load(void *handle, const char **missing) {
 
 struct search {
     const struct csl_ares *ares;
-    int is_v6;
+    int type;
     int is_over;
     struct csl_ares_answer *answer;
 };
@@ -93,7 +93,13 @@ static void found(void *context, int status, int timeouts, unsigned char *reply,
     struct csl_ares_answer *answer = search->answer;
     search->is_over = 1;
     int count = CSL_ARES_MAXIMUM_ADDRESSES;
-    if (status == SUCCESS && search->is_v6) {
+    if (status == SUCCESS && search->type == CSL_ARES_HTTPS) {
+        answer->message = malloc(length);
+        if (answer->message) {
+            memcpy(answer->message, reply, length);
+            answer->message_length = length;
+        }
+    } else if (status == SUCCESS && search->type == CSL_ARES_V6) {
         struct address6_ttl addresses[CSL_ARES_MAXIMUM_ADDRESSES];
         status = search->ares->ares_parse_aaaa_reply(reply, length, NULL, addresses, &count);
         for (int index = 0; status == SUCCESS && index < count; index++) note(answer, addresses[index].address, 16, addresses[index].ttl);
@@ -136,7 +142,7 @@ static void wait(const struct csl_ares *ares, void *channel, int limit) {
 }
 
 void csl_ares_look_up(
-    const struct csl_ares *ares, const char *servers, const char *name, int is_v6, int limit, struct csl_ares_answer *answer
+    const struct csl_ares *ares, const char *servers, const char *name, int type, int limit, struct csl_ares_answer *answer
 ) {
     memset(answer, 0, sizeof *answer);
     void *channel = NULL;
@@ -149,8 +155,8 @@ void csl_ares_look_up(
         snprintf(answer->text, sizeof answer->text, "%s", ares->ares_strerror(status));
         return;
     }
-    struct search search = {ares, is_v6, 0, answer};
-    ares->ares_search(channel, name, 1, is_v6 ? 28 : 1, found, &search);
+    struct search search = {ares, type, 0, answer};
+    ares->ares_search(channel, name, 1, type, found, &search);
     long long end = milliseconds() + limit;
     while (!search.is_over && milliseconds() < end) wait(ares, channel, (int)(end - milliseconds()));
     // Calls back where there is no answer yet.

@@ -191,7 +191,7 @@ extension Dialer.Dial {
         let cancel = resolver.lookUp(
             peer.host, port: peer.port, family: family == .v6 ? .inet6 : .inet, on: loop
         ) { result in bound.value.resolved(family, result) }
-        lookups.append(cancel)
+        lookups += [cancel] + (family == .v6 ? dialer.askForServices(for: route) : [])
     }
 
     private func resolved(_ family: Race.Family, _ result: Result<[SocketAddress], LoadError>) {

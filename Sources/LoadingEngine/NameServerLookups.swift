@@ -10,20 +10,40 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 import SystemLibraries
+import TransportMachines
 
 /// Look-ups by name servers that a session names, in place of the system's ways.
 ///
 /// They have threads and a memory of their own: what others found is no answer here. Answers are kept for as long as the servers say.
 enum NameServerLookups {
-    static func make(_ servers: [String]) -> NameLookups {
+    static func resolver(_ servers: [String]) -> SystemResolver {
         let list = servers.allSatisfy(isServer) ? servers.joined(separator: ",") : nil
-        return NameLookups(threads: "url-dns") { host, family in
+        let addresses = NameLookups(threads: "url-dns") { host, family in
             guard let list else { return failure(host, "one of the name servers \(servers) is no address") }
             return switch CAres.lookUp(host, isV6: family == .inet6, servers: list) {
             case .addresses(let addresses, let seconds): NameLookups.Finding(addresses, of: host, seconds: seconds)
             case .failed(let reason): failure(host, "asking \(list): \(reason)")
             }
         }
+        return SystemResolver(addresses, services: list.map { list in ServiceLookups { services(of: $0, list) } })
+    }
+
+    /// Follows aliases: "clients … MUST impose a limit on the total number of SVCB aliases they will follow" (RFC 9460, section 2.4.2).
+    private static func services(of name: String, _ servers: String) -> ServiceRecords? {
+        var (name, seconds) = (name, Int.max)
+        for _ in 0..<4 {
+            guard let message = CAres.httpsRecords(of: name, servers: servers), var records = ServiceRecords(message: message)
+            else {
+                return nil
+            }
+            seconds = min(seconds, records.seconds)
+            guard let alias = records.alias else {
+                records.seconds = seconds
+                return records
+            }
+            name = alias
+        }
+        return nil
     }
 
     /// `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[2001:db8::1]:5353`.

@@ -11,7 +11,7 @@ package import HTTPTransport
 package import LoadingModel
 import LoadingStores
 package import NIOCore
-import TransportMachines
+package import TransportMachines
 
 /// Carries out the loads of one session, in this process.
 ///
@@ -80,7 +80,7 @@ package actor SessionEngine {
             )
         )
         let nameServers = policy.connections?.nameServers ?? []
-        resolver = nameServers.isEmpty ? SystemResolver() : SystemResolver(NameServerLookups.make(nameServers))
+        resolver = nameServers.isEmpty ? SystemResolver() : NameServerLookups.resolver(nameServers)
         let view = network.map { NetworkView($0, on: executor.loop) }
         view?.addressesChanged = { [session] in session.alternatives.networkChanged() }
         let dialer = Dialer(
@@ -144,6 +144,11 @@ package actor SessionEngine {
     /// Where else an origin said that it can be reached, for what speaks other protocols.
     package func alternatives(of origin: Origin) -> [AlternativeService] {
         session.alternatives.services(of: origin, now: WallClock.now())
+    }
+
+    /// What name servers are known to say of how an origin is reached by https (RFC 9460), the best first; for the same.
+    package func services(of origin: Origin) -> [ServiceRecords.Service] {
+        origin.isSecure ? resolver.services(of: origin.host, port: origin.port) : []
     }
 
     // MARK: One load

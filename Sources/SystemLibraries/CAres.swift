@@ -9,6 +9,12 @@
 
 import CSystemLibraries
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
 /// Asks name servers for addresses, by c-ares: over UDP, and over TCP where an answer is too long for that.
 ///
 /// A call blocks for as long as the name servers do not answer, half a minute at most. Calls may come from any thread, several at a time.
@@ -47,7 +53,7 @@ package enum CAres {
     package static func lookUp(_ host: String, isV6: Bool, servers: String) -> Answer {
         guard let library else { return .failed("c-ares is not installed") }
         var answer = csl_ares_answer()
-        csl_ares_look_up(library.functions, servers, host, isV6 ? 1 : 0, longestMilliseconds, &answer)
+        csl_ares_look_up(library.functions, servers, host, CInt(isV6 ? CSL_ARES_V6 : CSL_ARES_V4), longestMilliseconds, &answer)
         guard answer.is_known != 0 else {
             return .failed(withUnsafeBytes(of: &answer.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
         }
@@ -56,5 +62,20 @@ package enum CAres {
             (0..<Int(answer.count)).map { Array(bytes[$0 * 16..<$0 * 16 + length]) }
         }
         return .addresses(addresses, seconds: Int(answer.ttl))
+    }
+
+    /// A name server's answer to a question for a name's HTTPS records (RFC 9460), as it came: nobody has judged it.
+    ///
+    /// - Parameters:
+    ///   - name: As section 9.1 has it.
+    ///   - servers: As for ``lookUp(_:isV6:servers:)``.
+    /// - Returns: Nil where there are none, or nobody could tell. Blocks for ten seconds at most.
+    package static func httpsRecords(of name: String, servers: String) -> [UInt8]? {
+        guard let library else { return nil }
+        var answer = csl_ares_answer()
+        csl_ares_look_up(library.functions, servers, name, CInt(CSL_ARES_HTTPS), 10_000, &answer)
+        guard let message = answer.message else { return nil }
+        defer { free(message) }
+        return Array(UnsafeBufferPointer(start: message, count: answer.message_length))
     }
 }

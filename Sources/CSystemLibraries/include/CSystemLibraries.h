@@ -180,11 +180,18 @@ struct csl_ares_answer {
     int ttl;
     int count;
     uint8_t addresses[CSL_ARES_MAXIMUM_ADDRESSES][16];
+    // For HTTPS records: the name server's message, to be freed; NULL where the name has none.
+    uint8_t *message;
+    size_t message_length;
     // Why there is no answer.
     char text[256];
 };
+
+// What is asked for: A, AAAA, HTTPS (RFC 9460).
+enum { CSL_ARES_V4 = 1, CSL_ARES_V6 = 28, CSL_ARES_HTTPS = 65 };
+
 void csl_ares_look_up(
-    const struct csl_ares *ares, const char *servers, const char *name, int is_v6, int limit, struct csl_ares_answer *answer
+    const struct csl_ares *ares, const char *servers, const char *name, int type, int limit, struct csl_ares_answer *answer
 );
 
 // MARK: JavaScript, by JavaScriptCore
