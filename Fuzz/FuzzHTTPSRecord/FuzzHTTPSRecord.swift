@@ -20,7 +20,7 @@ public func fuzzHTTPSRecord(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt 
     let priorities = records.services.map(\.priority)
     precondition(priorities == priorities.sorted() && priorities.allSatisfy { 1...65_535 ~= $0 }, "priorities \(priorities)")
     for name in records.services.map(\.target) + [records.alias].compactMap({ $0 }) {
-        precondition(name.utf8.count <= 254 && !name.utf8.contains { $0 <= 0x20 || $0 > 0x7E }, "the name \(name)")
+        precondition(name.utf8.count <= 253 && !name.utf8.contains { $0 <= 0x20 || $0 > 0x7E }, "the name \(name)")
         precondition(name == name.lowercased(), "the name \(name)")
     }
     for service in records.services {

@@ -67,8 +67,8 @@ struct ServiceRecordReader {
             place += 1
             if length == 0 { break }
             // A length of 64 or more is none (RFC 1035, section 3.1), and a name has at most 253 characters as text.
-            guard length < 64, limit - place >= length, name.count + length < 254 else { return nil }
             if !name.isEmpty { name.append(UInt8(ascii: ".")) }
+            guard length < 64, limit - place >= length, name.count + length <= 253 else { return nil }
             for byte in bytes[place..<place + length] {
                 let lower = UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte
                 guard "-_0123456789abcdefghijklmnopqrstuvwxyz*".utf8.contains(lower) else { return nil }
