@@ -93,7 +93,7 @@ private struct Reading {
 
     init(_ bytes: [UInt8], _ choices: Choices, step: () -> Int) {
         defer { _ = try? channel.finish(acceptAlreadyClosed: true) }
-        let control = LoadControl(now: .now())
+        let control = LoadControl(on: channel.eventLoop, now: .now())
         guard (try? channel.pipeline.syncOperations.addHandler(connection)) != nil,
             (try? channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 80)).wait()) != nil,
             let exchange = try? connection.begin(
@@ -153,7 +153,7 @@ private struct Reading {
 
     /// A connection that stands after an exchange carries the next one, which sees nothing of the first; any other carries none.
     private mutating func tryAgain(after first: Exchange, _ choices: Choices) {
-        let control = LoadControl(now: .now())
+        let control = LoadControl(on: channel.eventLoop, now: .now())
         let isReusable = connection.channelIsActive
         // While the task is suspended its body waits; how much of it is out when the answer ends depends on how the answer was cut.
         seen.isReusable = isReusable && choices.body.length == nil

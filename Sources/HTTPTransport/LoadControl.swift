@@ -18,6 +18,7 @@ package import NIOCore
 ///
 /// Confined to the session's event loop.
 package final class LoadControl {
+    package let loop: any EventLoop
     /// Why the load must end, once it must.
     ///
     /// The first reason stays.
@@ -47,7 +48,10 @@ package final class LoadControl {
 
     @exclusivity(unchecked) private var waiter: UnsafeContinuation<Void, Never>?
 
-    package init(now: NIODeadline) { lastProgress = now }
+    package init(on loop: any EventLoop, now: NIODeadline) {
+        self.loop = loop
+        lastProgress = now
+    }
 
     /// Suspends the load until ``wake()``. May return early.
     // In line, as a load that waits would keep another frame, and come back through it.

@@ -16,8 +16,8 @@ package final class LoopSlot<Value: Sendable>: Sendable {
     private let control: NIOLoopBound<LoadControl>
     private let loop: any EventLoop
 
-    package init(_ control: LoadControl, on loop: any EventLoop) {
-        self.loop = loop
+    package init(_ control: LoadControl) {
+        loop = control.loop
         value = NIOLoopBoundBox(nil, eventLoop: loop)
         self.control = NIOLoopBound(control, eventLoop: loop)
     }
@@ -75,9 +75,9 @@ extension FileSink {
 
     /// Waits for a step of the sink, during which the server is not late; ends with the load.
     package func wait<Value: Sendable>(
-        in control: LoadControl, on loop: any EventLoop, for step: (@escaping Done<Value>) -> Void
+        in control: LoadControl, for step: (@escaping Done<Value>) -> Void
     ) async throws(LoadError) -> Value {
-        let slot = LoopSlot<Result<Value, LoadError>>(control, on: loop)
+        let slot = LoopSlot<Result<Value, LoadError>>(control)
         step { slot.fill($0) }
         control.hold(now: .now())
         defer { control.letGo(now: .now()) }
@@ -85,16 +85,16 @@ extension FileSink {
     }
 
     /// Takes the bytes, and returns at once unless too many are outstanding.
-    package func write(_ buffer: ByteBuffer, in control: LoadControl, on loop: any EventLoop) async throws(LoadError) {
+    package func write(_ buffer: ByteBuffer, in control: LoadControl) async throws(LoadError) {
         guard try !enqueue(buffer) else { return }
-        try await wait(in: control, on: loop, for: room)
+        try await wait(in: control, for: room)
     }
 
     /// Waits for a step at the end of a load, for ``patience`` in all; nil where it failed, or takes longer.
     package func waitAtEnd<Value: Sendable>(
-        in control: LoadControl, on loop: any EventLoop, for step: (@escaping Done<Value>) -> Void
+        in control: LoadControl, for step: (@escaping Done<Value>) -> Void
     ) async -> Value? {
-        let slot = LoopSlot<Result<Value, LoadError>>(control, on: loop)
+        let slot = LoopSlot<Result<Value, LoadError>>(control)
         step { slot.fill($0) }
         return try? await slot.waitAtEnd(until: endDeadline(after: Self.patience))?.get()
     }

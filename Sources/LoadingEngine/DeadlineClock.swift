@@ -78,18 +78,16 @@ final class DeadlineClock {
                     bound.value.turns.whenNext(isUrgent: true) { bound.value.fire() }
                 }
             case .expire(let slot, let expiry):
-                if watched.indices.contains(slot), let load = watched[slot] { expire(load, expiry) }
+                guard watched.indices.contains(slot), let load = watched[slot] else { continue }
+                load.control.abort(Self.error(expiry, of: load.requestTimeout, load.session.policy.resourceTimeout))
             }
         }
     }
 
-    private func expire(_ load: Load, _ expiry: DeadlineMachine.Expiry) {
+    private static func error(_ expiry: DeadlineMachine.Expiry, of request: Double, _ resource: Double) -> LoadError {
         switch expiry {
-        case .idle:
-            load.control.abort(LoadError(.timedOut, "nothing arrived for \(load.requestTimeout) s (the request's timeout)"))
-        case .resource:
-            let limit = load.session.policy.resourceTimeout
-            load.control.abort(LoadError(.timedOut, "the load took longer than \(limit) s (timeoutIntervalForResource)"))
+        case .idle: LoadError(.timedOut, "nothing arrived for \(request) s (the request's timeout)")
+        case .resource: LoadError(.timedOut, "the load took longer than \(resource) s (timeoutIntervalForResource)")
         }
     }
 

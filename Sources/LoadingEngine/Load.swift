@@ -53,7 +53,7 @@ final class Load {
         self.client = client
         self.session = session
         started = now
-        control = LoadControl(now: now)
+        control = LoadControl(on: session.loop, now: now)
     }
 
     var timelines: [TransactionTimeline] { earlierTransactions.map(\.timeline) + (transaction.map { [$0.timeline] } ?? []) }
@@ -95,6 +95,15 @@ final class Load {
     func wants(_ interest: TaskOrder.Interests) -> Bool {
         // Not by `contains`, which is not compiled in place for the set of another room.
         order.interests.rawValue & interest.rawValue == interest.rawValue
+    }
+
+    /// The last progress in seconds since the reference date: the time that the load decides by, which spares it a look at the clock.
+    var now: Double { WallClock.seconds(control.lastProgress) }
+
+    /// The session's proxies, unless the load is one that is made for them.
+    var proxies: SessionProxies? {
+        guard let proxies = session.proxies, !order.isForProxies else { return nil }
+        return proxies
     }
 
     /// Seconds without progress that this request allows: its own, or the session's.

@@ -13,11 +13,9 @@ import LoadingModel
 ///
 /// A request goes down the list and its response comes back up. A stage that has nothing to do with a hop is passed over, and the last
 /// one to be reached gives the answer: which one depends on the hop, since a redirect may lead from the network into a class of the app.
-struct LoadPlan {
-    private let top: LowerStages
-
-    init(pool: ConnectionPool) {
-        top = LowerStages([
+enum LoadPlan {
+    static func stages(pool: ConnectionPool) -> LowerStages {
+        LowerStages([
             FollowUpStage(pool: pool),
             CustomProtocolStage(),
             LocalContentStage(),
@@ -26,9 +24,6 @@ struct LoadPlan {
             NetworkStage(pool: pool),
         ])
     }
-
-    @inline(__always)
-    func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer { try await top.answer(hop, in: load) }
 }
 
 /// The stages below one: what a load that waits remembers of where it is going, in one word.

@@ -34,7 +34,7 @@ package actor SessionEngine {
     private let session: SessionFacts
     private let resolver: SystemResolver
     private let pool: ConnectionPool
-    private let plan: LoadPlan
+    private let plan: LowerStages
     private let deadlines: DeadlineClock
     @exclusivity(unchecked) private var loads: [TaskID: Load] = [:]
     /// Loads that are over and whose clients have not been told.
@@ -93,7 +93,7 @@ package actor SessionEngine {
         pool = ConnectionPool(
             loop: executor.loop, dialer: dialer, maximumConnectionsPerHost: policy.maximumConnectionsPerHost
         )
-        plan = LoadPlan(pool: pool)
+        plan = LoadPlan.stages(pool: pool)
         deadlines = DeadlineClock(executor)
     }
 
@@ -126,8 +126,8 @@ package actor SessionEngine {
         pool.closeIdle()
         resolver.forget()
         ValidatedNames.forget()
-        session.failedProxies = FailedProxies()
-        session.proxyScripts.forget()
+        session.proxies?.failed = FailedProxies()
+        session.proxies?.scripts.forget()
         switch renewal {
         case .reset:
             session.credentials.removeAll()
@@ -285,7 +285,10 @@ package actor SessionEngine {
             let answer = try await plan.answer(load.firstHop(), in: load)
             return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
         }
-        return try await DownloadResumption(resuming: resumeData, in: load).deliver(by: plan, in: load)
+        let resumption = try DownloadResumption(
+            resuming: resumeData, of: load.order.request.url, in: load.session.policy.temporaryDirectory
+        )
+        return try await resumption.deliver(by: plan, in: load)
     }
 
     @inline(never)

@@ -32,11 +32,8 @@ final class SessionFacts {
     /// The keys of the cache that are being revalidated in the background.
     var revalidating: Set<String> = []
 
-    /// Which way requests go; nil where all go directly.
-    let proxies: ProxyRules?
-    /// Those that could not be reached a while ago.
-    var failedProxies = FailedProxies()
-    let proxyScripts = ProxyScripts()
+    /// Nil where all requests go directly.
+    let proxies: SessionProxies?
     /// In memory for every session: nothing dials by them yet.
     var alternatives = AlternativeServices()
 
@@ -45,7 +42,7 @@ final class SessionFacts {
         executor: LoopExecutor
     ) {
         self.security = security
-        self.proxies = proxies
+        self.proxies = proxies.map(SessionProxies.init)
         self.policy = policy
         self.stores = stores
         loop = executor.loop
@@ -59,6 +56,17 @@ final class SessionFacts {
         if !storesWereReady { storesWereReady = stores.areReady }
         return storesWereReady
     }
+}
+
+/// What a session knows of its proxies.
+final class SessionProxies {
+    /// Which way requests go.
+    let rules: ProxyRules
+    /// Those that could not be reached a while ago.
+    var failed = FailedProxies()
+    let scripts = ProxyScripts()
+
+    init(_ rules: ProxyRules) { self.rules = rules }
 }
 
 extension ProxyServer {

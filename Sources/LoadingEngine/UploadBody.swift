@@ -23,9 +23,10 @@ enum UploadBody {
         case .data(let data):
             return .data(data)
         case .file(let path):
-            return .file(try await LocalFile.open(path, in: load) { path throws(LoadError) in try BodyFile.findNow(path: path) })
+            return .file(
+                try await LocalFile.open(path, in: load.control) { path throws(LoadError) in try BodyFile.findNow(path: path) })
         case .stream(let stream) where !isRepeated:
-            return .stream(stream, length: Self.declaredLength(load))
+            return .stream(stream, length: declaredLength(load.order.request.headers))
         case .stream, .streamOnDemand:
             guard case .bodyStream(let stream) = try await load.ask(.newBodyStream), let stream else {
                 throw LoadError(
@@ -33,15 +34,13 @@ enum UploadBody {
                     "the body has to be sent again, and the delegate gave no new stream (urlSession(_:task:needNewBodyStream:))"
                 )
             }
-            return .stream(stream, length: Self.declaredLength(load))
+            return .stream(stream, length: declaredLength(load.order.request.headers))
         }
     }
 
     /// A `Content-Length` of the caller is a promise about its stream; without one the body is chunked.
-    private static func declaredLength(_ load: Load) -> Int64? {
-        guard let value = load.order.request.headers.first("Content-Length"), let length = Int64(value), length >= 0 else {
-            return nil
-        }
+    private static func declaredLength(_ headers: HeaderBlock) -> Int64? {
+        guard let value = headers.first("Content-Length"), let length = Int64(value), length >= 0 else { return nil }
         return length
     }
 }
@@ -51,12 +50,13 @@ enum LocalFile {
     /// Opens a file off the loop; the load waits no longer than its timeouts let it, or for as long as the disk takes where the server
     /// has done its part and `isHeldUp`.
     static func open<File: Sendable>(
-        _ path: String, in load: Load, isHeldUp: Bool = false, by open: @escaping @Sendable (String) throws(LoadError) -> File
+        _ path: String, in control: LoadControl, isHeldUp: Bool = false,
+        by open: @escaping @Sendable (String) throws(LoadError) -> File
     ) async throws(LoadError) -> File {
-        if isHeldUp { load.control.hold(now: .now()) }
-        defer { if isHeldUp { load.control.letGo(now: .now()) } }
+        if isHeldUp { control.hold(now: .now()) }
+        defer { if isHeldUp { control.letGo(now: .now()) } }
         let place = FilePlace(opening: path)
-        let opened = try await LoopSlot.run(in: load, by: { FileWork.submit(at: place, $0) }) {
+        let opened = try await LoopSlot.run(in: control, by: { FileWork.submit(at: place, $0) }) {
             Result { () throws(LoadError) in try open(path) }
         }
         return try opened.get()

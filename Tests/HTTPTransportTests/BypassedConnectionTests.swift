@@ -30,7 +30,7 @@ import Testing
                 let exchange = try connection.begin(
                     RequestHead(method: "GET", target: "/", headers: HeaderBlock([(name: "Host", value: "localhost")])),
                     body: .none,
-                    expectsContinue: false, control: LoadControl(now: .now())
+                    expectsContinue: false, control: LoadControl(on: channel.eventLoop, now: .now())
                 )
                 pipeline.fireChannelRead(NIOAny(ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")))
                 guard connection.beginBypass() != nil else { throw Missing() }

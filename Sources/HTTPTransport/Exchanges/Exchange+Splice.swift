@@ -40,10 +40,10 @@ extension Exchange {
         guard case .length(let length) = framing, let connection, let channel = connection.beginBypass() else { return false }
         isBypassed = true
         while let piece = takeBuffered() {
-            try await sink.write(piece, in: control, on: channel.eventLoop)
+            try await sink.write(piece, in: control)
             progress(Int64(piece.readableBytes))
         }
-        try await sink.wait(in: control, on: channel.eventLoop, for: sink.flush)
+        try await sink.wait(in: control, for: sink.flush)
         try control.check()
         let run = Run()
         let pump = SplicePump.start(

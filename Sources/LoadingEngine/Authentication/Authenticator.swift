@@ -65,7 +65,7 @@ final class Authenticator {
     /// Answers a challenge with a credential, or once more with what was accepted before; false where the scheme cannot carry it.
     func answer(
         _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, with credential: LoadCredential?,
-        as known: Proof? = nil, facts: ConnectionFacts?, in load: Load
+        as known: Proof? = nil, facts: ConnectionFacts?, in control: LoadControl
     ) async throws(LoadError) -> Bool {
         token = nil
         switch scheme {
@@ -83,7 +83,7 @@ final class Authenticator {
         case .negotiate:
             proof = known ?? Proof(scheme: scheme, realm: nil, credential: credential, holder: ConnectionHolder())
             beginHandshake()
-            guard try await beginNegotiate(facts, in: load) else { return false }
+            guard try await beginNegotiate(facts, in: control) else { return false }
         }
         flow.answered(scheme, with: credential?.user)
         answers += 1
@@ -93,7 +93,8 @@ final class Authenticator {
 
     /// Continues with the same credential: a new nonce, or the next leg.
     func goOn(
-        _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, facts: ConnectionFacts?, in load: Load
+        _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, facts: ConnectionFacts?,
+        in control: LoadControl
     ) async throws(LoadError) -> Bool {
         switch scheme {
         case .basic: return false
@@ -112,7 +113,7 @@ final class Authenticator {
             return true
         case .negotiate:
             guard let negotiate, let bytes = AuthenticationOffer.token(of: challenge) else { return false }
-            token = try await negotiate.step(bytes, in: load)
+            token = try await negotiate.step(bytes, in: control)
             return token != nil
         }
     }
@@ -120,7 +121,7 @@ final class Authenticator {
     /// Makes what a Negotiate request carries from the beginning; false without a ticket, or with a wrong password.
     ///
     /// Before there is a connection the certificate that the server showed before is taken to be the one that it shows next.
-    func beginNegotiate(_ facts: ConnectionFacts?, in load: Load) async throws(LoadError) -> Bool {
+    func beginNegotiate(_ facts: ConnectionFacts?, in control: LoadControl) async throws(LoadError) -> Bool {
         if !place.isProxy, let binding = Self.binding(facts) { proof?.binding = binding }
         let context = NegotiateContext(
             host: place.origin.host, user: proof?.credential?.user, password: proof?.credential?.password,
@@ -128,7 +129,7 @@ final class Authenticator {
         )
         negotiate = context
         if holder == nil { holder = proof?.holder }
-        token = try await context.step(nil, in: load)
+        token = try await context.step(nil, in: control)
         isOnTrial = token != nil
         return token != nil
     }
@@ -162,11 +163,12 @@ final class Authenticator {
     }
 
     /// Looks for Negotiate's library where somebody offers the scheme.
-    func lookForNegotiate(_ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)], in load: Load) async throws(LoadError)
-    {
+    func lookForNegotiate(
+        _ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)], in control: LoadControl
+    ) async throws(LoadError) {
         guard !knowsNegotiate, offers.contains(where: { $0.0 == .negotiate }) else { return }
         knowsNegotiate = true
-        if try await !NegotiateContext.isAvailable(in: load) { flow.unavailable(.negotiate) }
+        if try await !NegotiateContext.isAvailable(in: control) { flow.unavailable(.negotiate) }
     }
 
     /// Whether a request has to be prepared off the loop.
@@ -204,10 +206,10 @@ final class Authenticator {
     // MARK: What came of it
 
     /// The server answered with something else than a challenge: reads its own proof, and throws where that is wrong.
-    func accepted(_ headers: HeaderBlock, in load: Load) async throws(LoadError) {
+    func accepted(_ headers: HeaderBlock, in control: LoadControl) async throws(LoadError) {
         guard let token = try accepted(headers), let negotiate else { return }
         self.negotiate = nil
-        _ = try await negotiate.step(token, in: load)
+        _ = try await negotiate.step(token, in: control)
         if negotiate.hasFailed { throw isUnproved }
     }
 

@@ -20,14 +20,14 @@ enum BodyHash {
     ///
     /// It is read in pieces, between which others have their turn on the threads: one that is mapped and becomes shorter meanwhile would end
     /// the process.
-    static func ofFile(_ path: String, _ algorithm: DigestAlgorithm, in load: Load) async throws(LoadError) -> String? {
-        let opened = try await step(at: FilePlace(opening: path), in: load) { try? FileSource.openNow(path: path) }
+    static func ofFile(_ path: String, _ algorithm: DigestAlgorithm, in control: LoadControl) async throws(LoadError) -> String? {
+        let opened = try await step(at: FilePlace(opening: path), in: control) { try? FileSource.openNow(path: path) }
         guard let source = opened else { return nil }
         var hasher = DigestAlgorithm.Hasher(algorithm)
         var offset: Int64 = 0
         while offset < source.length {
             let count = min(source.length - offset, pieceSize)
-            let next = try await step(at: source.place, in: load) { [hasher, offset] in
+            let next = try await step(at: source.place, in: control) { [hasher, offset] in
                 hashed(hasher, source, offset: offset, count: Int(count))
             }
             guard let next else { return nil }
@@ -38,9 +38,9 @@ enum BodyHash {
     }
 
     private static func step<Value: Sendable>(
-        at place: FilePlace, in load: Load, _ work: @escaping @Sendable () -> Value
+        at place: FilePlace, in control: LoadControl, _ work: @escaping @Sendable () -> Value
     ) async throws(LoadError) -> Value {
-        try await LoopSlot.run(in: load, by: { FileWork.submit(at: place, $0) }, work)
+        try await LoopSlot.run(in: control, by: { FileWork.submit(at: place, $0) }, work)
     }
 
     private static func hashed(

@@ -60,7 +60,7 @@ enum ChallengeDesk {
         if context.isAnswered { return true }
         load.session.credentials.close(authenticator)
         let offers = AuthenticationOffer.strongestFirst(AuthenticateHeader.challenges(in: context.challenges))
-        try await authenticator.lookForNegotiate(offers, in: load)
+        try await authenticator.lookForNegotiate(offers, in: load.control)
         let sent = authenticator.proof
         var startsOver = authenticator.mustStartOver
         // With the same scheme, whatever else is offered.
@@ -73,7 +73,7 @@ enum ChallengeDesk {
             first = []
             switch step {
             case .again(let scheme, let challenge):
-                if try await authenticator.goOn(scheme, challenge, facts: context.facts, in: load) { return true }
+                if try await authenticator.goOn(scheme, challenge, facts: context.facts, in: load.control) { return true }
                 authenticator.flow.broke()
             case .ask(let scheme, let challenge, let failures):
                 // Asked for another space, or another scheme, the server has said nothing of what it was sent; and what was sent is
@@ -84,7 +84,7 @@ enum ChallengeDesk {
                     startsOver = false
                     refused = nil
                     if try await authenticator.answer(
-                        scheme, challenge, with: again.credential, as: again, facts: context.facts, in: load
+                        scheme, challenge, with: again.credential, as: again, facts: context.facts, in: load.control
                     ) {
                         return true
                     }
@@ -97,7 +97,9 @@ enum ChallengeDesk {
                 case .another: authenticator.flow.rejected(scheme)
                 case .unavailable: authenticator.flow.unavailable(scheme)
                 case .use(let credential):
-                    if try await authenticator.answer(scheme, challenge, with: credential, facts: context.facts, in: load) {
+                    if try await authenticator.answer(
+                        scheme, challenge, with: credential, facts: context.facts, in: load.control
+                    ) {
                         return true
                     }
                     // Without a ticket Negotiate may still do with a password, which is asked for next.
@@ -191,7 +193,7 @@ enum ChallengeDesk {
             return credential
         }
         guard let store = load.session.stores.credentials else { return nil }
-        if !store.isMemoryOnly { try await LoopSlot.run(in: load, by: store.prepareOnQueue) {} }
+        if !store.isMemoryOnly { try await LoopSlot.run(in: load.control, by: store.prepareOnQueue) {} }
         return store.lookup(space)
     }
 

@@ -184,7 +184,7 @@ extension Load: HandshakeAdviser {
         case .isProved(let authenticator, let headers, let reply):
             var failure: LoadError?
             do throws(LoadError) {
-                try await authenticator.accepted(headers, in: self)
+                try await authenticator.accepted(headers, in: control)
                 ChallengeDesk.accepted(authenticator, path: "/", in: self)
             } catch {
                 failure = error

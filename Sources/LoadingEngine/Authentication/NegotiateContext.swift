@@ -32,16 +32,16 @@ final class NegotiateContext {
     }
 
     /// Whether the system has the library, which is opened the first time.
-    static func isAvailable(in load: Load) async throws(LoadError) -> Bool {
+    static func isAvailable(in control: LoadControl) async throws(LoadError) -> Bool {
         if let known = availability.withLock({ $0 }) { return known }
-        let found = try await run(in: load) { GSSAPI.isAvailable }
+        let found = try await run(in: control) { GSSAPI.isAvailable }
         availability.withLock { $0 = found }
         return found
     }
 
     /// The next token to send; nil where there is none, or the handshake failed.
-    func step(_ token: [UInt8]?, in load: Load) async throws(LoadError) -> [UInt8]? {
-        switch try await Self.run(in: load, { [context] in context.step(token) }) {
+    func step(_ token: [UInt8]?, in control: LoadControl) async throws(LoadError) -> [UInt8]? {
+        switch try await Self.run(in: control, { [context] in context.step(token) }) {
         case .success(let step): return step.token
         case .failure:
             hasFailed = true
@@ -50,8 +50,8 @@ final class NegotiateContext {
     }
 
     private static func run<Value: Sendable>(
-        in load: Load, _ work: @escaping @Sendable () -> Value
+        in control: LoadControl, _ work: @escaping @Sendable () -> Value
     ) async throws(LoadError) -> Value {
-        try await LoopSlot.run(in: load, by: { job in threads.submit { _ in job() } }, work)
+        try await LoopSlot.run(in: control, by: { job in threads.submit { _ in job() } }, work)
     }
 }

@@ -51,16 +51,20 @@ final class OpenQuestion {
         _ question: ChallengeQuestion, about id: AuthenticationScopes.ID, _ refused: LoadCredential?, for asker: Authenticator,
         in load: Load
     ) async throws(LoadError) -> Outcome? {
+        func put() async throws(LoadError) -> ChallengeAnswer? {
+            guard case .credential(let answer) = try await load.ask(.challenge(question)) else { return nil }
+            return answer
+        }
         let credentials = load.session.credentials
         let subject = Subject(id: id, refused: refused)
         if let open = credentials.question(about: subject) {
-            if let shared = try await open.wait(in: load) { return .shared(shared) }
-            return try await put(question, in: load).map { .own($0) }
+            if let shared = try await open.wait(in: load.control) { return .shared(shared) }
+            return try await put().map { .own($0) }
         }
         let open = OpenQuestion(subject, asker)
         credentials.open(open)
         do throws(LoadError) {
-            let answer = try await put(question, in: load)
+            let answer = try await put()
             open.answer(answer)
             if open.credential == nil { credentials.close(open) }
             return answer.map { .own($0) }
@@ -71,18 +75,13 @@ final class OpenQuestion {
         }
     }
 
-    private static func put(_ question: ChallengeQuestion, in load: Load) async throws(LoadError) -> ChallengeAnswer? {
-        guard case .credential(let answer) = try await load.ask(.challenge(question)) else { return nil }
-        return answer
-    }
-
-    private func wait(in load: Load) async throws(LoadError) -> LoadCredential? {
+    private func wait(in control: LoadControl) async throws(LoadError) -> LoadCredential? {
         guard !isAnswered else { return credential }
-        let slot = LoopSlot<Void>(load)
+        let slot = LoopSlot<Void>(control)
         waiting.append(slot)
         // Somebody else is being asked, on behalf of this load too.
-        load.control.hold(now: .now())
-        defer { load.control.letGo(now: .now()) }
+        control.hold(now: .now())
+        defer { control.letGo(now: .now()) }
         try await slot.wait()
         return credential
     }

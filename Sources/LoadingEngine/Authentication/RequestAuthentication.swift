@@ -24,6 +24,9 @@ enum RequestAuthentication {
         /// Whether the load authenticates with anybody.
         var isUsed: Bool { server != nil || proxy != nil }
 
+        /// Whether there is something to make that takes waiting, by ``prepare(_:in:)``.
+        var mustWait: Bool { server?.mustBeginNegotiate ?? false || proxy?.mustBeginNegotiate ?? false }
+
         /// The hop goes another way: what was for the proxy stays with it.
         mutating func leftProxy() { proxy = nil }
 
@@ -35,48 +38,47 @@ enum RequestAuthentication {
         }
     }
 
-    /// Finds what goes with a hop before it is asked for; answers whether that takes waiting.
-    @inline(__always)
-    static func mustWait(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
-        if load.session.credentials.isEmpty, !hop.authentication.isUsed { return false }
-        try adopt(hop, in: load)
-        return hop.authentication.server?.mustBeginNegotiate ?? false || hop.authentication.proxy?.mustBeginNegotiate ?? false
-    }
-
     /// Makes what takes waiting: the first token of Negotiate.
-    static func prepare(_ hop: Hop, in load: Load) async throws(LoadError) {
-        let mustBegin = try mustWait(hop, in: load)
+    static func prepare(_ hop: Hop, in control: LoadControl) async throws(LoadError) {
+        let mustBegin = hop.authentication.mustWait
         for authenticator in [hop.authentication.server, hop.authentication.proxy] {
             guard let authenticator, authenticator.bodyHash == nil, authenticator.proof?.digest?.needsBody == true else {
                 continue
             }
-            _ = try await hashBody(of: hop, for: authenticator, in: load)
+            _ = try await hashBody(of: hop, for: authenticator, in: control)
         }
         guard mustBegin else { return }
         // Where it fails the request goes without, and is asked.
         if let server = hop.authentication.server, server.mustBeginNegotiate {
-            _ = try await server.beginNegotiate(nil, in: load)
+            _ = try await server.beginNegotiate(nil, in: control)
         }
-        if let proxy = hop.authentication.proxy, proxy.mustBeginNegotiate { _ = try await proxy.beginNegotiate(nil, in: load) }
+        if let proxy = hop.authentication.proxy, proxy.mustBeginNegotiate { _ = try await proxy.beginNegotiate(nil, in: control) }
+    }
+
+    /// Finds what goes with a hop before it is asked for.
+    @inline(__always)
+    static func adopt(_ hop: Hop, in load: Load) throws(LoadError) {
+        guard !load.session.credentials.isEmpty else { return }
+        try adopt(load.session.credentials, for: hop, to: PrepareStage.target(of: hop, in: load), by: load.proxies)
     }
 
     @inline(never)
-    private static func adopt(_ hop: Hop, in load: Load) throws(LoadError) {
-        guard !load.session.credentials.isEmpty else { return }
-        let target = try PrepareStage.target(of: hop, in: load)
+    private static func adopt(
+        _ credentials: SessionCredentials, for hop: Hop, to target: RequestTarget, by proxies: SessionProxies?
+    ) throws(LoadError) {
         if hop.authentication.server == nil, !hop.request.headers.contains("Authorization") {
             let place = AuthenticationScopes.Place(target.origin)
-            if let proof = load.session.credentials.proof(for: place, path: target.path) {
+            if let proof = credentials.proof(for: place, path: target.path) {
                 hop.authentication.server = Authenticator(place, isSecure: target.origin.isSecure)
                 hop.authentication.server?.use(proof)
             }
         }
         if hop.authentication.proxy == nil, !target.origin.isSecure,
-            let proxy = try ProxyChoice.server(for: target, hop, in: load),
+            let proxy = try ProxyChoice.server(for: target, hop, proxies),
             proxy.isSentWhole(isSecure: false)
         {
             let place = ChallengeDesk.place(of: proxy, kind: "http")
-            if let proof = load.session.credentials.proof(for: place, path: "/") {
+            if let proof = credentials.proof(for: place, path: "/") {
                 hop.authentication.proxy = Authenticator(place, isSecure: proxy.kind == .https)
                 hop.authentication.proxy?.use(proof)
             }
@@ -111,19 +113,20 @@ enum RequestAuthentication {
         {
             return plain
         }
-        return try special(plain, target, hop, pool, in: load)
+        let proxy = try ProxyChoice.server(for: target, hop, load.proxies)
+        return special(plain, hop, pool, by: proxy, judge: load.order.connectionHolder, load.session.policy)
     }
 
     @inline(never)
     private static func special(
-        _ plain: Route, _ target: RequestTarget, _ hop: Hop, _ pool: ConnectionPool, in load: Load
-    ) throws(LoadError) -> Route {
+        _ plain: Route, _ hop: Hop, _ pool: ConnectionPool, by proxy: ProxyServer?, judge: ConnectionHolder?,
+        _ policy: SessionPolicy
+    ) -> Route {
         var route = plain
-        let proxy = try ProxyChoice.server(for: target, hop, in: load)
         let isForwarded = proxy?.isSentWhole(isSecure: plain.isSecure) ?? false
         if let proxy, isForwarded { route = Route(isSecure: false, host: proxy.host, port: proxy.port) }
-        let judge = plain.isSecure ? load.order.connectionHolder : nil
-        let session = load.session.policy.needs
+        let judge = plain.isSecure ? judge : nil
+        let session = policy.needs
         let needs = hop.request.needs.joined(with: session)
         if proxy != nil || judge != nil || needs != session {
             route.details = RouteDetails(
@@ -131,7 +134,7 @@ enum RequestAuthentication {
                 hasAlternatives: hop.proxies.hasAlternatives
             )
         }
-        let limit = load.session.policy.maximumConnectionsPerHost
+        let limit = policy.maximumConnectionsPerHost
         let holder =
             hop.authentication.server?.chooseHolder(for: route, in: pool, limit: limit)
             ?? hop.authentication.proxy?.chooseHolder(for: route, in: pool, limit: limit)
@@ -178,17 +181,19 @@ enum RequestAuthentication {
         context.facts = answer.transaction.exchange?.facts
         let goesOn = try await ChallengeDesk.answer(context, in: load)
         guard goesOn, context.authenticator.proof?.digest?.needsBody == true else { return goesOn }
-        return try await hashBody(of: hop, for: context.authenticator, in: load)
+        return try await hashBody(of: hop, for: context.authenticator, in: load.control)
     }
 
     /// With `auth-int` Digest covers the body; that of a stream cannot be known before it is sent.
-    private static func hashBody(of hop: Hop, for authenticator: Authenticator, in load: Load) async throws(LoadError) -> Bool {
+    private static func hashBody(
+        of hop: Hop, for authenticator: Authenticator, in control: LoadControl
+    ) async throws(LoadError) -> Bool {
         switch hop.request.body {
         case .none, .data: return true
         case .stream, .streamOnDemand: return false
         case .file(let path):
             guard let algorithm = authenticator.proof?.digest?.algorithm else { return false }
-            guard let hash = try await BodyHash.ofFile(path, algorithm, in: load) else { return false }
+            guard let hash = try await BodyHash.ofFile(path, algorithm, in: control) else { return false }
             authenticator.bodyHash = { _ in hash }
             return true
         }
@@ -214,7 +219,7 @@ enum RequestAuthentication {
         // What a stored response says of itself belongs to the exchange that it came by.
         let headers = answer.transaction.exchange == nil ? HeaderBlock() : head.headers
         do {
-            try await authenticator.accepted(headers, in: load)
+            try await authenticator.accepted(headers, in: load.control)
         } catch {
             answer.body.cancel()
             var error = error

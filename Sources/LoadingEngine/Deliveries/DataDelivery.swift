@@ -20,7 +20,10 @@ enum DataDelivery {
     static func whole(_ answer: Answer, of load: Load) throws(LoadError) -> TaskOutcome.Body? {
         guard load.collects, let whole = answer.body.takeWhole() else { return nil }
         try announce(answer, load)
-        return .collected(try taken(whole, answer, load))
+        let count = Int64(whole.count)
+        try check(count, answer, load.session.policy.maximumCollectedBytes)
+        if count > 0 { load.received(count, total: count, expected: answer.response.expectedLength) }
+        return .collected(whole)
     }
 
     @inline(never)
@@ -40,14 +43,14 @@ enum DataDelivery {
     private static func announce(_ answer: Answer, _ load: Load) throws(LoadError) {
         load.take(answer.response)
         if load.wants(.receivedBytes) { load.tell(.response(answer.response)) }
-        try check(answer.response.expectedLength, answer, load)
+        try check(answer.response.expectedLength, answer, load.session.policy.maximumCollectedBytes)
     }
 
     @inline(never)
     private static func append(_ piece: ByteBuffer, to data: inout Data, _ answer: Answer, _ load: Load) throws(LoadError) {
         let total = Int64(data.count + piece.readableBytes)
         let expected = answer.response.expectedLength
-        try check(total, answer, load)
+        try check(total, answer, load.session.policy.maximumCollectedBytes)
         if data.isEmpty {
             data = Data(piece)
             if expected > total { data.reserveCapacity(Int(min(expected, largestReservation))) }
@@ -58,18 +61,11 @@ enum DataDelivery {
     }
 
     @inline(never)
-    private static func taken(_ whole: Data, _ answer: Answer, _ load: Load) throws(LoadError) -> Data {
-        try check(Int64(whole.count), answer, load)
-        let count = Int64(whole.count)
-        if count > 0 { load.received(count, total: count, expected: answer.response.expectedLength) }
-        return whole
-    }
-
-    @inline(never)
     static func stream(_ answer: Answer, of load: Load) async throws(LoadError) -> TaskOutcome.Body {
         load.take(answer.response)
         do throws(LoadError) {
-            switch try await disposition(answer, load) {
+            guard case .disposition(let disposition) = try await load.ask(.response(answer.response)) else { throw .cancelled }
+            switch disposition {
             case .cancel:
                 throw LoadError.cancelled
             case .becomeDownload:
@@ -89,18 +85,9 @@ enum DataDelivery {
         }
     }
 
-    private static func disposition(_ answer: Answer, _ load: Load) async throws(LoadError) -> TaskAnswer.Disposition {
-        guard case .disposition(let disposition) = try await load.ask(.response(answer.response)) else { return .cancel }
-        return disposition
-    }
-
-    private static func check(_ count: Int64, _ answer: Answer, _ load: Load) throws(LoadError) {
-        guard let limit = load.session.policy.maximumCollectedBytes, count > limit else { return }
-        throw tooLarge(limit, answer)
-    }
-
-    private static func tooLarge(_ limit: Int64, _ answer: Answer) -> LoadError {
-        LoadError(
+    private static func check(_ count: Int64, _ answer: Answer, _ limit: Int64?) throws(LoadError) {
+        guard let limit, count > limit else { return }
+        throw LoadError(
             .dataLengthExceedsMaximum,
             "the body is larger than the \(limit) bytes that the configuration's maximumResponseBytesInMemory allows",
             url: answer.response.url

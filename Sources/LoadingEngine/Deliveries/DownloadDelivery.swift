@@ -21,16 +21,17 @@ enum DownloadDelivery {
     ) async throws(LoadError) -> TaskOutcome.Body {
         load.take(answer.response)
         load.tell(.response(answer.response))
+        if let start { load.resumed(at: start.offset, expected: start.total ?? -1) }
         var download: Download
         do {
-            download = try await open(answer, continuing: start, of: load)
+            download = try await open(answer, continuing: start, in: load.session.policy.temporaryDirectory, load.control)
         } catch {
             answer.body.cancel()
             throw error
         }
         do {
             try await write(answer, to: &download, of: load)
-            _ = try await download.sink.wait(in: load.control, on: load.session.loop, for: download.sink.close)
+            _ = try await download.sink.wait(in: load.control, for: download.sink.close)
             return .file(path: download.sink.path)
         } catch {
             throw await abandon(download, answer, after: error, of: load)
@@ -45,15 +46,11 @@ enum DownloadDelivery {
     }
 
     private static func open(
-        _ answer: Answer, continuing start: DownloadResumption.Start?, of load: Load
+        _ answer: Answer, continuing start: DownloadResumption.Start?, in directory: String, _ control: LoadControl
     ) async throws(LoadError) -> Download {
-        if let start {
-            load.resumed(at: start.offset, expected: start.total ?? -1)
-            return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1)
-        }
+        if let start { return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1) }
         let expected = answer.response.expectedLength
-        let sink = try await LocalFile.open(load.session.policy.temporaryDirectory, in: load, isHeldUp: true) {
-            directory throws(LoadError) in
+        let sink = try await LocalFile.open(directory, in: control, isHeldUp: true) { directory throws(LoadError) in
             try FileSink.createNow(in: directory, expectedLength: expected < 0 ? nil : expected)
         }
         return Download(sink: sink, total: 0, expected: expected)
@@ -69,7 +66,7 @@ enum DownloadDelivery {
         }
         while let piece = try await answer.body.next() {
             let count = Int64(piece.readableBytes)
-            try await download.sink.write(piece, in: load.control, on: load.session.loop)
+            try await download.sink.write(piece, in: load.control)
             download.total += count
             load.received(count, total: download.total, expected: download.expected)
         }
@@ -82,18 +79,23 @@ enum DownloadDelivery {
         var error = error
         answer.body.cancel()
         let sink = download.sink
-        if mayResume(answer, after: error, of: load), download.total > 0, let kept = await load.end(sink, sink.close) {
-            error.resumeData = resumePoint(download, answer, kept, of: load)?.encodedIfPossible()
+        let isWanted = (error.kind != .cancelled || load.wantsResumeData) && load.session.headers.sessionValue("Range") == nil
+        let isContinuing = !load.resumption.rangeFields.isEmpty
+        if isWanted, download.total > 0, mayResume(answer, after: error, load.order.request, isContinuing: isContinuing),
+            let kept = await sink.waitAtEnd(in: load.control, for: sink.close)
+        {
+            error.resumeData = resumePoint(download, answer, kept, load.order.request)?.encodedIfPossible()
         }
         // A file that nobody could go on with is not left behind.
-        if error.resumeData == nil { _ = await load.end(sink, sink.abort) }
+        if error.resumeData == nil { _ = await sink.waitAtEnd(in: load.control, for: sink.abort) }
         return error
     }
 
-    private static func resumePoint(_ download: Download, _ answer: Answer, _ kept: Int64, of load: Load) -> ResumePoint? {
+    /// Of the app's own request, from before any redirect: what was left out for another origin is sent again.
+    private static func resumePoint(
+        _ download: Download, _ answer: Answer, _ kept: Int64, _ request: LoadRequest
+    ) -> ResumePoint? {
         guard let head = answer.response.head else { return nil }
-        // The app's own request, from before any redirect: what was left out for another origin is sent again.
-        let request = load.order.request
         var point = ResumePoint(
             url: answer.response.url, originalURL: request.url ?? answer.response.url, headers: request.headers,
             receivedByteCount: kept, totalByteCount: download.expected < 0 ? nil : download.expected,
@@ -114,29 +116,20 @@ enum DownloadDelivery {
         answer.transaction.times.response + Date.timeIntervalBetween1970AndReferenceDate
     }
 
-    private static func mayResume(_ answer: Answer, after error: LoadError, of load: Load) -> Bool {
+    private static func mayResume(
+        _ answer: Answer, after error: LoadError, _ ordered: LoadRequest, isContinuing: Bool
+    ) -> Bool {
         guard let head = answer.response.head else { return false }
         switch error.kind {
-        case .cancelled where !load.wantsResumeData: return false
         case .cannotWriteToFile, .cannotDecodeRawData, .cannotDecodeContentData: return false
         default: break
         }
         // Redirects may have changed both; the next attempt begins with the app's own request.
-        guard load.order.request.method == "GET", !load.order.request.headers.contains("Range"),
-            load.session.headers.sessionValue("Range") == nil
-        else { return false }
+        guard ordered.method == "GET", !ordered.headers.contains("Range") else { return false }
         let request = answer.transaction.request
         return ResumeDecision.mayResume(
-            method: request.method, asked: request.headers, isContinuing: !load.resumption.rangeFields.isEmpty,
-            status: head.status,
+            method: request.method, asked: request.headers, isContinuing: isContinuing, status: head.status,
             headers: head.headers, receivedAt: received(answer)
         )
-    }
-}
-
-extension Load {
-    /// Waits a while for a step that ends with a download's file; nil where it failed, or continues without the load.
-    func end<Value: Sendable>(_ sink: FileSink, _ step: (@escaping FileSink.Done<Value>) -> Void) async -> Value? {
-        await sink.waitAtEnd(in: control, on: session.loop, for: step)
     }
 }

@@ -41,7 +41,7 @@ struct DownloadResumption {
     private let data: Data
     private let path: String
 
-    init(resuming data: Data, in load: Load) throws(LoadError) {
+    init(resuming data: Data, of url: URL?, in directory: String) throws(LoadError) {
         do {
             point = try ResumePoint(decoding: data)
         } catch {
@@ -49,13 +49,13 @@ struct DownloadResumption {
                 .cannotOpenFile, "the resume data cannot be used; start the download from its URL", cause: error
             )
         }
-        guard let url = load.order.request.url, Self.isOfSameResource(url, point.originalURL) else {
+        guard let url, Self.isOfSameResource(url, point.originalURL) else {
             throw LoadError(
-                .cannotOpenFile, "the resume data is of another URL; start the download from its URL", url: load.order.request.url
+                .cannotOpenFile, "the resume data is of another URL; start the download from its URL", url: url
             )
         }
         self.data = data
-        path = load.session.policy.temporaryDirectory + "/" + point.temporaryFileName
+        path = directory + "/" + point.temporaryFileName
     }
 
     /// Whether two URLs may be of one file: links that are signed differ in their queries.
@@ -65,7 +65,7 @@ struct DownloadResumption {
     }
 
     /// Resumes the download, or begins again.
-    func deliver(by plan: LoadPlan, in load: Load) async throws(LoadError) -> TaskOutcome.Body {
+    func deliver(by plan: LowerStages, in load: Load) async throws(LoadError) -> TaskOutcome.Body {
         let (answer, place) = try await answer(plan, in: load)
         switch place {
         case .behind(let start):
@@ -84,10 +84,10 @@ struct DownloadResumption {
     }
 
     /// Sends the request for the rest, and where the answer does not fit what is there, the request for all.
-    private func answer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> (Answer, Place) {
+    private func answer(_ plan: LowerStages, in load: Load) async throws(LoadError) -> (Answer, Place) {
         let sink: FileSink
         do {
-            sink = try await LocalFile.open(path, in: load, isHeldUp: true) { [point] path throws(LoadError) in
+            sink = try await LocalFile.open(path, in: load.control, isHeldUp: true) { [point] path throws(LoadError) in
                 try FileSink.reopenNow(path: path, length: point.receivedByteCount, expectedLength: point.totalByteCount)
             }
         } catch {
@@ -106,21 +106,21 @@ struct DownloadResumption {
         } catch {
             // Nothing was written: the next attempt can go on from the same place.
             var error = error
-            _ = await load.end(sink, sink.close)
+            _ = await sink.waitAtEnd(in: load.control, for: sink.close)
             if !sink.hasFailed { error.resumeData = data }
             throw error
         }
     }
 
-    private func wholeAnswer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> Answer {
-        try await plan.answer(Hop(number: 0, request: load.order.request), in: load)
+    private func wholeAnswer(_ plan: LowerStages, in load: Load) async throws(LoadError) -> Answer {
+        try await plan.answer(load.firstHop(), in: load)
     }
 
     private func judge(
-        _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
+        _ answer: Answer, continuing sink: FileSink, _ plan: LowerStages, in load: Load
     ) async throws(LoadError) -> (Answer, Place) {
         guard let head = answer.response.head, !load.resumption.rangeFields.isEmpty else {
-            _ = await load.end(sink, sink.abort)
+            _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             return (answer, .instead)
         }
         switch ResumeDecision.decide(status: head.status, headers: head.headers, resumingFrom: point) {
@@ -131,14 +131,14 @@ struct DownloadResumption {
             let complete = Answer(response: answer.response, body: EmptyBody(), transaction: answer.transaction)
             return (complete, .behind(Start(sink: sink, offset: point.receivedByteCount, total: point.receivedByteCount)))
         case .startOver:
-            _ = await load.end(sink, sink.abort)
+            _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             return (answer, .instead)
         case .setAside:
-            _ = await load.end(sink, sink.close)
+            _ = await sink.waitAtEnd(in: load.control, for: sink.close)
             return (answer, .beside)
         case .restart:
             answer.body.cancel()
-            _ = await load.end(sink, sink.abort)
+            _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             load.resumption.rangeFields = []
             return (try await wholeAnswer(plan, in: load), .instead)
         case .fail(let reason):

@@ -31,7 +31,7 @@ final class CacheStage: LoadStage {
 
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         hop.cache.found = nil
-        let policy = Self.policy(hop, in: load)
+        let policy = Self.policy(hop, in: load.session)
         guard !load.isDownload, let message = hop.preparation.message,
             message.head.method == "GET" || message.head.method == "HEAD",
             policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote, !Self.namesAnotherHost(hop.request)
@@ -43,14 +43,14 @@ final class CacheStage: LoadStage {
             hop.cache.found = .asksApp
             return .wait
         }
-        guard let cache = load.session.stores.cache, cache.mayHaveAny(now: Self.now(load), touchingDisk: false) else {
+        guard let cache = load.session.stores.cache, cache.mayHaveAny(now: load.now, touchingDisk: false) else {
             return try settle(hop, nil, policy)
         }
         let found = cache.lookUp(
-            key: CacheKey.text(of: message.target), requestHeaders: message.head.headers, now: Self.now(load), touchingDisk: false
+            key: CacheKey.text(of: message.target), requestHeaders: message.head.headers, now: load.now, touchingDisk: false
         )
         switch found {
-        case .hit(let hit): return try settle(hop, hit, policy, now: Self.now(load))
+        case .hit(let hit): return try settle(hop, hit, policy, now: load.now)
         case .miss: return try settle(hop, nil, policy)
         case .unavailable:
             // There may be one all the same.
@@ -101,7 +101,7 @@ final class CacheStage: LoadStage {
         case .decided, .nothing: break
         case .asksApp, .pending, nil:
             let found = try await lookUp(hop, in: load)
-            _ = try settle(hop, found ?? nil, Self.policy(hop, in: load), now: Self.now(load))
+            _ = try settle(hop, found ?? nil, Self.policy(hop, in: load.session), now: load.now)
             // A look-up that was given up says nothing.
             if found == nil { hop.cache.mayHaveMore = true }
         }
@@ -114,7 +114,7 @@ final class CacheStage: LoadStage {
         switch decision {
         case .use:
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
-        case .useAndRevalidate(let fields) where mustWait(hop, in: load):
+        case .useAndRevalidate(let fields) where mustWait(hop, load.order.interests):
             return try await revalidate(hit, fields, hop, in: load, then: next)
         case .useAndRevalidate:
             BackgroundRevalidation.start(hop, in: load)
@@ -130,10 +130,9 @@ final class CacheStage: LoadStage {
 
     /// Whether the task waits while the server is asked: because the app has to answer, which nobody does once the task is over, or
     /// because a redirect led here, where a load that began here would take the session's credentials.
-    private func mustWait(_ hop: Hop, in load: Load) -> Bool {
-        if hop.followUp.leftOrigin { return true }
-        if load.wants(.cache) || load.wants(.cookies) { return true }
-        return load.wants(.challenges) && hop.preparation.message?.target.origin.isSecure != false
+    private func mustWait(_ hop: Hop, _ interests: TaskOrder.Interests) -> Bool {
+        if hop.followUp.leftOrigin || !interests.isDisjoint(with: [.cache, .cookies]) { return true }
+        return interests.contains(.challenges) && hop.preparation.message?.target.origin.isSecure != false
     }
 
     private func send(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
@@ -146,25 +145,22 @@ final class CacheStage: LoadStage {
     private func lookUp(_ hop: Hop, in load: Load) async throws(LoadError) -> ResponseCache.Hit?? {
         guard case .pending(let lookUp) = hop.cache.found else {
             guard case .cached(let cached?) = try await load.ask(.cachedResponse(hop.request)) else { return nil }
-            return StoredAnswer.hit(cached, hop, now: Self.now(load))
+            return StoredAnswer.hit(cached, hop, now: load.now)
         }
         // Who wants nothing but what is stored waits for as long as any load does.
-        return try await Self.found(by: lookUp, in: load, isPatient: Self.policy(hop, in: load) == .returnCacheDontLoad)
+        let isPatient = Self.policy(hop, in: load.session) == .returnCacheDontLoad
+        return try await Self.found(by: lookUp, in: load.control, timeout: isPatient ? nil : load.requestTimeout)
     }
 
-    /// What the disk has, or nothing where it takes too long.
-    static func answer(_ lookUp: DiskLookUp, in load: Load) async throws(LoadError) -> ResponseCache.Hit? {
-        try await found(by: lookUp, in: load, isPatient: false) ?? nil
-    }
-
-    /// What the disk has, if anything; nil where it takes too long.
-    private static func found(
-        by lookUp: DiskLookUp, in load: Load, isPatient: Bool
+    /// What the disk has, if anything; nil where it takes too long for a load with that request timeout.
+    static func found(
+        by lookUp: DiskLookUp, in control: LoadControl, timeout: Double?
     ) async throws(LoadError) -> ResponseCache.Hit?? {
-        let slot = LoopSlot<ResponseCache.Hit?>(load)
+        let slot = LoopSlot<ResponseCache.Hit?>(control)
         let answer = lookUp { slot.fill($0) }
         defer { answer.cancel() }
-        return isPatient ? try await slot.wait() : try await slot.waitForDisk(in: load, isMoving: { answer.isMoving })
+        guard let timeout else { return try await slot.wait() }
+        return try await slot.waitForDisk(in: control, timeout: timeout, isMoving: { answer.isMoving })
     }
 
     // MARK: Asking whether it is still good
@@ -175,20 +171,21 @@ final class CacheStage: LoadStage {
     ) async throws(LoadError) -> Answer {
         let unconditional = hop.preparation.message
         let requestHeaders = unconditional?.head.headers ?? HeaderBlock()
+        let policy = Self.policy(hop, in: load.session)
         hop.preparation.add(fields)
         let answer: Answer
         do {
             answer = try await send(hop, in: load, then: next)
         } catch {
             // A stale connection is tried again first.
-            guard load.control.failure == nil, !isTriedAgain(error, hop, in: load),
-                mayStandIn(hit, status: nil, requestHeaders, hop, in: load)
+            guard load.control.failure == nil, !isTriedAgain(error, hop, load.lastAttempt),
+                mayStandIn(hit, status: nil, requestHeaders, policy, now: load.now)
             else { throw error }
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
         }
         guard let head = answer.response.head else { return answer }
         guard head.status == 304 else {
-            guard mayStandIn(hit, status: head.status, requestHeaders, hop, in: load) else { return answer }
+            guard mayStandIn(hit, status: head.status, requestHeaders, policy, now: load.now) else { return answer }
             answer.body.cancel()
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
         }
@@ -217,20 +214,18 @@ final class CacheStage: LoadStage {
     ///
     /// Who wants it validated (``CacheDecision/Policy/reloadRevalidating``) wants to know.
     private func mayStandIn(
-        _ hit: ResponseCache.Hit, status: Int?, _ requestHeaders: HeaderBlock, _ hop: Hop, in load: Load
+        _ hit: ResponseCache.Hit, status: Int?, _ requestHeaders: HeaderBlock, _ policy: CacheDecision.Policy, now: Double
     ) -> Bool {
-        Self.policy(hop, in: load) != .reloadRevalidating
-            && Revalidation.mayServeStaleOnError(
-                hit.response, requestHeaders: requestHeaders, status: status, now: Self.now(load)
-            )
+        policy != .reloadRevalidating
+            && Revalidation.mayServeStaleOnError(hit.response, requestHeaders: requestHeaders, status: status, now: now)
     }
 
     /// Whether a failure says no more than that a kept connection had gone, so that the hop is sent again (``FollowUpStage``).
-    private func isTriedAgain(_ error: LoadError, _ hop: Hop, in load: Load) -> Bool {
+    private func isTriedAgain(_ error: LoadError, _ hop: Hop, _ attempt: NetworkStage.LoadPart) -> Bool {
         error.kind == .connectionLost
             && RetryPolicy.mayRetry(
-                method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,
-                receivedAnyBytes: load.lastAttempt.receivedAnyBytes, bodyIsReplayable: true,
+                method: hop.request.method, connectionWasReused: attempt.connectionWasReused,
+                receivedAnyBytes: attempt.receivedAnyBytes, bodyIsReplayable: true,
                 attempts: hop.followUp.failedAttempts + 1
             )
     }
@@ -273,8 +268,8 @@ final class CacheStage: LoadStage {
 
     // MARK: Policy
 
-    static func policy(_ hop: Hop, in load: Load) -> CacheDecision.Policy {
-        policy(hop.request.cachePolicy, load.session.policy.cachePolicy)
+    static func policy(_ hop: Hop, in session: SessionFacts) -> CacheDecision.Policy {
+        policy(hop.request.cachePolicy, session.policy.cachePolicy)
     }
 
     static func policy(
@@ -294,8 +289,6 @@ final class CacheStage: LoadStage {
         }
         return own.lowercased() != target.hostHeader.lowercased()
     }
-
-    static func now(_ load: Load) -> Double { WallClock.seconds(load.control.lastProgress) }
 }
 
 /// What the cache has for a hop.

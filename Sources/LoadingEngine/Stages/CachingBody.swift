@@ -46,7 +46,7 @@ final class CachingBody: ResponseBody {
         self.response = response
         self.joint = joint
         request = hop.request
-        mayReplace = ResponseCaching.mayReplace(hop, in: load)
+        mayReplace = ResponseCaching.mayReplace(hop, in: load.session)
         asksBeforeStoring = load.wants(.willCache) && stored.isSuccess
         window = joint.map { PartWindow($0.window) }
         writer = load.wants(.cache) ? nil : load.session.stores.cache?.writer(for: stored, expectedLength: expectedLength)
@@ -102,9 +102,9 @@ final class CachingBody: ResponseBody {
     /// The disk is slower than the network: the load waits for it, so that nothing gathers in memory, but not for one that does not
     /// answer.
     private func catchUp(_ writer: EntryWriter) async throws(LoadError) {
-        let slot = LoopSlot<Bool>(load)
+        let slot = LoopSlot<Bool>(load.control)
         writer.whenCaughtUp { slot.fill(true) }
-        if try await slot.waitForDisk(in: load) == nil { writer.abandon() }
+        if try await slot.waitForDisk(in: load.control, timeout: load.requestTimeout) == nil { writer.abandon() }
     }
 
     private func finish() async throws(LoadError) {

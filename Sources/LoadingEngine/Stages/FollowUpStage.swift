@@ -50,7 +50,9 @@ final class FollowUpStage: LoadStage {
                 continue
             }
             hop.followUp.failedAttempts = 0
-            guard isOfConcern(answer, hop, in: load), let following = try await takeIn(answer, hop, in: load) else {
+            guard load.wants(.cookies) || load.wants(.cache) || isOfConcern(answer, hop),
+                let following = try await takeIn(answer, hop, in: load)
+            else {
                 return answer
             }
             hop = following
@@ -61,7 +63,7 @@ final class FollowUpStage: LoadStage {
 
     /// Makes the hop ready for another attempt, or throws on where there is none to be made.
     private func retryOrThrow(_ error: LoadError, _ hop: Hop, in load: Load) throws(LoadError) {
-        if error.isOfProxy, ProxyChoice.goAround(hop, in: load) { return }
+        if error.isOfProxy, load.control.failure == nil, let proxies = load.proxies, ProxyChoice.goAround(hop, proxies) { return }
         if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
             // Asked for once more: a wrong choice is not for ever.
             let server = ServerName(host: origin.host, port: origin.port)
@@ -88,9 +90,7 @@ final class FollowUpStage: LoadStage {
 
     /// Whether there is anything to do but deliver the answer.
     @inline(never)
-    private func isOfConcern(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
-        hop.authentication.isUsed || load.wants(.cookies) || load.wants(.cache) || mayNeedFollowUp(answer)
-    }
+    private func isOfConcern(_ answer: Answer, _ hop: Hop) -> Bool { hop.authentication.isUsed || mayNeedFollowUp(answer) }
 
     /// Applies what the answer says to others than the app, and gives the next hop, or nil where the answer is the result.
     @inline(never)
@@ -99,7 +99,11 @@ final class FollowUpStage: LoadStage {
             if hop.network.wasSent, hop.authentication.isUsed {
                 try await RequestAuthentication.settle(answer, hop, pool, in: load)
             }
-            if load.wants(.cookies) || load.wants(.cache) { try await handOver(answer, hop, in: load) }
+            // An app that keeps cookies or cache itself is told what came before the next hop needs it.
+            if let fields = ResponseSideEffects.cookiesForApp(hop, acceptance: load.session.policy.cookieAcceptance) {
+                _ = try await load.ask(.storeCookies(fields, hop.request))
+            }
+            if load.wants(.cache), makesOutdated(answer, hop) { _ = try await load.ask(.storeCached(nil, hop.request)) }
             return mayNeedFollowUp(answer) ? try await followUp(answer, hop, in: load) : nil
         } catch {
             // Nobody else lets go of what is still to come.
@@ -108,17 +112,11 @@ final class FollowUpStage: LoadStage {
         }
     }
 
-    /// Tells an app that keeps cookies or cache itself what came, before the next hop needs it.
+    /// Whether what is stored is outdated by the answer.
     @inline(never)
-    private func handOver(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) {
-        if let fields = ResponseSideEffects.cookiesForApp(hop, in: load) {
-            _ = try await load.ask(.storeCookies(fields, hop.request))
-        }
-        if load.wants(.cache), let head = answer.response.head, let url = hop.request.url,
-            !Revalidation.invalidated(method: hop.request.method, url: url, status: head.status, headers: head.headers).isEmpty
-        {
-            _ = try await load.ask(.storeCached(nil, hop.request))
-        }
+    private func makesOutdated(_ answer: Answer, _ hop: Hop) -> Bool {
+        guard let head = answer.response.head, let url = hop.request.url else { return false }
+        return !Revalidation.invalidated(method: hop.request.method, url: url, status: head.status, headers: head.headers).isEmpty
     }
 
     private func mayNeedFollowUp(_ answer: Answer) -> Bool {
@@ -131,7 +129,13 @@ final class FollowUpStage: LoadStage {
     /// Kept out of line: hardly any load comes here.
     @inline(never)
     private func followUp(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
-        if let request = (answer.body as? CustomBody)?.redirect { return try await followCustom(request, answer, hop, in: load) }
+        if let request = (answer.body as? CustomBody)?.redirect {
+            guard load.followUp.redirectCount < RedirectPolicy.limit else {
+                throw LoadError(.tooManyRedirects, "more than \(RedirectPolicy.limit) redirects", url: request.url)
+            }
+            defer { answer.body.cancel() }
+            return try await follow(request, from: answer, hop, in: load)
+        }
         guard let head = answer.response.head, let url = hop.request.url else { return nil }
         let following: Hop?
         switch head.status {
@@ -145,7 +149,7 @@ final class FollowUpStage: LoadStage {
         default:
             following = nil
         }
-        if following != nil { await discard(answer, in: load) }
+        if following != nil { await discard(answer, in: load.control) }
         return following
     }
 
@@ -163,7 +167,7 @@ final class FollowUpStage: LoadStage {
         case .fail(let reason):
             load.take(answer.response)
             // Stored redirects that go round would do so for as long as they are fresh.
-            if reason == .tooMany { ResponseCaching.forget(url, in: load) }
+            if reason == .tooMany { ResponseCaching.forget(url, in: load.session) }
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
         case .follow(let proposal):
             var request = hop.request
@@ -175,17 +179,6 @@ final class FollowUpStage: LoadStage {
             if !proposal.keepsBody { request.body = .none }
             return try await follow(request, from: answer, hop, in: load)
         }
-    }
-
-    @inline(never)
-    private func followCustom(
-        _ request: LoadRequest, _ answer: Answer, _ hop: Hop, in load: Load
-    ) async throws(LoadError) -> Hop? {
-        guard load.followUp.redirectCount < RedirectPolicy.limit else {
-            throw LoadError(.tooManyRedirects, "more than \(RedirectPolicy.limit) redirects", url: request.url)
-        }
-        defer { answer.body.cancel() }
-        return try await follow(request, from: answer, hop, in: load)
     }
 
     /// Asks the app, and makes the next hop of its answer.
@@ -213,12 +206,11 @@ final class FollowUpStage: LoadStage {
     /// Takes the rest of a small body, so that the connection can serve the next hop; lets go of a larger one, and of one that does
     /// not come: the app is not kept waiting for what nobody reads.
     @inline(never)
-    private func discard(_ answer: Answer, in load: Load) async {
-        let body = NIOLoopBound(answer.body, eventLoop: load.session.loop)
-        let control = NIOLoopBound(load.control, eventLoop: load.session.loop)
-        let timer = load.session.loop.scheduleTask(in: Self.patience) {
-            body.value.cancel()
-            control.value.wake()
+    private func discard(_ answer: Answer, in control: LoadControl) async {
+        let bound = NIOLoopBound((body: answer.body, control: control), eventLoop: control.loop)
+        let timer = control.loop.scheduleTask(in: Self.patience) {
+            bound.value.body.cancel()
+            bound.value.control.wake()
         }
         defer { timer.cancel() }
         var taken = 0

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+import HTTPTransport
 import LoadingModel
 import LoadingStores
 import NIOCore
@@ -15,23 +16,26 @@ import NIOCore
 final class JoinedBody: ResponseBody {
     private let part: any ResponseBody
     private let lookUp: DiskLookUp
-    private let load: Load
+    private let control: LoadControl
+    private let timeout: Double
     private let join: (ResponseCache.Hit?) -> any ResponseBody
     private var joined: (any ResponseBody)?
 
     init(
-        _ part: any ResponseBody, _ lookUp: DiskLookUp, in load: Load, _ join: @escaping (ResponseCache.Hit?) -> any ResponseBody
+        _ part: any ResponseBody, _ lookUp: DiskLookUp, in control: LoadControl, timeout: Double,
+        _ join: @escaping (ResponseCache.Hit?) -> any ResponseBody
     ) {
         self.part = part
         self.lookUp = lookUp
-        self.load = load
+        self.control = control
+        self.timeout = timeout
         self.join = join
     }
 
     func next() async throws(LoadError) -> ByteBuffer? {
         if let joined { return try await joined.next() }
         do {
-            let body = join(try await CacheStage.answer(lookUp, in: load))
+            let body = join(try await CacheStage.found(by: lookUp, in: control, timeout: timeout) ?? nil)
             joined = body
             return try await body.next()
         } catch {

@@ -30,7 +30,7 @@ final class LocalContentStage: LoadStage {
         guard let url = hop.request.url else { throw LoadError(.unsupportedURL, "the request has no URL") }
         let content: (response: LoadResponse, source: LocalBody.Source)
         if url.scheme?.lowercased() == "file" {
-            content = try await Self.file(url, in: load)
+            content = try await Self.file(url, in: load.control)
         } else {
             content = try Self.data(url)
         }
@@ -38,17 +38,17 @@ final class LocalContentStage: LoadStage {
         let transaction = Transaction(request: hop.request, now: .now())
         transaction.response = content.response
         load.begin(transaction)
-        let body = LocalBody(content.source, control: load.control, loop: load.session.loop, transaction: transaction)
+        let body = LocalBody(content.source, control: load.control, transaction: transaction)
         return Answer(response: content.response, body: body, transaction: transaction)
     }
 
-    private static func file(_ url: URL, in load: Load) async throws(LoadError) -> (LoadResponse, LocalBody.Source) {
+    private static func file(_ url: URL, in control: LoadControl) async throws(LoadError) -> (LoadResponse, LocalBody.Source) {
         guard url.host() == nil || url.host() == "" || url.host() == "localhost" else {
             throw LoadError(.fileDoesNotExist, "\(url.absoluteString) names a file on another host", url: url)
         }
         let source: LoadedFile
         do {
-            source = try await LocalFile.open(url.path(percentEncoded: false), in: load) { path throws(LoadError) in
+            source = try await LocalFile.open(url.path(percentEncoded: false), in: control) { path throws(LoadError) in
                 try LoadedFile.openNow(path: path)
             }
         } catch {
@@ -82,15 +82,13 @@ final class LocalBody: ResponseBody {
     private static let pieceSize = 262_144
     private let source: Source
     private let control: LoadControl
-    private let loop: any EventLoop
     private let transaction: Transaction
     private var offset: Int64 = 0
     private var fetched: Result<ByteBuffer, LoadError>?
 
-    init(_ source: Source, control: LoadControl, loop: any EventLoop, transaction: Transaction) {
+    init(_ source: Source, control: LoadControl, transaction: Transaction) {
         self.source = source
         self.control = control
-        self.loop = loop
         self.transaction = transaction
     }
 
@@ -117,7 +115,7 @@ final class LocalBody: ResponseBody {
     private func read(_ file: LoadedFile) async throws(LoadError) -> ByteBuffer {
         fetched = nil
         let count = Int(min(Int64(Self.pieceSize), file.length - offset))
-        file.read(offset: offset, count: count, on: loop) { [self] result in
+        file.read(offset: offset, count: count, on: control.loop) { [self] result in
             fetched = result
             control.wake()
         }

@@ -65,20 +65,17 @@ final class NetworkStage: LoadStage {
         do {
             return try isAnswered(hop, transaction, in: load) ? try answer(hop, transaction, in: load) : nil
         } catch {
-            if isToWait(for: error, in: load) { return nil }
-            giveUp(transaction, in: load)
+            // There is no network that the load may use: where its session waits for one, so does the load.
+            if error.kind == .notConnectedToInternet, load.session.policy.waitsForConnectivity, pool.wait(load.control) {
+                load.tellThatItWaits()
+                return nil
+            }
+            if let exchange = transaction.exchange {
+                load.lastAttempt = LoadPart(connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.hasReceivedBytes)
+                exchange.cancel()
+            }
             throw error
         }
-    }
-
-    /// There is no network that the load may use: where its session waits for one, so does the load.
-    @inline(never)
-    private func isToWait(for error: LoadError, in load: Load) -> Bool {
-        guard error.kind == .notConnectedToInternet, load.session.policy.waitsForConnectivity, pool.wait(load.control) else {
-            return false
-        }
-        load.tellThatItWaits()
-        return true
     }
 
     /// Takes the next step that can be taken: to a connection, to the sent request, to the head of the response.
@@ -125,14 +122,6 @@ final class NetworkStage: LoadStage {
         return route
     }
 
-    /// Gives a failed exchange up, and keeps what decides whether to try again.
-    @inline(never)
-    private func giveUp(_ transaction: Transaction, in load: Load) {
-        guard let exchange = transaction.exchange else { return }
-        load.lastAttempt = LoadPart(connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.hasReceivedBytes)
-        exchange.cancel()
-    }
-
     private func begin(
         _ hop: Hop, on connection: HTTP1Connection, _ transaction: Transaction, in load: Load
     ) throws(LoadError) -> Exchange {
@@ -163,21 +152,12 @@ final class NetworkStage: LoadStage {
     /// Tells meanwhile what the client wants to hear.
     private func isAnswered(_ exchange: Exchange, _ hop: Hop, in load: Load) throws(LoadError) -> Bool {
         // Once more after telling: a failure may stand behind what was told, and will not wake the load again.
-        while try exchange.hasEvent() {
-            if tellProgress(of: exchange, hop, in: load) { return true }
-        }
-        return false
-    }
-
-    /// Tells what the client wants to hear before the head; answers true once the head is there.
-    @inline(never)
-    private func tellProgress(of exchange: Exchange, _ hop: Hop, in load: Load) -> Bool {
-        while let event = exchange.takeEvent() {
+        while try exchange.hasEvent(), let event = exchange.takeEvent() {
             switch event {
             case .sent(let bytes, let total):
                 if load.wants(.sentBytes) { load.tellSent(bytes, total: total) }
             case .informational(let head):
-                ResponseSideEffects.keep(head.headers, of: hop, in: load)
+                ResponseSideEffects.keep(head.headers, of: hop, exchange, in: load.session, isForApp: load.wants(.cookies))
                 guard load.wants(.informational), let url = hop.request.url else { break }
                 load.tell(.informational(head, url: url))
             case .head:
@@ -192,9 +172,12 @@ final class NetworkStage: LoadStage {
         guard let exchange = transaction.exchange, let head = exchange.head, let url = hop.request.url else {
             throw LoadError(.badServerResponse, "there is no response")
         }
-        let (response, decoder) = try response(url: url, head: head, exchange: exchange, method: hop.request.method, in: load)
+        let (response, decoder) = try response(
+            url: url, head: head, exchange: exchange, method: hop.request.method,
+            maximumDecodingRatio: load.session.policy.maximumDecodingRatio
+        )
         transaction.response = response
-        ResponseSideEffects.keep(head.headers, of: hop, in: load)
+        ResponseSideEffects.keep(head.headers, of: hop, exchange, in: load.session, isForApp: load.wants(.cookies))
         let body = ExchangeBody(exchange, decoder: decoder, transaction: transaction, of: load)
         return Answer(
             response: response, body: ResponseCaching.keep(body, response, head, hop, exchange, in: load) ?? body,
@@ -203,7 +186,7 @@ final class NetworkStage: LoadStage {
     }
 
     private func response(
-        url: URL, head: ResponseHead, exchange: Exchange, method: String, in load: Load
+        url: URL, head: ResponseHead, exchange: Exchange, method: String, maximumDecodingRatio: Int64
     ) throws(LoadError) -> (LoadResponse, ContentDecoder?) {
         var expected: Int64 = -1
         if case .length(let length) = exchange.framing { expected = length }
@@ -211,7 +194,7 @@ final class NetworkStage: LoadStage {
         var decoder: ContentDecoder?
         let sentIn = exchange.transferCompressions
         if exchange.framing != .none, head.headers.contains("Content-Encoding") || !sentIn.isEmpty {
-            let limit = ContentDecoder.Limit(ratio: load.session.policy.maximumDecodingRatio, floor: Self.decodingFloor)
+            let limit = ContentDecoder.Limit(ratio: maximumDecodingRatio, floor: Self.decodingFloor)
             do {
                 decoder = try ContentDecoder(encodings: head.headers.all("Content-Encoding"), transfer: sentIn, limit: limit)
             } catch {

@@ -12,6 +12,7 @@ import HTTPTransport
 import HTTPWire
 import LoadingModel
 import LoadingStores
+import NIOCore
 
 /// Turns a request into the message that goes on the wire: target, fields, body.
 final class PrepareStage: LoadStage {
@@ -41,13 +42,19 @@ final class PrepareStage: LoadStage {
     init(pool: ConnectionPool) { self.pool = pool }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
-        if !load.session.storesAreReady { try await LoopSlot.run(in: load, by: load.session.stores.prepare) {} }
-        if asksForCookies(hop, in: load), case .cookies(let cookies) = try await load.ask(.cookies(hop.request)) {
+        if !load.session.storesAreReady { try await LoopSlot.run(in: load.control, by: load.session.stores.prepare) {} }
+        if load.wants(.cookies), Self.usesCookies(hop, in: load.session),
+            case .cookies(let cookies) = try await load.ask(.cookies(hop.request))
+        {
             hop.preparation.cookies = cookies
         }
-        try await ProxyChoice.prepare(hop, in: load)
-        try await RequestAuthentication.prepare(hop, in: load)
-        try await open(hop, in: load)
+        if let proxies = load.proxies {
+            let target = try Self.target(of: hop, in: load)
+            try await ProxyChoice.prepare(hop, to: target, by: proxies, of: load.session, in: load.control)
+        }
+        try RequestAuthentication.adopt(hop, in: load)
+        try await RequestAuthentication.prepare(hop, in: load.control)
+        try prepare(hop, try await UploadBody.open(hop.request.body, isRepeated: hop.isRepeated, in: load), in: load)
         return try await next.answer(hop, in: load)
     }
 
@@ -55,9 +62,12 @@ final class PrepareStage: LoadStage {
     @inline(never)
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         try Self.refuseContent(of: hop.request)
-        guard load.session.storesAreReady, !asksForCookies(hop, in: load) else { return .wait }
-        guard try !ProxyChoice.mustWait(hop, in: load) else { return .wait }
-        guard try !RequestAuthentication.mustWait(hop, in: load) else { return .wait }
+        guard load.session.storesAreReady, !load.wants(.cookies) || !Self.usesCookies(hop, in: load.session) else { return .wait }
+        if let proxies = load.proxies {
+            guard try !ProxyChoice.mustWait(hop, to: Self.target(of: hop, in: load), by: proxies) else { return .wait }
+        }
+        try RequestAuthentication.adopt(hop, in: load)
+        guard !hop.authentication.mustWait else { return .wait }
         switch hop.request.body {
         case .none: try prepare(hop, .none, in: load)
         case .data(let data): try prepare(hop, .data(data), in: load)
@@ -77,11 +87,6 @@ final class PrepareStage: LoadStage {
         }
     }
 
-    @inline(never)
-    private func open(_ hop: Hop, in load: Load) async throws(LoadError) {
-        try prepare(hop, try await UploadBody.open(hop.request.body, isRepeated: hop.isRepeated, in: load), in: load)
-    }
-
     private func prepare(_ hop: Hop, _ body: OutgoingBody, in load: Load) throws(LoadError) {
         let target = try Self.target(of: hop, in: load)
         let length = body.length
@@ -89,7 +94,9 @@ final class PrepareStage: LoadStage {
         let expects =
             !hop.followUp.withoutExpectation
             && ((length ?? 0) >= Self.expectationThreshold || hop.request.headers.hasToken("100-continue", in: "Expect"))
-        if let cookies = Self.cookies(for: target, hop, in: load) { extra.append(("Cookie", cookies)) }
+        if let cookies = Self.cookies(for: target, hop, in: load.session, at: load.control.lastProgress) {
+            extra.append(("Cookie", cookies))
+        }
         if expects, !hop.request.headers.contains("Expect") { extra.append(("Expect", "100-continue")) }
         let route = try RequestAuthentication.route(to: target, hop, pool, in: load)
         let isForwarded = route.details?.isForwarded ?? false
@@ -123,7 +130,7 @@ final class PrepareStage: LoadStage {
         var target = try target(of: hop, known: load.session)
         if !target.origin.isSecure, load.session.policy.usesStrictTransportSecurity,
             let store = load.session.stores.strictTransportSecurity,
-            store.requiresUpgrade(host: target.origin.host, now: WallClock.seconds(load.control.lastProgress))
+            store.requiresUpgrade(host: target.origin.host, now: load.now)
         {
             try SecureUpgrade.upgrade(hop, in: load)
             target = try self.target(of: hop, known: load.session)
@@ -151,29 +158,30 @@ final class PrepareStage: LoadStage {
 
     // MARK: Cookies
 
-    private func asksForCookies(_ hop: Hop, in load: Load) -> Bool {
-        load.wants(.cookies) && load.session.policy.usesCookies && hop.request.handlesCookies
+    private static func usesCookies(_ hop: Hop, in session: SessionFacts) -> Bool {
+        session.policy.usesCookies && hop.request.handlesCookies
     }
 
     /// The cookies of the session's storage, behind those that the app set itself.
-    static func cookies(for target: RequestTarget, _ hop: Hop, in load: Load) -> String? {
-        guard load.session.policy.usesCookies, hop.request.handlesCookies else { return nil }
+    static func cookies(
+        for target: RequestTarget, _ hop: Hop, in session: SessionFacts, at instant: NIODeadline
+    ) -> String? {
+        guard usesCookies(hop, in: session) else { return nil }
         let kept: String?
-        if let store = load.session.stores.cookies {
+        if let store = session.stores.cookies {
             kept = store.header(
                 for: CookieRequest(
                     target: target, mainDocumentURL: hop.request.mainDocumentURL, method: hop.request.method,
                     partition: hop.request.cookiePartition
                 ),
-                now: WallClock.seconds(load.control.lastProgress)
+                now: WallClock.seconds(instant)
             )
         } else {
             kept = hop.preparation.cookies
         }
         guard let kept else { return nil }
         // Those of `httpAdditionalHeaders` are for requests that have none of their own.
-        let own =
-            hop.request.headers.first("Cookie") ?? (hop.followUp.leftOrigin ? nil : load.session.headers.sessionValue("Cookie"))
+        let own = hop.request.headers.first("Cookie") ?? (hop.followUp.leftOrigin ? nil : session.headers.sessionValue("Cookie"))
         guard let own, !own.isEmpty else { return kept }
         return own + "; " + kept
     }

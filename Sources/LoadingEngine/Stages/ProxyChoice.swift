@@ -22,53 +22,50 @@ enum ProxyChoice {
         var hasAlternatives: Bool { ways.count > 1 }
     }
 
-    /// Whether a script has to be asked first, by ``prepare(_:in:)``.
-    @inline(__always)
-    static func mustWait(_ hop: Hop, in load: Load) throws(LoadError) -> Bool {
-        guard let rules = load.session.proxies else { return false }
-        return try script(rules, hop, in: load) != nil
+    /// Whether a script has to be asked first, by ``prepare(_:to:by:of:in:)``.
+    static func mustWait(_ hop: Hop, to target: RequestTarget, by proxies: SessionProxies) -> Bool {
+        script(for: target, hop, proxies) != nil
     }
 
     /// Asks the script, where there is one.
-    static func prepare(_ hop: Hop, in load: Load) async throws(LoadError) {
-        guard let rules = load.session.proxies, let (script, target) = try script(rules, hop, in: load) else { return }
-        take(try await load.session.proxyScripts.ways(script, for: target, in: load), for: target, hop, in: load)
+    static func prepare(
+        _ hop: Hop, to target: RequestTarget, by proxies: SessionProxies, of session: SessionFacts, in control: LoadControl
+    ) async throws(LoadError) {
+        guard let script = script(for: target, hop, proxies) else { return }
+        let ways = try await proxies.scripts.ways(script, for: target, of: session, in: control)
+        take(ways, for: target, hop, proxies)
     }
 
     @inline(never)
-    private static func script(
-        _ rules: ProxyRules, _ hop: Hop, in load: Load
-    ) throws(LoadError) -> (ProxyScript, RequestTarget)? {
-        guard !load.order.isForProxies else { return nil }
-        let target = try PrepareStage.target(of: hop, in: load)
+    private static func script(for target: RequestTarget, _ hop: Hop, _ proxies: SessionProxies) -> ProxyScript? {
         guard hop.proxies.origin != target.origin,
-            case .script(let script) = rules.decision(isSecure: target.origin.isSecure, host: target.origin.host)
+            case .script(let script) = proxies.rules.decision(isSecure: target.origin.isSecure, host: target.origin.host)
         else { return nil }
-        return (script, target)
+        return script
     }
 
     /// The proxy that the hop goes through, or nil for none.
-    static func server(for target: RequestTarget, _ hop: Hop, in load: Load) throws(LoadError) -> ProxyServer? {
-        guard let rules = load.session.proxies, !load.order.isForProxies else { return nil }
+    static func server(for target: RequestTarget, _ hop: Hop, _ proxies: SessionProxies?) throws(LoadError) -> ProxyServer? {
+        guard let proxies else { return nil }
         if hop.proxies.origin != target.origin {
-            switch rules.decision(isSecure: target.origin.isSecure, host: target.origin.host) {
+            switch proxies.rules.decision(isSecure: target.origin.isSecure, host: target.origin.host) {
             case .unusable(let reason): throw LoadError(.cannotConnectToHost, reason)
             case .script(let script): throw LoadError(.cannotConnectToHost, "\(script.name) was not asked")
-            case .ways(let ways): take(ways, for: target, hop, in: load)
+            case .ways(let ways): take(ways, for: target, hop, proxies)
             }
         }
         return hop.proxies.ways.first?.server
     }
 
-    private static func take(_ ways: [ProxyWay], for target: RequestTarget, _ hop: Hop, in load: Load) {
-        let ways = load.session.failedProxies.last(ways, now: Int64(load.control.lastProgress.uptimeNanoseconds))
+    private static func take(_ ways: [ProxyWay], for target: RequestTarget, _ hop: Hop, _ proxies: SessionProxies) {
+        let ways = proxies.failed.last(ways, now: Int64(NIODeadline.now().uptimeNanoseconds))
         hop.proxies = HopPart(ways: ways[...], origin: target.origin)
     }
 
     /// The proxy could not be reached: has the hop go the next way, if there is one.
-    static func goAround(_ hop: Hop, in load: Load) -> Bool {
-        guard load.control.failure == nil, case .proxy(let server) = hop.proxies.ways.first else { return false }
-        load.session.failedProxies.note(server, now: Int64(NIODeadline.now().uptimeNanoseconds))
+    static func goAround(_ hop: Hop, _ proxies: SessionProxies) -> Bool {
+        guard case .proxy(let server) = hop.proxies.ways.first else { return false }
+        proxies.failed.note(server, now: Int64(NIODeadline.now().uptimeNanoseconds))
         guard hop.proxies.ways.count > 1 else { return false }
         hop.proxies.ways.removeFirst()
         hop.authentication.leftProxy()

@@ -39,10 +39,12 @@ final class ProxyScripts {
     }
 
     /// The ways that the script has for a target.
-    func ways(_ script: ProxyScript, for target: RequestTarget, in load: Load) async throws(LoadError) -> [ProxyWay] {
+    func ways(
+        _ script: ProxyScript, for target: RequestTarget, of session: SessionFacts, in control: LoadControl
+    ) async throws(LoadError) -> [ProxyWay] {
         let answer: Result<[ProxyWay], ProxyScriptFailure>?
-        switch try await runner(script, in: load) {
-        case .success(let runner)?: answer = try await runner.ways(for: target, in: load)
+        switch try await runner(script, of: session, in: control) {
+        case .success(let runner)?: answer = try await runner.ways(for: target, in: control)
         case .failure(let failure)?: answer = .failure(failure)
         case nil: answer = nil
         }
@@ -56,9 +58,9 @@ final class ProxyScripts {
     }
 
     private func runner(
-        _ script: ProxyScript, in load: Load
+        _ script: ProxyScript, of session: SessionFacts, in control: LoadControl
     ) async throws(LoadError) -> Result<ProxyScriptRunner, ProxyScriptFailure>? {
-        let slot = LoopSlot<Result<ProxyScriptRunner, ProxyScriptFailure>>(load)
+        let slot = LoopSlot<Result<ProxyScriptRunner, ProxyScriptFailure>>(control)
         switch state {
         case .ready(let runner, let since) where .now() - since < Self.lifetime: return .success(runner)
         case .loading(let waiting): state = .loading(waiting + [slot])
@@ -70,30 +72,30 @@ final class ProxyScripts {
                 return .success(runner)
             case .at(let url):
                 state = .loading([slot])
-                fetch(url, in: load)
+                fetch(url, by: session)
             }
         }
         return try await slot.wait(patience: Self.patience)
     }
 
     /// Loads the script by the session, past its proxies.
-    private func fetch(_ url: URL, in load: Load) {
+    private func fetch(_ url: URL, by session: SessionFacts) {
         var request = LoadRequest(url: url)
         request.handlesCookies = false
         request.cachePolicy = .reloadIgnoringLocalCacheData
         let id = BackgroundLoads.next()
         var order = TaskOrder(id: id, request: request, delivery: .stream)
         order.isForProxies = true
-        let bound = NIOLoopBound((scripts: self, session: load.session), eventLoop: load.session.loop)
-        let client = Client(id, session: load.session) { result in
+        let bound = NIOLoopBound((scripts: self, session: session), eventLoop: session.loop)
+        let client = Client(id, session: session) { result in
             let (scripts, session) = bound.value
             scripts.fetched(result, on: session.loop)
         }
-        let timer = load.session.loop.scheduleTask(in: Self.patience) {
+        let timer = session.loop.scheduleTask(in: Self.patience) {
             bound.value.session.command?(.cancel, id)
         }
         client.ended = { timer.cancel() }
-        guard let start = load.session.start else { return fetched(.failure(.init("cannot be had")), on: load.session.loop) }
+        guard let start = session.start else { return fetched(.failure(.init("cannot be had")), on: session.loop) }
         start(order, client)
     }
 
@@ -199,8 +201,10 @@ final class ProxyScriptRunner: Sendable {
     init(_ text: String) { self.text = text }
 
     /// Asks, and waits for the answer; nil where it takes too long.
-    func ways(for target: RequestTarget, in load: Load) async throws(LoadError) -> Result<[ProxyWay], ProxyScriptFailure>? {
-        let slot = LoopSlot<Result<[ProxyWay], ProxyScriptFailure>>(load)
+    func ways(
+        for target: RequestTarget, in control: LoadControl
+    ) async throws(LoadError) -> Result<[ProxyWay], ProxyScriptFailure>? {
+        let slot = LoopSlot<Result<[ProxyWay], ProxyScriptFailure>>(control)
         let (question, host) = (ProxyScript.question(target), target.origin.host)
         let isWaitedFor = Flag()
         defer { isWaitedFor.lower() }

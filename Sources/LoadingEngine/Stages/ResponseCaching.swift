@@ -31,26 +31,32 @@ enum ResponseCaching {
             // system, statuses from 200 to 299 alone.
             guard !load.isDownload, (200...299).contains(head.status) || !load.wants(.cache),
                 Storability.mayStore(
-                    requestMethod: "GET", requestHeaders: directives(hop, in: load), status: head.status, headers: head.headers
+                    requestMethod: "GET", requestHeaders: directives(hop, in: load.session), status: head.status,
+                    headers: head.headers
                 )
             else {
-                if head.status == 304 { renew(by: head, hop, exchange, in: load) } else { forget(head, hop, in: load) }
+                if head.status != 304 {
+                    forget(head, hop, in: load.session, at: load.control.lastProgress)
+                } else if !load.wants(.cache), !load.isDownload {
+                    // What the app keeps is the app's.
+                    renew(by: head, hop, exchange, in: load.session)
+                }
                 return nil
             }
             return store(body, response, head, hop, exchange, in: load)
         case "HEAD":
-            update(by: head, hop, exchange, in: load)
+            update(by: head, hop, exchange, in: load.session)
             return nil
         default:
-            invalidate(by: head, hop, in: load)
+            invalidate(by: head, hop, in: load.session)
             return nil
         }
     }
 
     /// The request's fields, with the directives that the session gives to those without.
-    private static func directives(_ hop: Hop, in load: Load) -> HeaderBlock {
+    private static func directives(_ hop: Hop, in session: SessionFacts) -> HeaderBlock {
         var headers = hop.request.headers
-        if let value = load.session.cacheControl, !headers.contains("Cache-Control") {
+        if let value = session.cacheControl, !headers.contains("Cache-Control") {
             headers.append("Cache-Control", value)
         }
         return headers
@@ -66,13 +72,13 @@ enum ResponseCaching {
         // The credential of a challenge is in no request that could be compared with this one.
         if hop.authentication.server != nil, head.headers.hasToken("Authorization", in: "Vary") { return nil }
         let stored = StoredResponse(
-            url: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, head, in: load), status: head.status,
-            reason: head.reason,
-            headers: head.headers, requestTime: WallClock.seconds(exchange.requestStart),
+            url: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, head, in: load.session, at: load.control.lastProgress),
+            status: head.status, reason: head.reason, headers: head.headers,
+            requestTime: WallClock.seconds(exchange.requestStart),
             responseTime: WallClock.seconds(exchange.responseStart ?? exchange.requestStart)
         )
         guard Storability.isWorthKeeping(stored) else {
-            forget(head, hop, in: load)
+            forget(head, hop, in: load.session, at: load.control.lastProgress)
             return nil
         }
         if stored.storedRange != nil, let joined = join(body, stored, response, hop, in: load) { return joined }
@@ -80,42 +86,46 @@ enum ResponseCaching {
     }
 
     /// The message's fields, composed once more where they matter: they are not kept while a load waits for its answer.
-    private static func sentHeaders(_ hop: Hop, _ head: ResponseHead, in load: Load) -> HeaderBlock {
+    private static func sentHeaders(
+        _ hop: Hop, _ head: ResponseHead, in session: SessionFacts, at instant: NIODeadline
+    ) -> HeaderBlock {
         guard head.headers.contains("Vary") else { return hop.request.headers }
-        return sentHeaders(hop, withCookies: head.headers.hasToken("Cookie", in: "Vary"), in: load)
+        return sentHeaders(hop, withCookies: head.headers.hasToken("Cookie", in: "Vary"), in: session, at: instant)
     }
 
-    private static func sentHeaders(_ hop: Hop, withCookies: Bool, in load: Load) -> HeaderBlock {
+    private static func sentHeaders(
+        _ hop: Hop, withCookies: Bool, in session: SessionFacts, at instant: NIODeadline
+    ) -> HeaderBlock {
         guard let url = hop.request.url, let target = try? RequestTarget(url) else { return hop.request.headers }
         var extra: [(String, String)] = []
-        if withCookies, let cookies = PrepareStage.cookies(for: target, hop, in: load) {
+        if withCookies, let cookies = PrepareStage.cookies(for: target, hop, in: session, at: instant) {
             extra.append(("Cookie", cookies))
         }
-        return load.session.headers.compose(
+        return session.headers.compose(
             request: hop.request.headers, target: target, method: hop.request.method, bodyLength: nil, extra: extra,
             leftOrigin: hop.followUp.leftOrigin
         )
     }
 
     /// What is stored of a URL is outdated once the origin answered something else that is not stored.
-    private static func forget(_ head: ResponseHead, _ hop: Hop, in load: Load) {
-        guard mayReplace(hop, in: load), !hop.request.headers.contains("Range"), let url = hop.request.url else { return }
+    private static func forget(_ head: ResponseHead, _ hop: Hop, in session: SessionFacts, at instant: NIODeadline) {
+        guard mayReplace(hop, in: session), !hop.request.headers.contains("Range"), let url = hop.request.url else { return }
         switch head.status {
-        case 200...299, 404, 410: forget(url, in: load)
+        case 200...299, 404, 410: forget(url, in: session)
         case 300...399:
             // Another redirect takes the place of one. A success may be right again when what leads elsewhere for now is over.
-            withStored(hop, in: load) { stored, cache in
+            withStored(hop, in: session, at: instant) { stored, cache in
                 if !stored.isSuccess { cache.remove(key: stored.url, only: stored) }
             }
         default: break
         }
     }
 
-    static func forget(_ url: URL, in load: Load) { load.session.stores.cache?.remove(key: CacheKey.text(of: url)) }
+    static func forget(_ url: URL, in session: SessionFacts) { session.stores.cache?.remove(key: CacheKey.text(of: url)) }
 
     /// Whether something may be stored that the answer to a hop takes the place of.
-    static func mayReplace(_ hop: Hop, in load: Load) -> Bool {
-        let policy = CacheStage.policy(hop, in: load)
+    static func mayReplace(_ hop: Hop, in session: SessionFacts) -> Bool {
+        let policy = CacheStage.policy(hop, in: session)
         // A reload did not look whether something is stored.
         return hop.cache.mayHaveMore || policy == .reloadIgnoringLocal || policy == .reloadIgnoringLocalAndRemote
     }
@@ -127,30 +137,23 @@ enum ResponseCaching {
         _ body: any ResponseBody, _ part: StoredResponse, _ response: LoadResponse, _ hop: Hop, in load: Load
     ) -> (any ResponseBody)? {
         guard let cache = load.session.stores.cache, !load.wants(.cache) else { return nil }
-        let found = cache.lookUp(
-            key: part.url, requestHeaders: hop.request.headers, now: CacheStage.now(load), touchingDisk: false
-        )
+        func join(with hit: ResponseCache.Hit) -> (any ResponseBody)? {
+            guard let (combined, joint) = joint(hit, part, response) else {
+                // What is complete is worth more than a part of it.
+                return hit.response.isComplete && hit.response.isSuccess ? body : nil
+            }
+            return CachingBody(body, combined, response, expectedLength: joint.length, joint: joint, hop, in: load)
+        }
+        let found = cache.lookUp(key: part.url, requestHeaders: hop.request.headers, now: load.now, touchingDisk: false)
         switch found {
-        case .hit(let hit): return join(body, part, response, with: hit, hop, in: load)
+        case .hit(let hit): return join(with: hit)
         case .miss, .unavailable: return nil
         case .wait(let lookUp):
-            return JoinedBody(body, lookUp, in: load) { hit in
-                join(body, part, response, with: hit, hop, in: load)
+            return JoinedBody(body, lookUp, in: load.control, timeout: load.requestTimeout) { hit in
+                hit.flatMap { join(with: $0) }
                     ?? CachingBody(body, part, response, expectedLength: response.expectedLength, hop, in: load)
             }
         }
-    }
-
-    private static func join(
-        _ body: any ResponseBody, _ part: StoredResponse, _ response: LoadResponse, with hit: ResponseCache.Hit?, _ hop: Hop,
-        in load: Load
-    ) -> (any ResponseBody)? {
-        guard let hit else { return nil }
-        guard let (combined, joint) = joint(hit, part, response) else {
-            // What is complete is worth more than a part of it.
-            return hit.response.isComplete && hit.response.isSuccess ? body : nil
-        }
-        return CachingBody(body, combined, response, expectedLength: joint.length, joint: joint, hop, in: load)
     }
 
     /// The whole answer of a part that is stored and the rest that comes; nil where they do not fit.
@@ -191,9 +194,9 @@ enum ResponseCaching {
     // MARK: Other methods
 
     @inline(never)
-    private static func update(by head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load) {
+    private static func update(by head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in session: SessionFacts) {
         let (requestTime, responseTime) = times(exchange)
-        withStored(hop, in: load) { stored, cache in
+        withStored(hop, in: session, at: exchange.control.lastProgress) { stored, cache in
             let outcome = Revalidation.updatedByHead(
                 stored, status: head.status, headers: head.headers, requestTime: requestTime, responseTime: responseTime
             )
@@ -208,15 +211,16 @@ enum ResponseCaching {
     /// Renews what is stored by a 304 that a condition of the app's own brought: "when a cache receives a 304 (Not Modified)
     /// response, it needs to identify stored responses that are suitable for updating" (section 4.3.4).
     @inline(never)
-    private static func renew(by head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load) {
-        // What the cache asked itself, it deals with itself; and what the app keeps is the app's.
+    private static func renew(by head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in session: SessionFacts) {
+        // What the cache asked itself, it deals with itself.
         let isOwn = ["If-None-Match", "If-Modified-Since"].contains { name in
-            hop.request.headers.contains(name) || load.session.headers.sessionValue(name) != nil
+            hop.request.headers.contains(name) || session.headers.sessionValue(name) != nil
         }
-        guard isOwn, !load.wants(.cache), !load.isDownload, !CacheControl(directives(hop, in: load)).noStore else { return }
+        guard isOwn, !CacheControl(directives(hop, in: session)).noStore else { return }
         let (requestTime, responseTime) = times(exchange)
-        let requestHeaders = sentHeaders(hop, head, in: load)
-        withStored(hop, in: load) { stored, cache in
+        let instant = exchange.control.lastProgress
+        let requestHeaders = sentHeaders(hop, head, in: session, at: instant)
+        withStored(hop, in: session, at: instant) { stored, cache in
             let renewed = Revalidation.renewed(
                 stored, byOthers304: head.headers, requestHeaders: requestHeaders, requestTime: requestTime,
                 responseTime: responseTime
@@ -232,13 +236,14 @@ enum ResponseCaching {
 
     /// Calls back with what is stored for a hop, if anything is: at once, or once the disk has answered.
     private static func withStored(
-        _ hop: Hop, in load: Load, _ change: @escaping @Sendable (StoredResponse, ResponseCache) -> Void
+        _ hop: Hop, in session: SessionFacts, at instant: NIODeadline,
+        _ change: @escaping @Sendable (StoredResponse, ResponseCache) -> Void
     ) {
-        guard let cache = load.session.stores.cache, let url = hop.request.url else { return }
-        let now = CacheStage.now(load)
+        guard let cache = session.stores.cache, let url = hop.request.url else { return }
+        let now = WallClock.seconds(instant)
         guard cache.mayHaveAny(now: now, touchingDisk: false) else { return }
         let found = cache.lookUp(
-            key: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, withCookies: true, in: load), now: now,
+            key: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, withCookies: true, in: session, at: instant), now: now,
             touchingDisk: false
         )
         switch found {
@@ -253,8 +258,8 @@ enum ResponseCaching {
     }
 
     @inline(never)
-    private static func invalidate(by head: ResponseHead, _ hop: Hop, in load: Load) {
-        guard let cache = load.session.stores.cache, let url = hop.request.url else { return }
+    private static func invalidate(by head: ResponseHead, _ hop: Hop, in session: SessionFacts) {
+        guard let cache = session.stores.cache, let url = hop.request.url else { return }
         let keys = Revalidation.invalidated(method: hop.request.method, url: url, status: head.status, headers: head.headers)
         for key in keys { cache.remove(key: key) }
     }

@@ -24,22 +24,28 @@ enum ResponseSideEffects {
         fileprivate var cookiesForApp: [String] = []
     }
 
-    static func keep(_ headers: HeaderBlock, of hop: Hop, in load: Load) {
-        if headers.contains("Set-Cookie") { keepCookies(headers, of: hop, in: load) }
-        if headers.contains("Strict-Transport-Security") { keepSecurity(headers, of: hop, in: load) }
-        if headers.contains("Alt-Svc") { keepAlternatives(headers, of: hop, in: load) }
+    /// Cookies are `isForApp` where the app keeps them itself.
+    static func keep(_ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts, isForApp: Bool) {
+        if headers.contains("Set-Cookie") { keepCookies(headers, of: hop, exchange, in: session, isForApp: isForApp) }
+        if headers.contains("Strict-Transport-Security") { keepSecurity(headers, of: hop, exchange, in: session) }
+        if headers.contains("Alt-Svc") { keepAlternatives(headers, of: hop, exchange, in: session) }
     }
 
     @inline(never)
-    private static func keepCookies(_ headers: HeaderBlock, of hop: Hop, in load: Load) {
+    private static func keepCookies(
+        _ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts, isForApp: Bool
+    ) {
         // `httpShouldSetCookies` is about sending; what is kept is the acceptance's affair.
         guard hop.request.handlesCookies else { return }
-        if load.wants(.cookies) {
+        if isForApp {
             hop.sideEffects.cookiesForApp += headers.all("Set-Cookie")
             return
         }
-        guard let store = load.session.stores.cookies, let request = request(of: hop) else { return }
-        store.store(headers.all("Set-Cookie"), from: request, policy: policy(of: load), now: now(load))
+        guard let store = session.stores.cookies, let request = request(of: hop) else { return }
+        store.store(
+            headers.all("Set-Cookie"), from: request, policy: policy(session.policy.cookieAcceptance),
+            now: WallClock.seconds(exchange.control.lastProgress)
+        )
     }
 
     private static func request(of hop: Hop) -> CookieRequest? {
@@ -50,8 +56,8 @@ enum ResponseSideEffects {
         )
     }
 
-    private static func policy(of load: Load) -> CookieAcceptPolicy {
-        switch load.session.policy.cookieAcceptance {
+    private static func policy(_ acceptance: SessionPolicy.CookieAcceptance) -> CookieAcceptPolicy {
+        switch acceptance {
         case .always: .always
         case .never: .never
         case .onlyFromMainDocumentDomain: .onlyFromMainDocumentDomain
@@ -61,33 +67,35 @@ enum ResponseSideEffects {
     /// Only the first field counts, and only over a connection "with no underlying secure transport errors or warnings" (RFC 6797,
     /// section 8.1): the app's word for a certificate is not enough.
     @inline(never)
-    private static func keepSecurity(_ headers: HeaderBlock, of hop: Hop, in load: Load) {
-        guard load.session.policy.usesStrictTransportSecurity, let store = load.session.stores.strictTransportSecurity,
+    private static func keepSecurity(
+        _ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts
+    ) {
+        guard session.policy.usesStrictTransportSecurity, let store = session.stores.strictTransportSecurity,
             let field = headers.first("Strict-Transport-Security"), let url = hop.request.url, let origin = Origin(url),
             origin.isSecure
         else { return }
-        store.note(field, host: origin.host, isVerified: load.transaction?.exchange?.facts.isVerified ?? false, now: now(load))
+        store.note(
+            field, host: origin.host, isVerified: exchange.facts.isVerified, now: WallClock.seconds(exchange.control.lastProgress)
+        )
     }
 
     /// "An Alt-Svc header field in a 421 (Misdirected Request) response MUST be ignored" (RFC 7838, section 6).
     @inline(never)
-    private static func keepAlternatives(_ headers: HeaderBlock, of hop: Hop, in load: Load) {
-        guard let exchange = load.transaction?.exchange, exchange.head?.status != 421,
-            let origin = hop.request.url.flatMap(Origin.init)
-        else { return }
-        load.session.alternatives.note(headers, origin: origin, isVerified: exchange.facts.isVerified, now: now(load))
+    private static func keepAlternatives(
+        _ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts
+    ) {
+        guard exchange.head?.status != 421, let origin = hop.request.url.flatMap(Origin.init) else { return }
+        session.alternatives.note(
+            headers, origin: origin, isVerified: exchange.facts.isVerified, now: WallClock.seconds(exchange.control.lastProgress)
+        )
     }
 
-    private static func now(_ load: Load) -> Double { WallClock.seconds(load.control.lastProgress) }
-
     /// The `Set-Cookie` fields for an app that keeps the cookies itself; nil where there are none, or it does not want them.
-    static func cookiesForApp(_ hop: Hop, in load: Load) -> [String]? {
+    static func cookiesForApp(_ hop: Hop, acceptance: SessionPolicy.CookieAcceptance) -> [String]? {
         let fields = hop.sideEffects.cookiesForApp
         hop.sideEffects.cookiesForApp = []
-        guard !fields.isEmpty, load.session.policy.cookieAcceptance != .never else { return nil }
-        if load.session.policy.cookieAcceptance == .onlyFromMainDocumentDomain, request(of: hop)?.isThirdParty ?? true {
-            return nil
-        }
+        guard !fields.isEmpty, acceptance != .never else { return nil }
+        if acceptance == .onlyFromMainDocumentDomain, request(of: hop)?.isThirdParty ?? true { return nil }
         return fields
     }
 }

@@ -21,7 +21,7 @@ enum StoredAnswer {
     @inline(never)
     static func make(_ hit: ResponseCache.Hit, wasValidated: Bool, _ hop: Hop, in load: Load) throws(LoadError) -> Answer {
         guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
-        let now = CacheStage.now(load)
+        let now = load.now
         let transaction = Transaction(request: hop.request, now: load.control.lastProgress)
         transaction.source = .localCache
         let stored = hit.response
@@ -44,7 +44,7 @@ enum StoredAnswer {
         transaction.response = response
         load.begin(transaction)
         hop.preparation.letGo()
-        let body = StoredBody(hit.body, range: isHead ? 0..<0 : range, transaction: transaction, load: load)
+        let body = StoredBody(hit.body, range: isHead ? 0..<0 : range, transaction: transaction, control: load.control)
         return Answer(response: response, body: body, transaction: transaction)
     }
 
@@ -56,14 +56,14 @@ enum StoredAnswer {
         let transaction = Transaction(request: hop.request, now: load.control.lastProgress)
         transaction.source = .localCache
         var headers = HeaderBlock()
-        headers.append("Date", HTTPDate.format(CacheStage.now(load) + 978_307_200))
+        headers.append("Date", HTTPDate.format(load.now + 978_307_200))
         headers.append("Content-Length", "0")
         let head = ResponseHead(status: 504, reason: "Gateway Timeout", headers: headers)
         let response = LoadResponse(url: url, kind: .http(head), expectedLength: 0)
         transaction.response = response
         load.begin(transaction)
         hop.preparation.letGo()
-        let body = StoredBody(.bytes(Data()), range: 0..<0, transaction: transaction, load: load)
+        let body = StoredBody(.bytes(Data()), range: 0..<0, transaction: transaction, control: load.control)
         return Answer(response: response, body: body, transaction: transaction)
     }
 
@@ -126,22 +126,22 @@ final class StoredBody: ResponseBody {
     private let body: ResponseCache.Body
     private var rest: Range<Int64>
     private let transaction: Transaction
-    private let load: Load
+    private let control: LoadControl
 
-    init(_ body: ResponseCache.Body, range: Range<Int64>, transaction: Transaction, load: Load) {
+    init(_ body: ResponseCache.Body, range: Range<Int64>, transaction: Transaction, control: LoadControl) {
         self.body = body
         rest = range
         self.transaction = transaction
-        self.load = load
+        self.control = control
     }
 
     func takeWhole() -> Data? {
-        guard case .bytes(let data) = body, !load.control.isSuspended else { return nil }
+        guard case .bytes(let data) = body, !control.isSuspended else { return nil }
         return take(data, rest)
     }
 
     func next() async throws(LoadError) -> ByteBuffer? {
-        try await load.control.waitWhileSuspended()
+        try await control.waitWhileSuspended()
         guard !rest.isEmpty else {
             transaction.end = transaction.end ?? .now()
             return nil
@@ -151,7 +151,7 @@ final class StoredBody: ResponseBody {
         case .file(let file):
             let piece = try await read(file)
             guard !piece.isEmpty else { throw damaged }
-            load.control.markProgress(.now())
+            control.markProgress(.now())
             return ByteBuffer(bytes: take(piece, 0..<Int64(piece.count)))
         }
     }
@@ -169,7 +169,7 @@ final class StoredBody: ResponseBody {
     }
 
     private func read(_ file: CacheBodyFile) async throws(LoadError) -> Data {
-        let slot = LoopSlot<Result<Data, CacheBodyFile.Damaged>>(load)
+        let slot = LoopSlot<Result<Data, CacheBodyFile.Damaged>>(control)
         file.read(at: rest.lowerBound, count: Int(min(Int64(Self.pieceSize), Int64(rest.count)))) { slot.fill($0) }
         guard case .success(let piece) = try await slot.wait() else { throw damaged }
         return piece

@@ -12,23 +12,22 @@ import LoadingStores
 import NIOCore
 
 extension LoopSlot {
-    convenience init(_ load: Load) { self.init(load.control, on: load.session.loop) }
-
     /// Gives work to another thread, which `submit` does, and waits for what it comes to.
     static func run(
-        in load: Load, by submit: (@escaping @Sendable () -> Void) -> Void, _ work: @escaping @Sendable () -> Value
+        in control: LoadControl, by submit: (@escaping @Sendable () -> Void) -> Void, _ work: @escaping @Sendable () -> Value
     ) async throws(LoadError) -> Value {
-        let slot = LoopSlot(load)
+        let slot = LoopSlot(control)
         submit { slot.fill(work()) }
         return try await slot.wait()
     }
 
-    /// Waits for so long as a load waits for a disk that it can do without, or the disk is at it; nil after that.
-    func waitForDisk(in load: Load, isMoving: () -> Bool = { false }) async throws(LoadError) -> Value? {
-        let timeout = load.requestTimeout
+    /// Waits for so long as a load with that request timeout waits for a disk that it can do without, or the disk is at it; nil after that.
+    func waitForDisk(
+        in control: LoadControl, timeout: Double, isMoving: () -> Bool = { false }
+    ) async throws(LoadError) -> Value? {
         let patience = timeout > 0 ? min(DiskQueue.patience, timeout / 2) : DiskQueue.patience
-        load.control.hold(now: .now())
-        defer { load.control.letGo(now: .now()) }
+        control.hold(now: .now())
+        defer { control.letGo(now: .now()) }
         return try await wait(patience: .nanoseconds(Int64(patience * 1e9)), isMoving: isMoving)
     }
 }
