@@ -35,11 +35,18 @@ struct ConnectivityTests {
             try await waiting.said.count(reaches: 1)
             // Still none: it goes on waiting, and does not say so again.
             network.change(to: NetworkPath(interfaces: [Self.ethernet], isSatisfied: false))
+            // What begins behind the first one's next try says that it waits after it.
+            let next = session.dataTask(with: server.url())
+            next.resume()
+            try await waiting.said.count(reaches: 2)
+            #expect(waiting.said.all == [task.taskIdentifier, next.taskIdentifier])
+            next.cancel()
+            try await waiting.ended.count(reaches: 1)
             network.change(to: .over(nil))
             network.change(to: .over(Self.ethernet))
-            #expect(try await waiting.ended.value == nil)
+            try await waiting.ended.count(reaches: 2)
             #expect(waiting.body.read { $0 } == Data("here".utf8))
-            #expect(waiting.said.all == [task.taskIdentifier])
+            #expect(waiting.said.all.count == 2 && task.error == nil)
         }
     }
 
