@@ -202,7 +202,7 @@ package actor SessionEngine {
     }
 
     @inline(never)
-    private func accept(_ order: TaskOrder, _ client: any LoadClient) -> Load? {
+    func accept(_ order: TaskOrder, _ client: any LoadClient) -> Load? {
         guard !isInvalidated else {
             let error = LoadError(.cancelled, "the session was invalidated", url: order.request.url)
             client.tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
@@ -219,7 +219,7 @@ package actor SessionEngine {
     }
 
     @inline(never)
-    private func end(_ load: Load, _ result: Result<TaskOutcome.Body, LoadError>) {
+    func end(_ load: Load, _ result: Result<TaskOutcome.Body, LoadError>) {
         loads[load.id] = nil
         deadlines.remove(load)
         load.tellSent()

@@ -28,6 +28,8 @@ package protocol LoadingService: AnyObject, Sendable {
     ///
     /// Answers whether ``wake()`` has to be called for that, as ``submit(_:client:)`` does.
     func command(_ command: TaskCommand, for task: TaskID) -> Bool
+    /// The proxies that a load of `url` would be tried through, in their order; nil is none.
+    func proxies(for url: URL) async throws(LoadError) -> [URL?]
     /// Closes idle connections once the running loads are done, and takes no more orders.
     func invalidate()
     /// Lets the next requests go over new connections, as `URLSession.reset` and `flush` ask, and empties the session's stores or

@@ -39,7 +39,8 @@ struct NetworkTests {
         let server = try await namespaces.serveTenBytes()
         defer { server.stop() }
         try await namespaces.client("link set cable0 down")
-        let waiting = try tool(["get", "-v", "--wait", "--idle-time", "0.2", "--connect-timeout", "0.2", namespaces.url()], in: namespaces)
+        let waiting = try tool(
+            ["get", "-v", "--wait", "--idle-time", "0.2", "--connect-timeout", "0.2", namespaces.url()], in: namespaces)
         try await waiting.shown("waiting for a network")
         try await namespaces.client("link set cable0 up")
         let result = try await waiting.result()
@@ -71,6 +72,23 @@ struct NetworkTests {
         try await namespaces.client("link property add dev cable0 altname cable7")
         let result = try await loading.result()
         #expect(result.code == 28, "\(result.errors)")
+    }
+
+    @Test func `the command shows the proxies that an address would take`() async throws {
+        let variables = ["https_proxy": "socks5h://ali:sesame@proxy.test:1080", "no_proxy": "near.test"]
+        for (address, proxy) in [
+            ("https://far.test/", "socks5://proxy.test:1080"), ("https://near.test/", "direct"), ("http://localhost/", "direct"),
+        ] {
+            let result = try await Tool.run(["network", address], environment: variables)
+            #expect(result.text.contains("\nProxies: \(proxy)\n"), "\(result.text) \(result.errors)")
+            let lines = try await Tool.run(["network", "--json", address], environment: variables)
+            let picture = try #require(JSONSerialization.jsonObject(with: lines.output) as? [String: Any])
+            #expect(picture["proxies"] as? [String] == [proxy])
+        }
+        #expect(try await Tool.run(["network", "ftp://far.test/"], environment: variables).code == 3)
+        #expect(try await Tool.run(["network", "https://far.test/"], environment: ["https_proxy": "gopher://a:1"]).code == 7)
+        let without = try await Tool.run(["network"], environment: variables)
+        #expect(!without.text.contains("Proxies: ") && without.text.contains("\nName servers: "))
     }
 
     @Test func `the command shows interfaces, addresses and whether there is a way out`() async throws {

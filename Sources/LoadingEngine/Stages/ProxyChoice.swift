@@ -62,6 +62,16 @@ enum ProxyChoice {
         hop.proxies = HopPart(ways: ways[...], origin: target.origin)
     }
 
+    /// The ways of a load's first hop; none of them is gone.
+    static func ways(of load: Load) async throws(LoadError) -> [ProxyWay] {
+        let hop = load.firstHop()
+        let target = try PrepareStage.target(of: hop, in: load)
+        guard let proxies = load.proxies else { return [.direct] }
+        try await prepare(hop, to: target, by: proxies, of: load.session, in: load.control)
+        _ = try server(for: target, hop, proxies)
+        return Array(hop.proxies.ways)
+    }
+
     /// The proxy could not be reached: has the hop go the next way, if there is one.
     static func goAround(_ hop: Hop, _ proxies: SessionProxies) -> Bool {
         guard case .proxy(let server) = hop.proxies.ways.first else { return false }

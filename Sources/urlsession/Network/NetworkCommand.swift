@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 import ArgumentParser
+import Foundation
 import URLLoading
 
 /// `urlsession network`: the machine's networks as the library sees them.
@@ -16,9 +17,13 @@ struct NetworkCommand: AsyncParsableCommand {
         abstract: "Shows the machine's networks as loads see them.",
         discussion: """
             Whether other networks can be reached; each interface, what it is, and its addresses, first the one that leads to other \
-            networks; the optional libraries that were found.
+            networks; the name servers of the system; the optional libraries that were found. With an address, also the proxies that loads \
+            of it would be tried through, as the environment or the desktop says.
             """
     )
+
+    @Argument(help: "Whose proxies are shown.")
+    var address: String?
 
     @Flag(help: "Show it as JSON.")
     var json = false
@@ -39,14 +44,18 @@ struct NetworkCommand: AsyncParsableCommand {
         }
 
         let isSatisfied: Bool
+        /// Nil where nobody asked; "direct" is none.
+        let proxies: [String]?
+        let nameServers: [String]
         let interfaces: [Interface]
         let libraries: [Library]
     }
 
     func run() async throws {
+        let proxies = try await proxies()
         let path = await NetworkPath.current()
         let picture = Picture(
-            isSatisfied: path.isSatisfied,
+            isSatisfied: path.isSatisfied, proxies: proxies, nameServers: Self.nameServers(),
             interfaces: path.interfaces.map {
                 Picture.Interface(
                     name: $0.name, kind: $0.kind.rawValue, isExpensive: $0.isExpensive, isConstrained: $0.isConstrained,
@@ -58,13 +67,39 @@ struct NetworkCommand: AsyncParsableCommand {
         try StandardOutput.write(json ? JSONText.of(picture) : Self.text(picture))
     }
 
+    private func proxies() async throws -> [String]? {
+        guard let address else { return nil }
+        guard let url = URL(string: address), ["http", "https"].contains(url.scheme?.lowercased()) else {
+            throw ToolFailure(3, "'\(address)' is no address of http or https")
+        }
+        let session = URLSession(configuration: .ephemeral)
+        defer { session.invalidateAndCancel() }
+        do {
+            return try await session.proxies(for: url).map { $0?.absoluteString ?? "direct" }
+        } catch {
+            throw ToolFailure(error, answered: false, received: 0, expected: -1)
+        }
+    }
+
+    /// Those that the system's resolver is told of (resolv.conf(5)).
+    private static func nameServers() -> [String] {
+        let text = (try? String(contentsOfFile: "/etc/resolv.conf", encoding: .utf8)) ?? ""
+        return text.split(whereSeparator: \.isNewline).compactMap { line in
+            let words = line.split(whereSeparator: \.isWhitespace)
+            return words.count > 1 && words[0] == "nameserver" ? String(words[1]) : nil
+        }
+    }
+
     private static func text(_ picture: Picture) -> String {
         let interfaces = picture.interfaces.map { interface in
             let costs = [interface.isExpensive ? "metered" : nil, interface.isConstrained ? "constrained" : nil].compactMap { $0 }
             return [interface.name, interface.kind, costs.joined(separator: " "), interface.addresses.joined(separator: " ")]
         }
         let libraries = picture.libraries.map { [$0.name, $0.path ?? "not found"] }
+        let proxies = picture.proxies.map { "Proxies: \($0.joined(separator: ", then "))\n" } ?? ""
+        let servers = "Name servers: \(picture.nameServers.isEmpty ? "none" : picture.nameServers.joined(separator: ", "))\n"
         return (picture.isSatisfied ? "Other networks can be reached.\n" : "There is no way to other networks.\n")
+            + proxies + servers
             + "\n" + TextTable.text(interfaces, titles: ["INTERFACE", "KIND", "COSTS", "ADDRESSES"])
             + "\n" + TextTable.text(libraries, titles: ["LIBRARY", "FOUND"])
     }

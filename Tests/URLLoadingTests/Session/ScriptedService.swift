@@ -40,6 +40,8 @@ final class ScriptedService: LoadingService {
         return false
     }
 
+    func proxies(for url: URL) async throws(LoadError) -> [URL?] { [nil] }
+
     func invalidate() { state.withLock { $0.invalidations += 1 } }
 
     func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) { completion() }

@@ -1,0 +1,77 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// `URLSession.proxies(for:)`: what loads would do, without any.
+@Suite struct ProxyQuestionTests {
+    private func proxies(
+        of text: String, _ configure: (URLSessionConfiguration) -> Void
+    ) async throws -> [String?] {
+        var found: [String?] = []
+        try await withSession(configure) { (session) async throws in
+            found = try await session.proxies(for: try #require(URL(string: text))).map { $0?.absoluteString }
+        }
+        return found
+    }
+
+    @Test func `the environment, lists and scripts are asked`() async throws {
+        #expect(try await proxies(of: "https://a.test/") { $0.proxyEnvironment = [:] } == [nil])
+        #expect(
+            try await proxies(of: "https://a.test/") { $0.proxyEnvironment = ["all_proxy": "[::1]:3128"] } == [
+                "http://[::1]:3128"
+            ])
+        #expect(
+            try await proxies(of: "https://a.test/") {
+                var first = ProxyConfiguration(httpCONNECTProxy: .hostPort(host: "p.test", port: 8080))
+                first.allowFailover = true
+                first.applyCredential(username: "ali", password: "sesame")
+                $0.proxyConfigurations = [first]
+            } == ["http://p.test:8080", nil])
+        let script =
+            "function FindProxyForURL(u, h) { return h == 'a.test' ? 'SOCKS p.test; HTTPS q.test:443; DIRECT' : 'DIRECT' }"
+        let dictionary: [AnyHashable: Any] = ["ProxyAutoConfigEnable": 1, "ProxyAutoConfigJavaScript": script]
+        #expect(
+            try await proxies(of: "https://a.test/") { $0.connectionProxyDictionary = dictionary }
+                == ["socks5://p.test:1080", "https://q.test:443", nil])
+        #expect(try await proxies(of: "https://b.test/") { $0.connectionProxyDictionary = dictionary } == [nil])
+    }
+
+    @Test func `what a load would fail with is thrown`() async throws {
+        let rows: [([AnyHashable: Any], String, URLError.Code)] = [
+            (["HTTPSEnable": 1, "HTTPSProxy": "p.test", "HTTPSPort": 99_999], "https://a.test/", .cannotConnectToHost),
+            (["ProxyAutoConfigEnable": 1, "ProxyAutoConfigJavaScript": "7"], "https://a.test/", .cannotConnectToHost),
+            ([:], "http://a.test/", .appTransportSecurityRequiresSecureConnection), ([:], "ftp://a.test/", .unsupportedURL),
+        ]
+        for (dictionary, text, code) in rows {
+            try await withSession {
+                $0.connectionProxyDictionary = dictionary
+                $0.appTransportSecurity = [:]
+            } test: { (session) async throws in
+                let url = try #require(URL(string: text))
+                let error = await expectFailure(code, in: text) { try await session.proxies(for: url) }
+                #expect(error?.failingURL == url)
+            }
+        }
+    }
+
+    @Test func `a session asked by many, and one that is over, answer`() async throws {
+        let session = URLSession(configuration: .ephemeral)
+        let url = try #require(URL(string: "https://a.test/"))
+        await withTaskGroup(of: Int.self) { group in
+            for _ in 0..<1000 { group.addTask { (try? await session.proxies(for: url).count) ?? 0 } }
+            for await count in group { #expect(count == 1) }
+        }
+        session.invalidateAndCancel()
+        await expectFailure(.cancelled) { try await session.proxies(for: url) }
+    }
+}
