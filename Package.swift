@@ -186,6 +186,9 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzTransportSecurity", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzCredentialFile", ["LoadingStores", "LoadingModel"]),
         fuzzer("FuzzHTTPSRecord", ["TransportMachines"]),
+        fuzzer("FuzzSOCKS", ["TransportMachines"]),
+        fuzzer("FuzzNetlink", ["NetworkPaths", "LoadingModel"]),
+        fuzzer("FuzzPAC", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzIdentity", ["LoadingTrust", "LoadingModel"]),
         fuzzer("FuzzCacheEntry", ["LoadingStores", "HTTPRules", "HTTPWire"]),
     ]
