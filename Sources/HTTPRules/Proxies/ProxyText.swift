@@ -13,7 +13,7 @@ package enum ProxyText {
     package static func fault(inHost host: String) -> String? {
         if host.isEmpty { return "is empty" }
         if host.contains("/") { return "is a URL or a path, and no host" }
-        if host.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F || "@?#\\\"<>".utf8.contains($0) }) {
+        if host.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F || "@?#\\\"<>[]".utf8.contains($0) }) {
             return "has a character that no host has"
         }
         if host.contains(":"), AddressNetwork.address(host) == nil { return "has a port in it, or is no address" }

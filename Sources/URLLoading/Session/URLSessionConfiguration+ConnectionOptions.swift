@@ -88,7 +88,8 @@ extension URLSessionConfiguration {
         ///
         /// Default empty: the system looks names up (`getaddrinfo`), as it is configured to. Name servers are asked through c-ares, which the
         /// system must have, and their answers are kept for as long as they say, an hour at most. `/etc/hosts` does not count; look-ups that
-        /// must be validated by DNSSEC go to the system's name servers all the same.
+        /// must be validated by DNSSEC go to the system's name servers all the same. They are asked for HTTPS records (RFC 9460), too, which
+        /// nobody waits for, and nothing is done with as long as HTTP/1.1 is all that is spoken.
         public var nameServers: [String] = []
 
         /// Hosts and ports that connections lead to in place of those that URLs name; the first that matches counts.

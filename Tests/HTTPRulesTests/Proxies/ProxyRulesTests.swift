@@ -123,6 +123,8 @@ struct ProxyRulesTests {
             ("PROXY [::1]:8080", [server(.http, 8_080, "::1")]), ("PROXY [::1]", [server(.http, 80, "::1")]),
             ("QUIC a:1; DIRECT", [.direct]), ("nonsense", nil), ("PROXY", nil), ("PROXY a:0", nil), ("PROXY a b", nil),
             ("PROXY u:p@a:1", nil), ("DIRECT now", nil), ("PROXY http://a:1", nil),
+            // No host has a bracket in it, nor has the zone of an address.
+            ("PROXY a]:1", nil), ("PROXY 2001:db8::1%2]:8080", nil), ("PROXY [::1]]:1", nil),
         ]
         for (answer, ways) in rows { #expect(ProxyScript.ways(answer) == ways, "\(answer)") }
         #expect(ProxyScript.ways(String(repeating: "PROXY a:1;", count: 1_000))?.count == 32)
