@@ -100,7 +100,7 @@ private struct Reading {
                 choices.head, body: choices.body, expectsContinue: choices.expectsContinue, control: control
             )
         else { preconditionFailure("the exchange cannot begin") }
-        control.exchange = exchange
+        control.place = .exchanging(exchange)
 
         var start = 0
         while start < bytes.count, channel.isActive {
@@ -163,7 +163,8 @@ private struct Reading {
         precondition(channel.isActive == isReusable, "not reusable, and not closed")
         guard let second else { return }
         precondition(first.hasWholeBody, "reusable after a failure")
-        precondition(second.takeEvent() == nil && !second.hasReceivedBytes && !second.isOver, "bytes of the first exchange")
+        precondition(
+            second.takeEvent() == nil && !second.hasReceivedBytes && !second.isOver, "bytes of the first exchange")
         feed("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc".utf8)
         precondition(second.head?.status == 200 && second.hasWholeBody, "the second exchange was spoilt")
         precondition(second.takeBuffered().map { Array($0.readableBytesView) } == Array("abc".utf8), "not the second's body")
