@@ -164,7 +164,7 @@ private struct Reading {
         guard let second else { return }
         precondition(first.hasWholeBody, "reusable after a failure")
         precondition(
-            second.takeEvent() == nil && !second.hasReceivedBytes && !second.isOver, "bytes of the first exchange")
+            second.takeEvent() == nil && !second.record.hasReceivedBytes && !second.isOver, "bytes of the first exchange")
         feed("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc".utf8)
         precondition(second.head?.status == 200 && second.hasWholeBody, "the second exchange was spoilt")
         precondition(second.takeBuffered().map { Array($0.readableBytesView) } == Array("abc".utf8), "not the second's body")
@@ -186,7 +186,7 @@ private struct Reading {
             seen = Seen(failure: .cancelled)
             return
         }
-        precondition(exchange.responseBodyBytes == Int64(seen.content.count), "content was not counted")
+        precondition(exchange.record.responseBodyBytes == Int64(seen.content.count), "content was not counted")
         guard seen.isComplete else { return }
         precondition(seen.head != nil, "complete without a head")
         switch exchange.framing {

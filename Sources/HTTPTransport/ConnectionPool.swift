@@ -66,11 +66,12 @@ package final class ConnectionPool {
     let loop: any EventLoop
     let dialer: Dialer
     private let pace: DialPace
+    // Unchecked are the machine and the tables that every request goes through: their methods call nothing that could come back here.
     @exclusivity(unchecked) var machine: PoolMachine
     @exclusivity(unchecked) private(set) var origins: [Route: OriginID] = [:]
     private(set) var routes: [OriginID: Route] = [:]
     /// The origin that was looked up last; mostly it is the next one, too.
-    @exclusivity(unchecked) private var lastOrigin: (route: Route, id: OriginID)?
+    private var lastOrigin: (route: Route, id: OriginID)?
     @exclusivity(unchecked) private var leases: [LeaseID: Lease] = [:]
     @exclusivity(unchecked) private(set) var entries: [ConnectionID: Entry] = [:]
     /// Why dials failed, until the machine said whom that refuses.
@@ -81,12 +82,12 @@ package final class ConnectionPool {
     private var originLimit = 256
     private var sweep: Scheduled<Void>?
     /// Where a connection puts a message's head together.
-    @exclusivity(unchecked) var scratch: ByteBuffer?
+    var scratch: ByteBuffer?
     /// The session's part of what the process may have; from the first dial on.
     var share: ConnectionBudget.Share?
     let budget: ConnectionBudget
     /// What was said to the budget last.
-    @exclusivity(unchecked) var idleSince: Int64?
+    var idleSince: Int64?
     private var hasRoom = false
     private var awaitsRoom = false
 

@@ -19,6 +19,7 @@ package import NIOCore
 /// Confined to the session's event loop.
 package final class LoadControl {
     package let loop: any EventLoop
+    // Unchecked is what other modules read at each step of a load, where no optimiser sees that it is set in one statement.
     /// Why the load must end, once it must.
     ///
     /// The first reason stays.
@@ -28,8 +29,8 @@ package final class LoadControl {
     /// held up since.
     @exclusivity(unchecked) package private(set) var lastProgress: NIODeadline
     /// How many things hold the load up that are not its server's: other loads before it in a line, the app, a disk.
-    @exclusivity(unchecked) private var holdCount = 0
-    @exclusivity(unchecked) private var heldSince = NIODeadline.distantPast
+    private var holdCount = 0
+    private var heldSince = NIODeadline.distantPast
     /// Where the load stands on its way to the server.
     package enum Place {
         case elsewhere
@@ -46,7 +47,7 @@ package final class LoadControl {
     package var exchange: Exchange? { if case .exchanging(let exchange) = place { exchange } else { nil } }
     package var line: (any PlaceInLine)? { if case .inLine(let line) = place { line } else { nil } }
 
-    @exclusivity(unchecked) private var waiter: UnsafeContinuation<Void, Never>?
+    private var waiter: UnsafeContinuation<Void, Never>?
 
     package init(on loop: any EventLoop, now: NIODeadline) {
         self.loop = loop

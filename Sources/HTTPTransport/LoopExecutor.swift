@@ -26,11 +26,12 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     package let loop: any EventLoop
     /// For long work on the loop.
     package let turns: LoopTurns
+    // Unchecked, as every job passes: a list calls nothing that could come back here.
     /// What was made ready on the loop and has not run.
     @exclusivity(unchecked) private var ready: [Work] = []
     /// What runs now; kept for its capacity.
     @exclusivity(unchecked) private var running: [Work] = []
-    @exclusivity(unchecked) private var isRunning = false
+    private var isRunning = false
 
     package init(_ loop: any EventLoop) {
         self.loop = loop

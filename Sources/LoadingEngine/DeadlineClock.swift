@@ -22,10 +22,11 @@ final class DeadlineClock {
 
     private let loop: any EventLoop
     private let turns: LoopTurns
+    // Unchecked, as every load is added and removed: a machine and a table call nothing that could come back here.
     @exclusivity(unchecked) private var machine = DeadlineMachine()
     /// The loads by the slots that the machine gave them.
     @exclusivity(unchecked) private var watched: [Load?] = []
-    @exclusivity(unchecked) private var timer: Scheduled<Void>?
+    private var timer: Scheduled<Void>?
 
     private static let pause = TimeAmount.milliseconds(50)
 

@@ -26,26 +26,27 @@ final class Load {
     let control: LoadControl
     let session: SessionFacts
     let started: NIODeadline
+    // Unchecked here and below is what every load reads step by step: what changes it calls nothing that could come back here.
     @exclusivity(unchecked) private(set) var order: TaskOrder
     /// The response that was, or is being, delivered.
-    @exclusivity(unchecked) private(set) var response: LoadResponse?
+    private(set) var response: LoadResponse?
     /// The transaction that goes on, or was the last.
-    @exclusivity(unchecked) private(set) var transaction: Transaction?
-    @exclusivity(unchecked) private var earlierTransactions: [Transaction] = []
+    private(set) var transaction: Transaction?
+    private var earlierTransactions: [Transaction] = []
     /// Cancelled by the app so that it can go on later.
-    @exclusivity(unchecked) private(set) var wantsResumeData = false
+    private(set) var wantsResumeData = false
     /// The client knows that the load waits, or waited, for a network.
-    @exclusivity(unchecked) private var toldThatItWaits = false
+    private var toldThatItWaits = false
     /// Bytes told to the client and not yet dealt with.
-    @exclusivity(unchecked) private var outstandingBytes = 0
+    private var outstandingBytes = 0
 
     // Each part is declared beside the code that changes it.
-    @exclusivity(unchecked) var followUp = FollowUpStage.LoadPart()
-    @exclusivity(unchecked) var lastAttempt = NetworkStage.LoadPart()
-    @exclusivity(unchecked) var resumption = DownloadResumption.LoadPart()
+    var followUp = FollowUpStage.LoadPart()
+    var lastAttempt = NetworkStage.LoadPart()
+    var resumption = DownloadResumption.LoadPart()
     @exclusivity(unchecked) var tunnels = TunnelQuestions()
-    @exclusivity(unchecked) var body = BodyCounts()
-    @exclusivity(unchecked) var deadline = DeadlineClock.LoadPart()
+    var body = BodyCounts()
+    var deadline = DeadlineClock.LoadPart()
 
     init(_ order: TaskOrder, client: any LoadClient, session: SessionFacts, now: NIODeadline) {
         id = order.id

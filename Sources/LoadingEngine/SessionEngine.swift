@@ -27,10 +27,11 @@ package actor SessionEngine {
     nonisolated let security: AppTransportSecurity
     /// Whether fresh responses may be given to the thread that asks: the session's own fields say nothing of caches.
     nonisolated let answersAtOnce: Bool
+    // Unchecked are lists and tables that every load goes through: their methods call nothing that could come back here.
     /// What was taken out of the mailbox; kept for its capacity.
     @exclusivity(unchecked) var messages: [Mailbox.Message] = []
     /// Some of them wait for their turn.
-    @exclusivity(unchecked) var isAttending = false
+    var isAttending = false
     private let session: SessionFacts
     private let resolver: SystemResolver
     private let pool: ConnectionPool
@@ -41,7 +42,7 @@ package actor SessionEngine {
     @exclusivity(unchecked) private var ended: [(any LoadClient, TaskOutcome)] = []
     /// Those that are being told; kept for its capacity.
     @exclusivity(unchecked) private var telling: [(any LoadClient, TaskOutcome)] = []
-    @exclusivity(unchecked) private var isInvalidated = false
+    private var isInvalidated = false
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -228,7 +229,7 @@ package actor SessionEngine {
             result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [],
             redirectCount: load.followUp.redirectCount
         )
-        outcome.sentBodyBytes = load.transaction?.exchange?.requestBodyBytes ?? 0
+        outcome.sentBodyBytes = load.transaction?.exchange?.record.requestBodyBytes ?? 0
         outcome.receivedBodyBytes = load.body.received
         ended.append((load.client, outcome))
         // Loads that end in one turn of the loop are told of together: waking one thread many times costs more than the loads.

@@ -22,13 +22,13 @@ final class SessionFacts {
     let loop: any EventLoop
     let turns: LoopTurns
     let credentials = SessionCredentials()
-    @exclusivity(unchecked) private var storesWereReady = false
+    private var storesWereReady = false
     /// Starts a load that nobody ordered.
-    @exclusivity(unchecked) var start: ((TaskOrder, any LoadClient) -> Void)?
+    var start: ((TaskOrder, any LoadClient) -> Void)?
     /// Says something about such a load.
-    @exclusivity(unchecked) var command: ((TaskCommand, TaskID) -> Void)?
+    var command: ((TaskCommand, TaskID) -> Void)?
     /// The URL that was read last, if it has no user: programs that wait for something ask for one again and again.
-    @exclusivity(unchecked) var lastTarget: (text: String, target: RequestTarget)?
+    var lastTarget: (text: String, target: RequestTarget)?
     /// The keys of the cache that are being revalidated in the background.
     var revalidating: Set<String> = []
 

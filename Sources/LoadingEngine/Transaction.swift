@@ -15,15 +15,15 @@ import NIOCore
 final class Transaction {
     let request: LoadRequest
     let fetchStart: NIODeadline
-    @exclusivity(unchecked) var source = TransactionTimeline.Source.network
-    @exclusivity(unchecked) var response: LoadResponse?
-    @exclusivity(unchecked) var exchange: Exchange?
+    var source = TransactionTimeline.Source.network
+    var response: LoadResponse?
+    var exchange: Exchange?
     /// The length of the body that was sent, or -1 where it was not known.
-    @exclusivity(unchecked) var sentBodyLength: Int64 = 0
+    var sentBodyLength: Int64 = 0
     /// For loads without an exchange (`file:`, `data:`, the app's own protocols).
-    @exclusivity(unchecked) var end: NIODeadline?
-    @exclusivity(unchecked) var bodyBytes: Int64 = 0
-    @exclusivity(unchecked) var bodyBytesAfterDecoding: Int64 = 0
+    var end: NIODeadline?
+    var bodyBytes: Int64 = 0
+    var bodyBytesAfterDecoding: Int64 = 0
 
     init(request: LoadRequest, now: NIODeadline) {
         self.request = request
@@ -55,15 +55,15 @@ final class Transaction {
             timeline.secureConnectionEnd = facts.secureConnectionEnd
             timeline.connectEnd = facts.connectEnd
         }
-        timeline.requestStart = WallClock.seconds(exchange.requestStart)
-        timeline.requestEnd = exchange.requestEnd.map(WallClock.seconds)
-        timeline.responseStart = exchange.responseStart.map(WallClock.seconds)
-        timeline.responseEnd = exchange.responseEnd.map(WallClock.seconds)
-        timeline.requestHeaderBytes = Int64(exchange.requestHeaderBytes)
-        timeline.requestBodyBytes = exchange.requestBodyBytes
-        timeline.requestBodyBytesBeforeEncoding = exchange.requestBodyBytes
-        timeline.responseHeaderBytes = exchange.responseHeaderBytes
-        timeline.responseBodyBytes = exchange.responseBodyBytes
+        timeline.requestStart = WallClock.seconds(exchange.record.requestStart)
+        timeline.requestEnd = exchange.record.requestEnd.map(WallClock.seconds)
+        timeline.responseStart = exchange.record.responseStart.map(WallClock.seconds)
+        timeline.responseEnd = exchange.record.responseEnd.map(WallClock.seconds)
+        timeline.requestHeaderBytes = Int64(exchange.record.requestHeaderBytes)
+        timeline.requestBodyBytes = exchange.record.requestBodyBytes
+        timeline.requestBodyBytesBeforeEncoding = exchange.record.requestBodyBytes
+        timeline.responseHeaderBytes = exchange.record.responseHeaderBytes
+        timeline.responseBodyBytes = exchange.record.responseBodyBytes
         return timeline
     }
 }

@@ -24,7 +24,7 @@ extension Exchange {
     /// Whether the rest of the body is worth a pump, and may have one: in clear, of known length, and large.
     package var maySplice: Bool {
         guard case .length(let length) = framing, !facts.isInTLS, connection != nil, !isOver else { return false }
-        return length - responseBodyBytes >= Self.spliceThreshold
+        return length - record.responseBodyBytes >= Self.spliceThreshold
     }
 
     /// Moves the rest of the body into a file, from where its writing stands.
@@ -47,7 +47,7 @@ extension Exchange {
         try control.check()
         let run = Run()
         let pump = SplicePump.start(
-            on: channel, into: sink, count: length - responseBodyBytes,
+            on: channel, into: sink, count: length - record.responseBodyBytes,
             progress: { [control] moved in
                 run.moved = moved
                 control.markProgress(.now())
@@ -115,7 +115,7 @@ extension Exchange {
             cancel()
             throw LoadError(
                 .connectionLost,
-                "receiving the response: the server closed the connection after \(responseBodyBytes + end.moved) of \(length) bytes"
+                "receiving the response: the server closed the connection after \(record.responseBodyBytes + end.moved) of \(length) bytes"
             )
         case .socketFailed(_, let error):
             cancel()

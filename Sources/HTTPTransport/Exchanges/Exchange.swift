@@ -11,6 +11,24 @@ package import HTTPWire
 package import LoadingModel
 package import NIOCore
 
+/// When an exchange went over the wire, and how much of it.
+package struct ExchangeRecord {
+    package let requestStart: NIODeadline
+    package internal(set) var requestEnd: NIODeadline?
+    /// When the first byte arrived.
+    package internal(set) var responseStart: NIODeadline?
+    package internal(set) var responseEnd: NIODeadline?
+    package internal(set) var requestHeaderBytes = 0
+    package internal(set) var requestBodyBytes: Int64 = 0
+    package internal(set) var responseHeaderBytes: Int64 = 0
+    package internal(set) var responseBodyBytes: Int64 = 0
+
+    init(requestStart: NIODeadline) { self.requestStart = requestStart }
+
+    /// Whether any byte of a response has arrived: what decides whether the request may be sent again.
+    package var hasReceivedBytes: Bool { responseStart != nil }
+}
+
 /// One request and its response, as a load sees them, whatever the HTTP version that carries them.
 ///
 /// The load takes ``ExchangeEvent``s until the head of the final response, then body pieces until nil. Bytes that the load does not
@@ -43,45 +61,37 @@ package final class Exchange {
     package let control: LoadControl
     package let facts: ConnectionFacts
     package let isReused: Bool
+    // Unchecked is what another module reads for every request, where no optimiser sees that it is set in one statement, and the queues.
     @exclusivity(unchecked) package internal(set) var head: ResponseHead? { didSet { hasHead = true } }
     /// So that to look whether it is there does not copy it.
-    @exclusivity(unchecked) private(set) var hasHead = false
+    private(set) var hasHead = false
     /// The nanoseconds for which the server says it keeps an idle connection.
-    @exclusivity(unchecked) var keepAlive: Int64?
+    var keepAlive: Int64?
     @exclusivity(unchecked) package internal(set) var framing: ResponseParser.Framing = .none
     @exclusivity(unchecked) package internal(set) var trailers: HeaderBlock?
-    @exclusivity(unchecked) package internal(set) var requestStart: NIODeadline
-    @exclusivity(unchecked) package internal(set) var requestEnd: NIODeadline?
-    @exclusivity(unchecked) package internal(set) var responseStart: NIODeadline?
-    @exclusivity(unchecked) package internal(set) var responseEnd: NIODeadline?
-    @exclusivity(unchecked) package internal(set) var requestHeaderBytes = 0
-    @exclusivity(unchecked) package internal(set) var requestBodyBytes: Int64 = 0
-    @exclusivity(unchecked) package internal(set) var responseHeaderBytes: Int64 = 0
-    @exclusivity(unchecked) package internal(set) var responseBodyBytes: Int64 = 0
-    /// Whether any byte of a response has arrived: what decides whether the request may be sent again.
-    @exclusivity(unchecked) package internal(set) var hasReceivedBytes = false
+    @exclusivity(unchecked) package internal(set) var record: ExchangeRecord
 
     /// What carries the exchange, until its end.
-    @exclusivity(unchecked) var connection: HTTP1Connection?
+    var connection: HTTP1Connection?
     @exclusivity(unchecked) private var queue = BodyQueue()
     @exclusivity(unchecked) private var informational: [ResponseHead] = []
-    @exclusivity(unchecked) private var informationalCount = 0
-    @exclusivity(unchecked) private var toldSentBytes: Int64 = 0
-    @exclusivity(unchecked) private var isComplete = false
-    @exclusivity(unchecked) private var failure: LoadError?
-    @exclusivity(unchecked) private(set) var wantsReading = true
+    private var informationalCount = 0
+    private var toldSentBytes: Int64 = 0
+    private var isComplete = false
+    private var failure: LoadError?
+    private(set) var wantsReading = true
     /// When the load was last woken for a piece of the body.
-    @exclusivity(unchecked) private var lastBodyWake = NIODeadline.distantPast
-    @exclusivity(unchecked) private var willWake = false
+    private var lastBodyWake = NIODeadline.distantPast
+    private var willWake = false
     /// The body goes past this process, which must not read it meanwhile.
-    @exclusivity(unchecked) var isBypassed = false
+    var isBypassed = false
 
     init(control: LoadControl, connection: HTTP1Connection, isReused: Bool, now: NIODeadline) {
         self.control = control
         self.connection = connection
         self.isReused = isReused
         facts = connection.facts
-        requestStart = now
+        record = ExchangeRecord(requestStart: now)
     }
 
     // MARK: The load's side
@@ -90,9 +100,9 @@ package final class Exchange {
     ///
     /// The head comes last, and every time it is asked for.
     package func takeEvent() -> Event? {
-        if requestBodyBytes > toldSentBytes {
-            defer { toldSentBytes = requestBodyBytes }
-            return .sent(bytes: requestBodyBytes - toldSentBytes, total: requestBodyBytes)
+        if record.requestBodyBytes > toldSentBytes {
+            defer { toldSentBytes = record.requestBodyBytes }
+            return .sent(bytes: record.requestBodyBytes - toldSentBytes, total: record.requestBodyBytes)
         }
         if !informational.isEmpty { return .informational(informational.removeFirst()) }
         return hasHead ? .head : nil
@@ -104,7 +114,7 @@ package final class Exchange {
     package func hasEvent() throws(LoadError) -> Bool {
         try control.check()
         guard !control.isSuspended else { return false }
-        if hasHead || requestBodyBytes > toldSentBytes || !informational.isEmpty { return true }
+        if hasHead || record.requestBodyBytes > toldSentBytes || !informational.isEmpty { return true }
         if let failure { throw failure }
         return false
     }
@@ -206,7 +216,7 @@ package final class Exchange {
     }
 
     func sent(_ bytes: Int64) {
-        requestBodyBytes += bytes
+        record.requestBodyBytes += bytes
         control.wake()
     }
 

@@ -25,29 +25,30 @@ package final class HTTP1Connection: ChannelInboundHandler {
 
     package let facts: ConnectionFacts
     /// Told when an exchange is over, and when the connection is; let go then.
-    @exclusivity(unchecked) var pool: ConnectionPool?
+    var pool: ConnectionPool?
     let id: Int
 
     private let isSecure: Bool
-    @exclusivity(unchecked) private var context: ChannelHandlerContext?
+    private var context: ChannelHandlerContext?
+    // Unchecked, as every read goes through them: parser and queues call nothing that could come back here.
     @exclusivity(unchecked) private var parser = ResponseParser()
-    @exclusivity(unchecked) private(set) var exchange: Exchange?
-    @exclusivity(unchecked) private var pump: RequestBodyPump?
-    @exclusivity(unchecked) private var requestIsComplete = true
-    @exclusivity(unchecked) private var exchangesServed = 0
-    @exclusivity(unchecked) private var isClosing = false
-    @exclusivity(unchecked) private var transportError: (any Error)?
+    private(set) var exchange: Exchange?
+    private var pump: RequestBodyPump?
+    private var requestIsComplete = true
+    private var exchangesServed = 0
+    private var isClosing = false
+    private var transportError: (any Error)?
     // NIOSSL decrypts into one buffer over and over; a slice that is kept would have it copy that buffer whole each time, however
     // little is in it. And a small slice keeps a large buffer, in whose place NIO then makes another. So both are copied.
     @exclusivity(unchecked) private var copies = RecycledCopies()
-    @exclusivity(unchecked) private var isReading = true
+    private var isReading = true
     /// The body of the exchange goes past this handler; the end of the channel says nothing about it.
-    @exclusivity(unchecked) private(set) var isBypassed = false
+    private(set) var isBypassed = false
     /// The channel is at its end; NIO takes this handler out of it some time later.
-    @exclusivity(unchecked) private var isInactive = false
+    private var isInactive = false
     /// What was read and is parsed in later turns of the loop; meanwhile the socket is not read.
     @exclusivity(unchecked) private var backlog = CircularBuffer<ByteBuffer>()
-    @exclusivity(unchecked) private var goesOnLater = false
+    private var goesOnLater = false
 
     /// How much the parser may find in one turn of the loop, a millisecond's work: a chunk takes six bytes.
     private static let eventsPerTurn = 1_024
@@ -76,7 +77,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
             let written = try outgoing.writeWithUnsafeMutableBytes(minimumWritableBytes: length) {
                 try RequestSerializer.encode(head, into: $0)
             }
-            exchange.requestHeaderBytes = written
+            exchange.record.requestHeaderBytes = written
         } catch {
             let reason = (error as? InvalidRequest)?.message ?? "its head cannot be written"
             throw LoadError(.badURL, "the request cannot be sent: \(reason)", cause: error)
@@ -89,7 +90,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
         switch body {
         case .none:
             requestIsComplete = true
-            exchange.requestEnd = now
+            exchange.record.requestEnd = now
             context.writeAndFlush(wrapOutboundOut(outgoing), promise: nil)
         default:
             requestIsComplete = false
@@ -115,7 +116,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
     func requestBodyCompleted(_ exchange: Exchange) {
         guard self.exchange === exchange else { return }
         requestIsComplete = true
-        exchange.requestEnd = .now()
+        exchange.record.requestEnd = .now()
         pump?.stop()
         pump = nil
         finishIfComplete()
@@ -157,7 +158,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
         isBypassed = false
         guard self.exchange === exchange else { return }
         parser.skip(moved)
-        exchange.responseBodyBytes += moved
+        exchange.record.responseBodyBytes += moved
         exchange.control.markProgress(.now())
         do {
             _ = try parse(ByteBuffer(), for: exchange)
@@ -213,8 +214,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
         }
         let now = NIODeadline.now()
         exchange.control.markProgress(now)
-        exchange.hasReceivedBytes = true
-        if exchange.responseStart == nil { exchange.responseStart = now }
+        if exchange.record.responseStart == nil { exchange.record.responseStart = now }
         if backlog.isEmpty { take(buffer, for: exchange) } else { backlog.append(buffer) }
     }
 
@@ -333,15 +333,15 @@ package final class HTTP1Connection: ChannelInboundHandler {
             exchange.head = head
             exchange.keepAlive = head.keepAlive
             exchange.framing = framing
-            exchange.responseHeaderBytes = parser.headerBytesReceived
+            exchange.record.responseHeaderBytes = parser.headerBytesReceived
             pump?.receivedFinalHead(status: head.status)
         case .body(let range):
             guard let piece = buffer.getSlice(at: buffer.readerIndex + range.lowerBound, length: range.count) else { return }
-            exchange.responseBodyBytes += Int64(range.count)
+            exchange.record.responseBodyBytes += Int64(range.count)
             exchange.received(isSecure || range.count * 4 <= buffer.storageCapacity ? copies.copy(of: piece) : piece)
         case .end(let trailers):
             exchange.trailers = trailers
-            exchange.responseEnd = exchange.control.lastProgress
+            exchange.record.responseEnd = exchange.control.lastProgress
         }
     }
 
@@ -379,7 +379,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
         if reusable { setReading(true) } else { isClosing = true }
         pool?.exchangeEnded(
             on: self, reusable: reusable, keepAlive: reusable ? exchange.keepAlive : nil,
-            now: exchange.responseEnd ?? .now()
+            now: exchange.record.responseEnd ?? .now()
         )
         if !reusable { context?.close(promise: nil) }
     }

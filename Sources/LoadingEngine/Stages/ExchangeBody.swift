@@ -19,8 +19,8 @@ final class ExchangeBody: ResponseBody {
     private let load: Load
     /// What is decoded in one turn of the loop, a millisecond's work.
     private static let decodedPerTurn = 262_144
-    @exclusivity(unchecked) private var codedIsComplete = false
-    @exclusivity(unchecked) private var decodedInTurn = 0
+    private var codedIsComplete = false
+    private var decodedInTurn = 0
 
     init(_ exchange: Exchange, decoder: ContentDecoder?, transaction: Transaction, of load: Load) {
         self.load = load
@@ -42,7 +42,7 @@ final class ExchangeBody: ResponseBody {
     func cancel() { exchange.cancel() }
 
     func takeWhole() -> Data? {
-        guard decoder == nil, exchange.requestEnd != nil, let whole = exchange.takeWhole() else { return nil }
+        guard decoder == nil, exchange.record.requestEnd != nil, let whole = exchange.takeWhole() else { return nil }
         transaction.bodyBytesAfterDecoding += Int64(whole.readableBytes)
         return Data(whole)
     }
@@ -58,12 +58,12 @@ final class ExchangeBody: ResponseBody {
     }
 
     /// The server answers before it has the whole request, and somebody wants to hear how that goes on.
-    private var isStillSending: Bool { exchange.requestEnd == nil && load.wants(.sentBytes) }
+    private var isStillSending: Bool { exchange.record.requestEnd == nil && load.wants(.sentBytes) }
 
     /// Tells how the request's body goes out until there is something of the response, or the end.
     private func tellWhileSending() async {
         load.tellSent()
-        while !exchange.hasNext, exchange.requestEnd == nil {
+        while !exchange.hasNext, exchange.record.requestEnd == nil {
             await load.control.wait()
             load.tellSent()
         }

@@ -40,14 +40,15 @@ enum StageStep {
 /// Each stage has its own part of it, which is declared beside the stage: others read it, or say what they want of it by its methods.
 final class Hop {
     let number: Int
-    @exclusivity(unchecked) private(set) var request: LoadRequest
-    @exclusivity(unchecked) var followUp = FollowUpStage.HopPart()
-    @exclusivity(unchecked) var authentication = RequestAuthentication.HopPart()
-    @exclusivity(unchecked) var proxies = ProxyChoice.HopPart()
+    private(set) var request: LoadRequest
+    var followUp = FollowUpStage.HopPart()
+    var authentication = RequestAuthentication.HopPart()
+    var proxies = ProxyChoice.HopPart()
+    // Unchecked, as every hop sets them: their methods call nothing that could come back here.
     @exclusivity(unchecked) var preparation = PrepareStage.HopPart()
     @exclusivity(unchecked) var cache = CacheStage.HopPart()
-    @exclusivity(unchecked) var network = NetworkStage.HopPart()
-    @exclusivity(unchecked) var sideEffects = ResponseSideEffects.HopPart()
+    var network = NetworkStage.HopPart()
+    var sideEffects = ResponseSideEffects.HopPart()
 
     init(number: Int, request: LoadRequest) {
         self.number = number
@@ -59,8 +60,10 @@ final class Hop {
 
     /// Has the request go to its host over TLS.
     func upgrade(to url: URL, mainDocumentURL: URL?) {
-        request.url = url
-        request.mainDocumentURL = mainDocumentURL
+        var upgraded = request
+        upgraded.url = url
+        upgraded.mainDocumentURL = mainDocumentURL
+        request = upgraded
     }
 }
 

@@ -71,7 +71,8 @@ final class NetworkStage: LoadStage {
                 return nil
             }
             if let exchange = transaction.exchange {
-                load.lastAttempt = LoadPart(connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.hasReceivedBytes)
+                load.lastAttempt = LoadPart(
+                    connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.record.hasReceivedBytes)
                 exchange.cancel()
             }
             throw error

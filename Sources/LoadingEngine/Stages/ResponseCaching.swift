@@ -74,8 +74,8 @@ enum ResponseCaching {
         let stored = StoredResponse(
             url: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, head, in: load.session, at: load.control.lastProgress),
             status: head.status, reason: head.reason, headers: head.headers,
-            requestTime: WallClock.seconds(exchange.requestStart),
-            responseTime: WallClock.seconds(exchange.responseStart ?? exchange.requestStart)
+            requestTime: WallClock.seconds(exchange.record.requestStart),
+            responseTime: WallClock.seconds(exchange.record.responseStart ?? exchange.record.requestStart)
         )
         guard Storability.isWorthKeeping(stored) else {
             forget(head, hop, in: load.session, at: load.control.lastProgress)
@@ -254,7 +254,10 @@ enum ResponseCaching {
     }
 
     private static func times(_ exchange: Exchange) -> (request: Double, response: Double) {
-        (WallClock.seconds(exchange.requestStart), WallClock.seconds(exchange.responseStart ?? exchange.requestStart))
+        (
+            WallClock.seconds(exchange.record.requestStart),
+            WallClock.seconds(exchange.record.responseStart ?? exchange.record.requestStart)
+        )
     }
 
     @inline(never)

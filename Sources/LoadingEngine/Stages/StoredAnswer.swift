@@ -114,8 +114,8 @@ enum StoredAnswer {
 extension Transaction {
     /// When the request was sent and its answer came, in seconds since the reference date.
     var times: (request: Double, response: Double) {
-        let request = exchange?.requestStart ?? fetchStart
-        return (WallClock.seconds(request), WallClock.seconds(exchange?.responseStart ?? request))
+        let request = exchange?.record.requestStart ?? fetchStart
+        return (WallClock.seconds(request), WallClock.seconds(exchange?.record.responseStart ?? request))
     }
 }
 
