@@ -40,6 +40,7 @@ struct csl_ares {
     void (*ares_destroy)(void *);
     int (*ares_set_servers_ports_csv)(void *, const char *);
     void (*ares_search)(void *, const char *, int, int, callback, void *);
+    void (*ares_query)(void *, const char *, int, int, callback, void *);
     int (*ares_getsock)(void *, int *, int);
     struct timeval *(*ares_timeout)(void *, struct timeval *, struct timeval *);
     void (*ares_process_fd)(void *, int, int);
@@ -58,7 +59,7 @@ const struct csl_ares *csl_ares_load(void *handle, const char **missing) {
         void *place;
     } functions[] = {
         FUNCTION(ares_library_init), FUNCTION(ares_init), FUNCTION(ares_destroy), FUNCTION(ares_set_servers_ports_csv),
-        FUNCTION(ares_search), FUNCTION(ares_getsock), FUNCTION(ares_timeout), FUNCTION(ares_process_fd),
+        FUNCTION(ares_search), FUNCTION(ares_query), FUNCTION(ares_getsock), FUNCTION(ares_timeout), FUNCTION(ares_process_fd),
         FUNCTION(ares_parse_a_reply), FUNCTION(ares_parse_aaaa_reply), FUNCTION(ares_strerror),
     };
 #undef FUNCTION
@@ -156,7 +157,10 @@ void csl_ares_look_up(
         return;
     }
     struct search search = {ares, type, 0, answer};
-    ares->ares_search(channel, name, 1, type, found, &search);
+    // A name with a dot is whole: another's, of a domain that is searched, is no answer for it, nor for one of its types alone.
+    const char *dot = strchr(name, '.');
+    if (dot && dot[1]) ares->ares_query(channel, name, 1, type, found, &search);
+    else ares->ares_search(channel, name, 1, type, found, &search);
     long long end = milliseconds() + limit;
     while (!search.is_over && milliseconds() < end) wait(ares, channel, (int)(end - milliseconds()));
     // Calls back where there is no answer yet.

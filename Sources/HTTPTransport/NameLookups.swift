@@ -19,8 +19,8 @@ import TransportMachines
 package final class NameLookups: Sendable {
     package typealias Answer = Result<[SocketAddress], LoadError>
     typealias Machine = LookupMachine<Answer>
-    /// Finds a name's addresses of a family, of any port; blocks for as long as that takes.
-    package typealias Ask = @Sendable (_ host: String, NIOBSDSocket.ProtocolFamily) -> Finding
+    /// Finds a name's addresses of a family, or of both if nil, of any port; blocks for as long as that takes.
+    package typealias Ask = @Sendable (_ host: String, NIOBSDSocket.ProtocolFamily?) -> Finding
 
     /// What a look-up found out.
     package struct Finding: Sendable {
@@ -44,12 +44,12 @@ package final class NameLookups: Sendable {
         }
     }
 
-    /// Asks the system.
+    /// Asks the system, for both families at once: where it searches domains (resolv.conf(5)), one of them is not to be another host's.
     static let shared = NameLookups(threads: "url-names", asksNameServers: false) {
         Finding(SystemResolver.ask($0, port: 0, family: $1, flags: 0))
     }
 
-    /// More are never tried in a reasonable time, whatever a hostile name server sends.
+    /// More of a family are never tried in a reasonable time, whatever a hostile name server sends.
     static let maximumAddressCount = 16
 
     /// `getaddrinfo` blocks for as long as the name servers do not answer: 10 seconds as a rule.
@@ -66,13 +66,20 @@ package final class NameLookups: Sendable {
 
     /// Somebody who waits for an answer.
     final class Call: Sendable {
+        private let host: String
         private let port: Int
+        private let family: NIOBSDSocket.ProtocolFamily
         private let loop: any EventLoop
         private let reply: @Sendable (Answer) -> Void
         private let isCancelled = Atomic(false)
 
-        init(port: Int, loop: any EventLoop, reply: @escaping @Sendable (Answer) -> Void) {
+        init(
+            _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, loop: any EventLoop,
+            reply: @escaping @Sendable (Answer) -> Void
+        ) {
+            self.host = host
             self.port = port
+            self.family = family
             self.loop = loop
             self.reply = reply
         }
@@ -82,8 +89,14 @@ package final class NameLookups: Sendable {
         func answer(_ answer: Answer) {
             loop.execute { [self] in
                 guard !isCancelled.load(ordering: .relaxed) else { return }
-                reply(answer.map { $0.map(atPort) })
+                reply(answer.flatMap(own))
             }
+        }
+
+        /// Those of the family that was asked for.
+        private func own(_ addresses: [SocketAddress]) -> Answer {
+            let own = addresses.filter { $0.protocol == family }.map(atPort)
+            return own.isEmpty ? .failure(LoadError(.cannotFindHost, "looking up \(host): it has no address")) : .success(own)
         }
 
         private func atPort(_ address: SocketAddress) -> SocketAddress {
@@ -154,7 +167,12 @@ package final class NameLookups: Sendable {
             case .answer(let calls, let answer): for call in calls { call.answer(answer) }
             case .lookUp(let question):
                 let hasThread = threads.run { [self] in
-                    let family: NIOBSDSocket.ProtocolFamily = question.family == .v6 ? .inet6 : .inet
+                    let family: NIOBSDSocket.ProtocolFamily? =
+                        switch question.family {
+                        case .v4: .inet
+                        case .v6: .inet6
+                        case .both: nil
+                        }
                     carryOut(answered(question, ask(question.host, family)))
                 }
                 guard !hasThread else { continue }

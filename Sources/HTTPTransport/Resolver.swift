@@ -80,12 +80,14 @@ package struct SystemResolver: Resolver {
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
         reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void {
-        let call = NameLookups.Call(port: port, loop: loop, reply: reply)
+        let call = NameLookups.Call(host, port: port, family: family, loop: loop, reply: reply)
         if let known = Self.known(host, port: port, family: family) {
             call.answer(known)
             return { call.cancel() }
         }
-        let caller = lookups.want(.init(host.lowercased(), family == .inet6 ? .v6 : .v4), call, owner)
+        let question: LookupMachine<NameLookups.Answer>.Family =
+            !lookups.asksNameServers ? .both : family == .inet6 ? .v6 : .v4
+        let caller = lookups.want(.init(host.lowercased(), question), call, owner)
         return {
             call.cancel()
             lookups.leave(caller)
@@ -131,10 +133,10 @@ package struct SystemResolver: Resolver {
 
     /// Asks, which may take as long as the name servers do.
     static func ask(
-        _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, flags: CInt
+        _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily?, flags: CInt
     ) -> Result<[SocketAddress], LoadError> {
         var hints = addrinfo()
-        hints.ai_family = family == .inet6 ? AF_INET6 : AF_INET
+        hints.ai_family = family == nil ? AF_UNSPEC : family == .inet6 ? AF_INET6 : AF_INET
         hints.ai_protocol = CInt(IPPROTO_TCP)
         hints.ai_flags = flags
         var list: UnsafeMutablePointer<addrinfo>?
@@ -143,11 +145,12 @@ package struct SystemResolver: Resolver {
         guard status == 0 else { return .failure(error(status, host)) }
         var addresses: [SocketAddress] = []
         var next = list
-        while let entry = next?.pointee, addresses.count < NameLookups.maximumAddressCount {
+        while let entry = next?.pointee {
             next = entry.ai_next
             guard var address = entry.ai_addr.flatMap({ socketAddress($0, family: entry.ai_family) }) else { continue }
             address.port = port
-            if !addresses.contains(address) { addresses.append(address) }
+            let known = addresses.filter { $0.protocol == address.protocol }
+            if known.count < NameLookups.maximumAddressCount, !known.contains(address) { addresses.append(address) }
         }
         if addresses.isEmpty { return .failure(LoadError(.cannotFindHost, "looking up \(host): it has no address")) }
         return .success(addresses)

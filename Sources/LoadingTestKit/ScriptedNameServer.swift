@@ -77,7 +77,7 @@ package final class ScriptedNameServer: Sendable {
     /// Starts a server; `order` counts the questions of a name and family from 0.
     ///
     /// IPv4 and IPv6 addresses are given to whom they are of use.
-    package static func start(_ script: @escaping Script) async throws -> ScriptedNameServer {
+    package static func start(port: Int = 0, _ script: @escaping Script) async throws -> ScriptedNameServer {
         let journal = Watched(Journal())
         let reply: @Sendable (Question) -> Reply = { question in
             let order = journal.change { journal in
@@ -94,7 +94,7 @@ package final class ScriptedNameServer: Sendable {
                         try channel.pipeline.syncOperations.addHandler(DatagramHandler(reply, journal))
                     }
                 }
-                .bind(host: "127.0.0.1", port: 0).get()
+                .bind(host: "127.0.0.1", port: port).get()
             let streams = try? await ServerBootstrap(group: group)
                 .childChannelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(StreamHandler(reply)) }
@@ -103,6 +103,7 @@ package final class ScriptedNameServer: Sendable {
             if let streams { return ScriptedNameServer([datagrams, streams], journal) }
             // Somebody else has the port over TCP.
             try await datagrams.close()
+            if port != 0 { throw ServerProcess.Failure(description: "the port \(port) is another's over TCP") }
         }
     }
 

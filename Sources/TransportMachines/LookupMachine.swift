@@ -18,6 +18,8 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
     package enum Family: Hashable, Sendable {
         case v4
         case v6
+        /// Asked for together.
+        case both
     }
 
     package struct Question: Hashable, Sendable {

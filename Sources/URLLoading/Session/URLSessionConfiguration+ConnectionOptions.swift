@@ -87,7 +87,8 @@ extension URLSessionConfiguration {
         /// The name servers that are asked for addresses, in place of all the system's ways: `192.0.2.53`, `192.0.2.53:5353`, `[2001:db8::53]:5353`.
         ///
         /// Default empty: the system looks names up (`getaddrinfo`), as it is configured to. Name servers are asked through c-ares, which the
-        /// system must have, and their answers are kept for as long as they say, an hour at most. `/etc/hosts` does not count; look-ups that
+        /// system must have, and their answers are kept for as long as they say, an hour at most. `/etc/hosts` does not count, nor do search domains for
+        /// names with a dot; look-ups that
         /// must be validated by DNSSEC go to the system's name servers all the same. They are asked for HTTPS records (RFC 9460), too, which
         /// nobody waits for, and nothing is done with as long as HTTP/1.1 is all that is spoken.
         public var nameServers: [String] = []
