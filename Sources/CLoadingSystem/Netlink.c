@@ -79,16 +79,24 @@ int64_t cls_netlink_receive(int fd, void *target, size_t count) {
     }
 }
 
-int cls_route(const void *address, int length) {
+int cls_route(const void *address, int length, int interface) {
     if (length != 4 && length != 16) return -EINVAL;
     struct {
         struct nlmsghdr header;
         struct rtmsg body;
         struct rtattr attribute;
-        uint8_t address[16];
+        uint8_t address[16 + RTA_LENGTH(sizeof(int))];
     } message;
     memset(&message, 0, sizeof message);
     size_t size = NLMSG_LENGTH(sizeof message.body) + RTA_LENGTH((size_t)length);
+    if (interface > 0) {
+        // A route of the tables: the kernel takes every address to be near an interface that is asked for.
+        message.body.rtm_flags = RTM_F_FIB_MATCH;
+        struct rtattr attribute = {.rta_len = RTA_LENGTH(sizeof interface), .rta_type = RTA_OIF};
+        memcpy(message.address + length, &attribute, sizeof attribute);
+        memcpy(message.address + length + sizeof attribute, &interface, sizeof interface);
+        size += RTA_LENGTH(sizeof interface);
+    }
     message.header = (struct nlmsghdr){.nlmsg_len = (uint32_t)size, .nlmsg_type = RTM_GETROUTE, .nlmsg_flags = NLM_F_REQUEST};
     message.body.rtm_family = length == 4 ? AF_INET : AF_INET6;
     message.body.rtm_dst_len = (uint8_t)(length * 8);

@@ -30,7 +30,7 @@ extension Dialer {
         let resolver: any Resolver
         private let preparation: SocketPreparation?
         let network: NetworkView?
-        private let interfaceName: String?
+        private let source: String?
         let now: () -> Double
         private let room: ConnectionBudget.Share?
         /// Room for a socket that no attempt has.
@@ -46,7 +46,7 @@ extension Dialer {
         private var raceNumber = 0
         var lookups: [@Sendable () -> Void] = []
         private var timers: [Race.Timer: Scheduled<Void>] = [:]
-        private var attempts: [Int: (address: SocketAddress, channel: (any Channel)?)] = [:]
+        private var attempts: [Int: (address: SocketAddress, channel: (any Channel)?, interface: String?)] = [:]
         /// The winner, while it is being secured.
         private(set) var winner: (any Channel)?
         var tunnel: TunnelAttempt?
@@ -76,7 +76,7 @@ extension Dialer {
             resolver = dialer.resolver(for: route)
             // A socket of the machine's own is no network.
             network = dialer.options?.unixSocketPath == nil ? dialer.network : nil
-            interfaceName = dialer.options?.interfaceName
+            source = dialer.options?.interfaceName ?? dialer.options?.localAddress
             now = dialer.now
             advice.unanswered = { [weak self] in self?.giveUp() }
         }
@@ -212,14 +212,13 @@ extension Dialer.Dial {
     }
 
     private func connect(_ attempt: Int, to address: SocketAddress) {
-        if let objection = address.ipAddress.flatMap({
-            network?.objection(to: $0, by: interfaceName, dialer.prohibited(on: route))
-        }) {
+        let way = address.ipAddress.flatMap { network?.way(to: $0, from: source, dialer.prohibited(on: route)) }
+        if case .refused(let objection)? = way {
             failures.objection = failures.objection ?? objection
             return perform(race.handle(.attemptFailed(attempt)))
         }
         if connectStart == nil { connectStart = now() }
-        attempts[attempt] = (address, nil)
+        attempts[attempt] = (address, nil, way?.interface)
         open(attempt, to: address)
     }
 
@@ -244,7 +243,8 @@ extension Dialer.Dial {
                 hasSocket.value = true
                 bound.value.opened(channel)
                 bound.value.attempts[attempt]?.channel = channel
-                return bound.value.preparation?.prepare(channel, for: address) ?? channel.eventLoop.makeSucceededVoidFuture()
+                let way = bound.value.attempts[attempt]?.interface
+                return SocketPreparation.prepare(bound.value.preparation, channel, for: address, by: way)
             }
             .connect(to: address)
             .assumeIsolated()

@@ -44,10 +44,19 @@ struct SocketPreparation {
         return bootstrap.channelOption(bindAddressNoPort, value: 1).bind(to: localAddress)
     }
 
-    func prepare(_ channel: any Channel, for address: SocketAddress) -> EventLoopFuture<Void> {
-        if let socket = channel as? any SocketOptionProvider { mark(socket, isV6: address.protocol == .inet6) }
-        guard let interfaceName else { return channel.eventLoop.makeSucceededVoidFuture() }
-        guard let name = Self.name(interfaceName), let socket = channel as? any SocketOptionProvider else {
+    /// Does what `preparation` demands, where there is one, and binds the socket to an interface that it does not name.
+    static func prepare(
+        _ preparation: SocketPreparation?, _ channel: any Channel, for address: SocketAddress, by detour: String?
+    ) -> EventLoopFuture<Void> {
+        if let preparation, let socket = channel as? any SocketOptionProvider {
+            preparation.mark(socket, isV6: address.protocol == .inet6)
+        }
+        guard let name = preparation?.interfaceName ?? detour else { return channel.eventLoop.makeSucceededVoidFuture() }
+        return bind(channel, to: name)
+    }
+
+    private static func bind(_ channel: any Channel, to interfaceName: String) -> EventLoopFuture<Void> {
+        guard let name = name(interfaceName), let socket = channel as? any SocketOptionProvider else {
             return channel.eventLoop.makeFailedFuture(Refusal(reason: "the interface '\(interfaceName)' does not exist"))
         }
         return socket.unsafeSetSocketOption(level: .socket, name: .init(rawValue: SO_BINDTODEVICE), value: name)

@@ -97,6 +97,11 @@ package protocol NetworkMonitoring: AnyObject, Sendable {
     /// Does not wait.
     func interface(to address: String, in path: NetworkPath) -> NetworkPath.Interface?
 
+    /// Whether a route leads to an IP address by this interface, though packets may leave by another.
+    ///
+    /// Does not wait.
+    func leads(_ interface: NetworkPath.Interface, to address: String) -> Bool
+
     /// Whether nothing beyond the machine can be reached, as things stand.
     ///
     /// Does not wait.

@@ -96,6 +96,11 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         }
     }
 
+    package func leads(_ interface: NetworkPath.Interface, to address: String) -> Bool {
+        guard case .by(interface.index) = Self.route(to: address, by: interface.index) else { return false }
+        return true
+    }
+
     package var isOffline: Bool { Self.defaultRoutes.isEmpty || lock.locked { managed?.isOffline } == true }
 
     // MARK: Routes
@@ -123,15 +128,15 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         return found
     }
 
-    private static func route(to address: String) -> Way {
+    private static func route(to address: String, by interface: Int = 0) -> Way {
         var bytes = [UInt8](repeating: 0, count: 16)
         let bare = String(address.prefix { $0 != "%" })
-        if inet_pton(AF_INET, bare, &bytes) == 1 { return way(to: Array(bytes.prefix(4))) }
-        return inet_pton(AF_INET6, bare, &bytes) == 1 ? way(to: bytes) : .unknown
+        if inet_pton(AF_INET, bare, &bytes) == 1 { return way(to: Array(bytes.prefix(4)), by: interface) }
+        return inet_pton(AF_INET6, bare, &bytes) == 1 ? way(to: bytes, by: interface) : .unknown
     }
 
-    private static func way(to address: [UInt8]) -> Way {
-        let result = cls_route(address, CInt(address.count))
+    private static func way(to address: [UInt8], by interface: Int = 0) -> Way {
+        let result = cls_route(address, CInt(address.count), CInt(clamping: interface))
         if result >= 0 { return .by(Int(result)) }
         return [ENETUNREACH, EHOSTUNREACH, EACCES, EINVAL, ENETDOWN].contains(-result) ? .none : .unknown
     }

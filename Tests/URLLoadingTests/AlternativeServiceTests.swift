@@ -113,6 +113,8 @@ private final class TestMonitor: NetworkMonitoring {
         path.interfaces.first
     }
 
+    func leads(_ interface: LoadingModel.NetworkPath.Interface, to address: String) -> Bool { false }
+
     func change(to new: LoadingModel.NetworkPath) {
         path.withLock { $0 = new }
         for watcher in watchers.withLock({ $0 }) { watcher(new) }

@@ -99,8 +99,9 @@ int cls_netlink_dump(int fd, uint16_t type, uint32_t number);
 // Reads a message of the kernel's without waiting, and leaves out those of others: its length, -EAGAIN where there is none, -ENOBUFS where
 // some were lost.
 int64_t cls_netlink_receive(int fd, void *target, size_t count);
-// The index of the interface that packets to an address (4 or 16 bytes) leave by. Sends nothing but the question to the kernel.
-int cls_route(const void *address, int length);
+// The index of the interface that packets to an address (4 or 16 bytes) leave by; of this one, unless it is 0, where a route by it leads
+// there. Sends nothing but the question to the kernel.
+int cls_route(const void *address, int length, int interface);
 
 // Names the calling thread for the system's tools; at most 15 bytes.
 void cls_name_thread(const char *name);

@@ -115,29 +115,49 @@ package final class NetworkView {
         }
     }
 
-    /// Why no connection to an address is to be begun, by the interface of that name where there is one; nil where one may be.
-    func objection(to address: String, by name: String?, _ prohibited: ProhibitedNetworks) -> LoadError? {
-        guard mayConcern(address), monitor.speaksForLoopback || !prohibited.isEmpty else { return nil }
+    /// How a connection may leave the machine.
+    enum Way {
+        case any
+        /// By this interface, which it has to be bound to.
+        case by(String)
+        case refused(LoadError)
+
+        var interface: String? { if case .by(let name) = self { name } else { nil } }
+    }
+
+    /// How a connection to an address may be begun.
+    ///
+    /// Where the system's own choice is not allowed, another interface that leads there is, unless the session says where its
+    /// connections come from: an interface's name, or an address.
+    func way(to address: String, from source: String?, _ prohibited: ProhibitedNetworks) -> Way {
+        guard mayConcern(address), monitor.speaksForLoopback || !prohibited.isEmpty else { return .any }
         guard let path else {
-            guard !prohibited.isEmpty else { return nil }
-            return LoadError(
-                .notConnectedToInternet, "it cannot be told what network leads to \(address), and not every one is allowed")
+            guard !prohibited.isEmpty else { return .any }
+            return .refused(
+                LoadError(
+                    .notConnectedToInternet, "it cannot be told what network leads to \(address), and not every one is allowed"))
         }
         guard path.isSatisfied || !monitor.speaksForLoopback else {
-            return LoadError(.notConnectedToInternet, "there is no network")
+            return .refused(LoadError(.notConnectedToInternet, "there is no network"))
         }
         // Where no route leads there, the system says so in a moment.
-        let bound = name.flatMap { name in path.interfaces.first { $0.name == name } }
-        guard !prohibited.isEmpty, let interface = bound ?? monitor.interface(to: address, in: path) else { return nil }
+        let bound = source.flatMap { source in path.interfaces.first { $0.name == source } }
+        guard !prohibited.isEmpty, let interface = bound ?? monitor.interface(to: address, in: path) else { return .any }
         if interface.isUnknown {
-            return LoadError(.notConnectedToInternet, "it cannot be told which network leads to \(address)")
+            return .refused(LoadError(.notConnectedToInternet, "it cannot be told which network leads to \(address)"))
         }
-        guard let objection = prohibited.objection(to: interface)
-        else { return nil }
+        guard let objection = prohibited.objection(to: interface) else { return .any }
+        if source == nil,
+            let other = path.interfaces.first(where: {
+                prohibited.objection(to: $0) == nil && $0.kind != .loopback && monitor.leads($0, to: address)
+            })
+        {
+            return .by(other.name)
+        }
         var error = LoadError(
             .notConnectedToInternet, "\(interface.name) leads to \(address), and is \(objection): that is not allowed")
         error.networkObjection = objection
-        return error
+        return .refused(error)
     }
 
     /// The interface that a connection goes by.

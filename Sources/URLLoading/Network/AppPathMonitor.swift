@@ -46,6 +46,9 @@ final class AppPathMonitor: NetworkMonitoring {
     func interface(to address: String, in path: LoadingModel.NetworkPath) -> LoadingModel.NetworkPath.Interface? {
         path.interfaces.first ?? (path.isSatisfied ? .init(name: "", index: 0, kind: .other) : nil)
     }
+
+    /// What an app says of networks moves no connection to another interface.
+    func leads(_ interface: LoadingModel.NetworkPath.Interface, to address: String) -> Bool { false }
 }
 
 extension NetworkPath {
