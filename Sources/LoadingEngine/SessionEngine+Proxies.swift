@@ -13,19 +13,28 @@ package import LoadingModel
 
 extension SessionEngine {
     /// The proxies that a load of `url` would be tried through, in their order; nil is none.
-    package func proxies(for url: URL) async throws(LoadError) -> [URL?] {
-        let order = TaskOrder(id: BackgroundLoads.next(), request: LoadRequest(url: url), delivery: .stream)
+    ///
+    /// Cancelled as the load of that number is, which is one of ``newQuestion()``.
+    package func proxies(for url: URL, _ id: TaskID) async throws(LoadError) -> [URL?] {
+        let order = TaskOrder(id: id, request: LoadRequest(url: url), delivery: .stream)
         // Waits as loads do, for as long as loads do, and sends nothing.
         guard let load = accept(order, Nobody()) else { throw .cancelled }
+        // A command that came before the load was there found none.
+        if Task.isCancelled { load.cancel(producingResumeData: false) }
         do throws(LoadError) {
-            let ways = try await ProxyChoice.ways(of: load)
+            var proxies: [URL?] = []
+            for way in try await ProxyChoice.ways(of: load) {
+                proxies.append(try way.server.map { (server) throws(LoadError) in try server.url })
+            }
             end(load, .success(.none))
-            return ways.map(\.url)
+            return proxies
         } catch {
             end(load, .failure(error))
             throw error
         }
     }
+
+    package nonisolated func newQuestion() -> TaskID { BackgroundLoads.next() }
 
     /// Whom nothing is told, and who has no answers.
     private final class Nobody: LoadClient {
@@ -36,17 +45,21 @@ extension SessionEngine {
     }
 }
 
-extension ProxyWay {
-    /// Without user and password; nil for the direct way.
-    fileprivate var url: URL? {
-        guard let server else { return nil }
-        let scheme =
-            switch server.kind {
-            case .http: "http"
-            case .https: "https"
-            case .socks4: "socks4"
-            case .socks5: "socks5"
+extension ProxyServer {
+    /// As `proxyEnvironment` would have it, without user and password.
+    fileprivate var url: URL {
+        get throws(LoadError) {
+            let scheme =
+                switch kind {
+                case .http: "http"
+                case .https: "https"
+                case .socks4: looksUpHere ? "socks4" : "socks4a"
+                case .socks5: looksUpHere ? "socks5" : "socks5h"
+                }
+            guard let url = URL(string: "\(scheme)://\(self)") else {
+                throw LoadError(.cannotConnectToHost, "the proxy's host \(host.debugDescription) is none")
             }
-        return URL(string: "\(scheme)://\(server)")
+            return url
+        }
     }
 }

@@ -77,7 +77,7 @@ struct NetworkTests {
     @Test func `the command shows the proxies that an address would take`() async throws {
         let variables = ["https_proxy": "socks5h://ali:sesame@proxy.test:1080", "no_proxy": "near.test"]
         for (address, proxy) in [
-            ("https://far.test/", "socks5://proxy.test:1080"), ("https://near.test/", "direct"), ("http://localhost/", "direct"),
+            ("https://far.test/", "socks5h://proxy.test:1080"), ("https://near.test/", "direct"), ("http://far.test/", "direct"),
         ] {
             let result = try await Tool.run(["network", address], environment: variables)
             #expect(result.text.contains("\nProxies: \(proxy)\n"), "\(result.text) \(result.errors)")
@@ -87,6 +87,11 @@ struct NetworkTests {
         }
         #expect(try await Tool.run(["network", "ftp://far.test/"], environment: variables).code == 3)
         #expect(try await Tool.run(["network", "https://far.test/"], environment: ["https_proxy": "gopher://a:1"]).code == 7)
+        for host in ["a^b", "a|b", "a%zzb", "[a"] {
+            let result = try await Tool.run(
+                ["network", "https://far.test/"], environment: ["https_proxy": "http://\(host):3128"])
+            #expect(result.code != 0 && result.text.isEmpty, "\(host): \(result.text)")
+        }
         let without = try await Tool.run(["network"], environment: variables)
         #expect(!without.text.contains("Proxies: ") && without.text.contains("\nName servers: "))
     }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
+import LoadingModel
 import LoadingTestKit
 import Testing
 import URLLoading
@@ -61,6 +62,18 @@ struct MetricsTests {
             #expect(one.countOfResponseBodyBytesAfterDecoding == 5)
             #expect(!one.isCellular && !one.isExpensive && !one.isConstrained && !one.isMultipath)
         }
+    }
+
+    @Test(arguments: [-0.5, 0.5]) func `no transaction is outside its task, whose clock is another`(offset: Double) throws {
+        let now = Date.timeIntervalSinceReferenceDate
+        var timeline = TransactionTimeline(request: LoadRequest(url: URL(string: "http://a.test/")))
+        timeline.fetchStart = now + offset
+        timeline.responseEnd = now + 1 + offset
+        let interval = DateInterval(start: Date(timeIntervalSinceReferenceDate: now), duration: 1)
+        let metrics = URLSessionTaskMetrics(timelines: [timeline], interval: interval, redirectCount: 0)
+        let one = try #require(metrics.transactionMetrics.first)
+        expectOrder([metrics.taskInterval.start, one.fetchStartDate, one.responseEndDate, metrics.taskInterval.end])
+        #expect(metrics.taskInterval.duration == 1.5)
     }
 
     @Test func `a reused connection has no dates of its making`() async throws {

@@ -143,6 +143,7 @@ struct TimeoutTests {
             async let first: URLError? = expectFailure(.timedOut) { try await session.data(from: url) }
             async let second: URLError? = expectFailure(.timedOut) { try await session.data(from: url) }
             _ = await (first, second)
+            #expect(server.requests.count == 1 && server.connectionCount == 1)
         }
     }
 

@@ -64,6 +64,7 @@ enum ProxyChoice {
 
     /// The ways of a load's first hop; none of them is gone.
     static func ways(of load: Load) async throws(LoadError) -> [ProxyWay] {
+        if !load.session.storesAreReady { try await LoopSlot.run(in: load.control, by: load.session.stores.prepare) {} }
         let hop = load.firstHop()
         let target = try PrepareStage.target(of: hop, in: load)
         guard let proxies = load.proxies else { return [.direct] }

@@ -32,10 +32,16 @@ final class ProxyScripts {
     private static let lifetime = TimeAmount.hours(1)
 
     private var state = State.none
+    /// What is being had was asked for before the last ``forget()``.
+    private var isOutdated = false
 
     /// Has it anew for the next load that asks.
     func forget() {
-        if case .ready = state { state = .none }
+        switch state {
+        case .none: break
+        case .loading: isOutdated = true
+        case .ready: state = .none
+        }
     }
 
     /// The ways that the script has for a target.
@@ -102,7 +108,8 @@ final class ProxyScripts {
     private func fetched(_ result: Result<String, ProxyScriptFailure>, on loop: any EventLoop) {
         guard case .loading(let waiting) = state else { return }
         let answer = result.map { ProxyScriptRunner($0) }
-        if case .success(let runner) = answer { state = .ready(runner, since: .now()) } else { state = .none }
+        if case .success(let runner) = answer, !isOutdated { state = .ready(runner, since: .now()) } else { state = .none }
+        isOutdated = false
         for slot in waiting { slot.fill(answer) }
     }
 

@@ -59,9 +59,19 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
         timelines: [TransactionTimeline], interval: DateInterval, redirectCount: Int, template: URLRequest? = nil
     ) {
         transactions = timelines.map { URLSessionTaskTransactionMetrics(timeline: $0, template: template) }
-        self.interval = interval
+        self.interval = Self.interval(interval, around: timelines)
         redirects = redirectCount
         super.init()
+    }
+
+    /// The engine's clock is the monotonic one, which may be some way off the system's by now: nothing is outside the task all the same.
+    private static func interval(_ interval: DateInterval, around timelines: [TransactionTimeline]) -> DateInterval {
+        var (start, end) = (interval.start, interval.end)
+        for timeline in timelines {
+            start = min(start, Date(timeIntervalSinceReferenceDate: timeline.fetchStart))
+            end = max(end, Date(timeIntervalSinceReferenceDate: timeline.responseEnd ?? timeline.fetchStart))
+        }
+        return DateInterval(start: start, end: end)
     }
 
     /// One for each request that was sent and its response, redirects and challenges included, in order.

@@ -20,14 +20,20 @@ extension URLSession {
     ///
     /// - Parameter url: With the scheme `http` or `https`.
     /// - Returns: The proxies in their order, as `http://proxy.example:3128`, without users and passwords; the other schemes are `https`,
-    ///   `socks4` and `socks5`. nil is the direct way.
-    /// - Throws: `URLError.cannotConnectToHost` where the settings, or the script, name no proxy that can be used, and what else a load of
+    ///   and `socks5h` and `socks4a`, or `socks5` and `socks4` where names are looked up here. nil is the direct way.
+    /// - Throws: `URLError.cancelled` where the Swift task is cancelled, `URLError.cannotConnectToHost` where the settings, or the script, name no proxy that can be used, and what else a load of
     ///   the URL would fail with before it is sent.
     public func proxies(for url: URL) async throws -> [URL?] {
-        do throws(LoadError) {
-            return try await service.proxies(for: url)
+        let service = service
+        let id = service.newQuestion()
+        do {
+            return try await withTaskCancellationHandler {
+                try await service.proxies(for: url, id)
+            } onCancel: {
+                if service.command(.cancel, for: id) { service.wake() }
+            }
         } catch {
-            throw ErrorTranslation.appError(error, url: url)
+            throw ErrorTranslation.appError(error as? LoadError ?? .cancelled, url: url)
         }
     }
 }

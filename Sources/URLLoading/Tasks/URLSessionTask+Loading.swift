@@ -195,6 +195,7 @@ extension URLSessionTask {
 
     /// Brings `progress` up to date, outside the task's lock.
     func updateProgress() {
+        guard mutex.withLock({ $0.progress != nil }) else { return }
         // What was read first is also set first: no count falls back.
         Self.changingProgress.withLock { _ in
             guard let (progress, total, done) = mutex.withLock({ Self.progressCounts(of: $0) }) else { return }

@@ -72,7 +72,10 @@ struct NetworkCommand: AsyncParsableCommand {
         guard let url = URL(string: address), ["http", "https"].contains(url.scheme?.lowercased()) else {
             throw ToolFailure(3, "'\(address)' is no address of http or https")
         }
-        let session = URLSession(configuration: .ephemeral)
+        let configuration = URLSessionConfiguration.ephemeral
+        // As the commands that load have it.
+        configuration.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
+        let session = URLSession(configuration: configuration)
         defer { session.invalidateAndCancel() }
         do {
             return try await session.proxies(for: url).map { $0?.absoluteString ?? "direct" }

@@ -42,7 +42,7 @@ import URLLoading
         let dictionary: [AnyHashable: Any] = ["ProxyAutoConfigEnable": 1, "ProxyAutoConfigJavaScript": script]
         #expect(
             try await proxies(of: "https://a.test/") { $0.connectionProxyDictionary = dictionary }
-                == ["socks5://p.test:1080", "https://q.test:443", nil])
+                == ["socks5h://p.test:1080", "https://q.test:443", nil])
         #expect(try await proxies(of: "https://b.test/") { $0.connectionProxyDictionary = dictionary } == [nil])
     }
 
