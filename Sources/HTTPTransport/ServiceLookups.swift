@@ -60,9 +60,12 @@ package final class ServiceLookups: Sendable {
     private static var now: Int64 { Int64(clamping: NIODeadline.now().uptimeNanoseconds) }
 
     private func handle(_ event: Machine.Event) {
-        let actions = state.withLock { $0.machine.handle(event, now: Self.now) }
-        for case .lookUp(let question) in actions where !threads.run({ [self] in lookUp(question) }) {
-            handle(.answered(question, [], keptFor: 0))
+        var events = [event]
+        while let event = events.popLast() {
+            let actions = state.withLock { $0.machine.handle(event, now: Self.now) }
+            for case .lookUp(let question) in actions where !threads.run({ [self] in lookUp(question) }) {
+                events.append(.answered(question, [], keptFor: 0))
+            }
         }
     }
 

@@ -148,6 +148,8 @@ package actor SessionEngine {
     }
 
     /// What name servers are known to say of how an origin is reached by https (RFC 9460), the best first; for the same.
+    ///
+    /// Nothing vouches for it: whoever has to have names validated by DNSSEC does not go by it.
     package func services(of origin: Origin) -> [ServiceRecords.Service] {
         origin.isSecure ? resolver.services(of: origin.host, port: origin.port) : []
     }

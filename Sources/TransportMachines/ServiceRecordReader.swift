@@ -52,6 +52,8 @@ struct ServiceRecordReader {
         /// Where the name goes on; pointers lead backwards alone, so that there is an end.
         var limit = end
         var isBehindPointer = false
+        /// As many as a name may have labels; each pointer leads to one at least, in what a name server means.
+        var pointersLeft = 128
         while true {
             guard place < limit else { return nil }
             let length = Int(bytes[place])
@@ -60,7 +62,8 @@ struct ServiceRecordReader {
                 let target = (length & 0x3F) << 8 | Int(bytes[place + 1])
                 if !isBehindPointer { position = place + 2 }
                 isBehindPointer = true
-                guard target < place else { return nil }
+                pointersLeft -= 1
+                guard target < place, pointersLeft >= 0 else { return nil }
                 (place, limit) = (target, place)
                 continue
             }

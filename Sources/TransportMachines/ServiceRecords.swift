@@ -42,14 +42,18 @@ package struct ServiceRecords: Hashable, Sendable {
     ///
     /// Nil where it is none, or malformed: "If any RRs are malformed, the client MUST reject the entire RRSet" (RFC 9460, section 2.2).
     /// It has no services and no alias where the name has no such records.
-    package init?(message: [UInt8]) {
+    ///
+    /// - Parameters:
+    ///   - message: The answer.
+    ///   - name: What was asked for, in lower case: an answer about another name is none. Nil takes any.
+    package init?(message: [UInt8], to name: String? = nil) {
         var reader = ServiceRecordReader(message)
         guard reader.readNumber() != nil, let flags = reader.readNumber(), let questions = reader.readNumber(),
             let answers = reader.readNumber(), reader.readBytes(4) != nil
         else { return nil }
         // A response without an error, whole, to a standard query.
         guard flags & 0xFA0F == 0x8000, questions == 1, let asked = reader.readName(), reader.readNumber() == Self.type,
-            reader.readNumber() == Self.internet
+            reader.readNumber() == Self.internet, name.map({ $0 == asked || $0 == asked + "." }) ?? true
         else { return nil }
         var aliases: [String: (target: String, seconds: Int)] = [:]
         var records: [(owner: String, seconds: Int, data: Range<Int>)] = []
@@ -69,6 +73,7 @@ package struct ServiceRecords: Hashable, Sendable {
             }
         }
         var owner = asked
+        var isAlias = false
         seconds = Int.max
         for _ in 0..<Self.longestChain {
             guard let next = aliases[owner] else { break }
@@ -81,7 +86,9 @@ package struct ServiceRecords: Hashable, Sendable {
             seconds = min(seconds, record.seconds)
             if priority == 0 {
                 // "In AliasMode, … recipients MUST ignore any SvcParams" (section 2.4.2); "." says that there is no service (section 2.5.1).
-                if !target.isEmpty { alias = target }
+                // Of several the first counts: "the client SHOULD pick one at random".
+                isAlias = true
+                if !target.isEmpty, alias == nil { alias = target }
             } else {
                 let service = Service(priority: priority, target: target.isEmpty ? owner : target)
                 switch data.readParameters(of: service) {
@@ -91,11 +98,12 @@ package struct ServiceRecords: Hashable, Sendable {
                 }
             }
         }
-        if seconds == Int.max || (services.isEmpty && alias == nil) { seconds = 0 }
         // "If an RRset contains a record in AliasMode, the recipient MUST ignore any ServiceMode records in the set" (section 2.4.1).
-        if alias != nil { services = [] }
-        services.sort { $0.priority < $1.priority }
-        services = Array(services.prefix(Self.maximumServiceCount))
+        if isAlias { services = [] }
+        if seconds == Int.max || (services.isEmpty && alias == nil) { seconds = 0 }
+        // Those of one priority as they came.
+        let sorted = services.enumerated().sorted { ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset) }
+        services = sorted.prefix(Self.maximumServiceCount).map(\.element)
     }
 
     /// The name that is asked for an origin's records (section 9.1).

@@ -80,7 +80,36 @@ import TransportMachines
         #expect(aliased?.alias == "svc.example" && aliased?.services == [])
         // "." in AliasMode: there is no such service (section 2.5.1).
         #expect(Self.read(Self.service(0)) == ServiceRecords())
+        #expect(Self.read(Self.service(1), Self.service(0)) == ServiceRecords())
+        #expect(Self.read(Self.service(0, "first"), Self.service(0, "second"))?.alias == "first")
         #expect(Self.read() == ServiceRecords())
+    }
+
+    @Test func `an answer about another name is none`() {
+        let message = Self.message([Self.record(Self.service(1, "c"))])
+        for (name, isMeant) in [("a.test", true), ("a.test.", true), ("b.test", false), ("a.test.corp.test", false), ("", false)]
+        {
+            #expect((ServiceRecords(message: message, to: name) != nil) == isMeant, "\(name)")
+        }
+    }
+
+    @Test func `names with more pointers than labels are malformed`() {
+        // Each of the pointers leads to the one before it.
+        func message(_ count: Int) -> [UInt8] {
+            // Behind the question, and what stands before a record's data.
+            let start: Int = Self.message([]).count + 12
+            var pointers: [UInt8] = Self.number(0xC000 + 12)
+            for index in 1..<count {
+                let target: Int = start + 2 * (index - 1)
+                pointers += Self.number(0xC000 + target)
+            }
+            let carrier = Self.record(pointers, type: 16)
+            let first: Int = start + 2 * (count - 1)
+            let last = Self.record(Self.service(1, "c"), owner: Self.number(0xC000 + first))
+            return Self.message([carrier, last])
+        }
+        #expect(ServiceRecords(message: message(100))?.services.count == 1)
+        #expect(ServiceRecords(message: message(200)) == nil)
     }
 
     @Test func `records count that are of the name, or of the one that it stands for`() {

@@ -49,7 +49,7 @@ package struct AlternativeServices: Sendable {
         let age = Freshness.ageValue(headers)
         var entries: [Entry] = []
         for member in members where entries.count < Self.maximumPerOrigin {
-            let lifetime = min(member.maxAge, Self.longestLifetime) - age
+            let lifetime = min(member.maxAge - age, Self.longestLifetime)
             guard lifetime > 0, !entries.contains(where: { $0.service == member.service }) else { continue }
             entries.append(Entry(service: member.service, expires: now + Double(lifetime), persists: member.persists))
         }

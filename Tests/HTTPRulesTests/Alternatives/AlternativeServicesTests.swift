@@ -48,6 +48,7 @@ import Testing
         let store = noted(fields("h2=\":1\"; ma=99999999999"))
         #expect(ports(store, at: 2_591_999) == [1])
         #expect(ports(store, at: 2_592_000) == [])
+        #expect(ports(noted(fields("h2=\":1\"; ma=5184000", ("Age", "3456000"))), at: 1_727_999) == [1])
     }
 
     @Test func `each field replaces what was said before`() {
