@@ -98,6 +98,18 @@ struct NetlinkBytes {
         }
     }
 
+    @Test func `that messages were lost is told between those that were not`() {
+        var bytes = NetlinkBytes()
+        bytes.addLink(2, "eth0", flags: 0x41)
+        bytes.add(4, NetlinkBytes.number(Int32(0)))
+        bytes.addAddress(2, [192, 0, 2, 7], isGone: true)
+        #expect(
+            messages(bytes.bytes) == [
+                .link(index: 2, name: "eth0", flags: 0x41), .lost, .addressIsGone(index: 2, bytes: [192, 0, 2, 7]),
+            ]
+        )
+    }
+
     @Test func `lengths that are wrong end the reading`() {
         for length in [0, 1, 15, 17_000, .max] as [UInt32] {
             var bytes = Self.transcript
