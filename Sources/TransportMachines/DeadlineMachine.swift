@@ -52,8 +52,6 @@ package struct DeadlineMachine: Sendable {
 
     package init() {}
 
-    package var isEmpty: Bool { freeSlots.count == watches.count }
-
     /// The timer is never set to less than this ahead, in nanoseconds: a millisecond, and one more for each thousand loads.
     private var shortestDelay: Int64 { 1_000_000 + 1_000 * Int64(watches.count - freeSlots.count) }
 

@@ -22,7 +22,7 @@ private let second: Int64 = 1_000_000_000
         #expect(deadlines.timerFired(now: 70 * second) == [.expire(slot: slot, .idle)])
         #expect(deadlines.timerFired(now: 700 * second) == [])
         deadlines.remove(slot)
-        #expect(deadlines.isEmpty)
+        #expect(deadlines.add(idleTimeout: nil, deadline: nil, now: 700 * second).slot == slot)
     }
 
     @Test func `progress does not put off the deadline`() {
