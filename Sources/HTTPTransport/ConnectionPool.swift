@@ -113,7 +113,7 @@ package final class ConnectionPool {
         return nil
     }
 
-    /// Asks for a connection: an idle one, or one that is dialled, or the first that comes free; after a kept one turned out to be gone
+    /// Asks for a connection: an idle one, or one that is dialled, or the first that becomes free; after a kept one turned out to be gone
     /// a new one alone.
     ///
     /// It is the load's until its exchange ends. The load waits until the wish is answered; every wish must be taken.

@@ -11,9 +11,9 @@
 ///
 /// It holds for every origin: dials, leased and idle connections together are never more than `maximumPerHost`; a request takes the
 /// most recently used idle connection, since that is the least likely to be stale; without one it waits, and a dial is begun if there
-/// are more waiting than dialling and the limit allows; whatever connection comes free first serves whoever is first in line (late
+/// are more waiting than dialling and the limit allows; whatever connection becomes free first serves whoever is first in line (late
 /// binding), so a dial belongs to nobody. A request that found its connection gone wants a new one: those that idle are closed, and one
-/// that comes free while it is first in line makes room for a dial.
+/// that becomes free while it is first in line makes room for a dial.
 ///
 /// Of those that wait, as many as there are dials are connecting: their time is the server's. The others are held up, and all of them
 /// while the app is asked about a connection to the origin.

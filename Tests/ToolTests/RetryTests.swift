@@ -95,7 +95,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `nobody waits longer than allowed, and the server is heeded`() async throws {
+    @Test func `a server that asks for a longer wait than --retry-max-time allows is not asked again`() async throws {
         let dates = ["3600", "Fri, 31 Dec 2100 23:59:59 GMT"]
         try await withScriptedServer(reply: {
             .status(429, [("Retry-After", dates[$0.order % 2])], body: "busy")

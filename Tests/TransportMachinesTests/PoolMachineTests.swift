@@ -199,7 +199,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.want(5) == [.grant(LeaseID(5), ConnectionID(3), reused: true)])
     }
 
-    @Test func `at the limit a connection that comes free makes room for a new one`() {
+    @Test func `at the limit a connection that becomes free makes room for a new one`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         #expect(pool.want(2) == [])

@@ -258,7 +258,7 @@ struct DownloadResumeTests {
         }
     }
 
-    @Test func `a download that led to another origin goes on with the fields of the app's own request`() async throws {
+    @Test func `a download that led to another origin is resumed with the fields of the app's own request`() async throws {
         let file = ScriptedFile(content)
         let recorder = EventRecorder()
         try await withScriptedServer(reply: { $0.order == 0 ? file.reply(to: $0, cutAfter: cut) : file.reply(to: $0) }) {
@@ -317,7 +317,7 @@ struct DownloadResumeTests {
         }
     }
 
-    @Test func `a download goes on with the settings of its request`() async throws {
+    @Test func `a download is resumed with the settings of its request`() async throws {
         let file = ScriptedFile(content)
         let recorder = EventRecorder()
         try await withScenario(

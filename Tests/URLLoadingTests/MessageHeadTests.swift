@@ -70,7 +70,7 @@ struct MessageHeadTests {
         #expect(response.headLines == ["HTTP/1.1 404", "A: 1", "B: 2"])
     }
 
-    @Test func `a download goes on with a request of its own, and resume data can do without the first one's fields`()
+    @Test func `a download is resumed with a request of its own, and resume data can do without the first one's fields`()
         async throws
     {
         let file = ScriptedFile(ScriptedFile.pattern(600_000))

@@ -242,7 +242,7 @@ public struct URLRequest: Sendable {
     }
 }
 
-// MARK: - For the seam and the bridged classes
+// MARK: - For the engine and the bridged classes
 
 extension URLRequest {
     /// The engine's terms of this request.

@@ -11,13 +11,13 @@ import HTTPRules
 import HTTPWire
 
 extension URLSession {
-    /// Makes a task that goes on with an earlier download by a request of its own; what the resume data keeps of the earlier request
-    /// is left aside.
+    /// Makes a task that resumes an earlier download with a request of its own; what the resume data keeps of the earlier request is
+    /// not used.
     ///
     /// The request must be for the same resource: where scheme, host, port or path differ, the task fails with
     /// `URLError.cannotOpenFile`. The query may differ, as that of signed links does.
     ///
-    /// Not in Apple's API, where a download goes on with the request it began with, whatever has become of its credentials.
+    /// Not in Apple's API, where a download is resumed with the request it began with, whatever has become of its credentials.
     ///
     /// - Returns: The task, suspended.
     public func downloadTask(with request: URLRequest, resumeFrom resumeData: Data) -> URLSessionDownloadTask {
