@@ -32,7 +32,8 @@ enum NameServerLookups {
     private static func services(of name: String, _ servers: String) -> ServiceRecords? {
         var (name, seconds) = (name, Int.max)
         for _ in 0..<4 {
-            guard let message = CAres.httpsRecords(of: name, servers: servers), var records = ServiceRecords(message: message, to: name)
+            guard let message = CAres.httpsRecords(of: name, servers: servers),
+                var records = ServiceRecords(message: message, to: name)
             else {
                 return nil
             }
