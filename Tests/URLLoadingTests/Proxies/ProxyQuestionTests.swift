@@ -64,6 +64,46 @@ import URLLoading
         }
     }
 
+    /// The script is had from a server that holds it back.
+    private func withHeldScript(test: (_ shop: ScriptedServer, URLSession, URL) async throws -> Void) async throws {
+        let script = ScriptedReply.ok("function FindProxyForURL() { return 'PROXY p.test:1' }")
+        try await withScriptedServer(reply: { _ in ScriptedReply([.gate("script")] + script.effects) }) { (shop) async throws in
+            try await withSession {
+                let place = shop.url("/proxy.pac").absoluteString
+                $0.connectionProxyDictionary = ["ProxyAutoConfigEnable": 1, "ProxyAutoConfigURLString": place]
+            } test: { (session) async throws in
+                try await test(shop, session, try #require(URL(string: "https://a.test/")))
+            }
+        }
+    }
+
+    @Test(arguments: [true, false]) func `a cancelled task ends the question`(isUnderWay: Bool) async throws {
+        try await withHeldScript { (shop, session, url) async throws in
+            let question = Task {
+                if !isUnderWay { withUnsafeCurrentTask { $0?.cancel() } }
+                return try await session.proxies(for: url)
+            }
+            if isUnderWay {
+                try await shop.reached("script")
+                question.cancel()
+            }
+            await expectFailure(.cancelled) { try await question.value }
+        }
+    }
+
+    @Test func `a script that is had while the session is reset is not kept`() async throws {
+        try await withHeldScript { (shop, session, url) async throws in
+            async let first = session.proxies(for: url)
+            try await shop.reached("script")
+            await session.reset()
+            shop.open("script")
+            let proxies = try await first
+            #expect(proxies.map { $0?.absoluteString } == ["http://p.test:1"])
+            for _ in 0..<2 { #expect(try await session.proxies(for: url) == proxies) }
+            #expect(shop.requests.count == 2)
+        }
+    }
+
     @Test func `a session asked by many, and one that is over, answer`() async throws {
         let session = URLSession(configuration: .ephemeral)
         let url = try #require(URL(string: "https://a.test/"))
