@@ -15,6 +15,8 @@ import Synchronization
 package final class NetworkNamespaces: Sendable {
     package static let clientAddress = "10.213.9.1"
     package static let serverAddress = "10.213.9.2"
+    /// Of the server too; the client needs a route to it, by ``serverAddress``.
+    package static let farAddress = "198.51.100.7"
 
     private static let counter = Mutex(0)
 
@@ -34,7 +36,7 @@ package final class NetworkNamespaces: Sendable {
             "netns add \(client)", "netns add \(server)",
             "-n \(client) link add cable0 type veth peer name cable0 netns \(server)",
             "-n \(client) addr add \(Self.clientAddress)/24 dev cable0",
-            "-n \(server) addr add \(Self.serverAddress)/24 dev cable0",
+            "-n \(server) addr add \(Self.serverAddress)/24 dev cable0", "-n \(server) addr add \(Self.farAddress)/32 dev lo",
             "-n \(client) link set lo up", "-n \(server) link set lo up", "-n \(client) link set cable0 up",
             "-n \(server) link set cable0 up",
         ] { try await run(command) }
@@ -64,11 +66,14 @@ package final class NetworkNamespaces: Sendable {
         try await ServerProcess.start([ip, "netns", "exec", server] + arguments, until: isReady).0
     }
 
-    /// Serves GET at ``serverAddress``, port 8000: ten bytes, of which `/half` gives four.
+    /// Serves GET at both addresses, port 8000: ten bytes, of which `/half` gives four.
+    ///
+    /// Of `/held` the rest comes after somebody asked for `/go`, and two seconds in which its client did not hang up.
     package func serveTenBytes() async throws -> ServerProcess {
         let python = try ServerProcess.program("python3", package: "python3")
         let script = """
-            import http.server, time
+            import http.server, select, threading, time
+            go = threading.Event()
             class Handler(http.server.BaseHTTPRequestHandler):
                 def do_GET(self):
                     self.send_response(200)
@@ -77,14 +82,18 @@ package final class NetworkNamespaces: Sendable {
                     self.wfile.write(b"half")
                     self.wfile.flush()
                     if self.path == "/half": time.sleep(600)
+                    if self.path == "/go": go.set()
+                    if self.path == "/held":
+                        go.wait(600)
+                        select.select([self.connection], [], [], 2)
                     self.wfile.write(b"-whole")
                 def log_message(self, *arguments): pass
-            server = http.server.ThreadingHTTPServer(("\(Self.serverAddress)", 8000), Handler)
+            server = http.server.ThreadingHTTPServer(("", 8000), Handler)
             print("ready", flush=True)
             server.serve_forever()
             """
         return try await serve([python, "-c", script]) { $0.contains("ready") }
     }
 
-    package func url(_ path: String = "/") -> String { "http://\(Self.serverAddress):8000\(path)" }
+    package func url(_ path: String = "/", at address: String = serverAddress) -> String { "http://\(address):8000\(path)" }
 }

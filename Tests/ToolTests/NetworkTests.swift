@@ -61,17 +61,53 @@ struct NetworkTests {
         #expect(result.errors.contains("the network that led to 10.213.9.2:8000 is gone"))
     }
 
-    @Test func `a connection goes on when an interface beside it is renamed, and another address comes`() async throws {
+    @Test func `a transfer goes on when its interface is renamed, gets another address, and a default route`() async throws {
         let namespaces = try await NetworkNamespaces()
         let server = try await namespaces.serveTenBytes()
         defer { server.stop() }
-        let loading = try tool(["get", "-v", "--max-time", "3", namespaces.url("/half")], in: namespaces)
+        let loading = try tool(["get", "-v", "--idle-time", "30", namespaces.url("/held")], in: namespaces)
         try await loading.shown("< Content-Length: 10")
-        try await namespaces.client("addr add 10.213.9.77/24 dev cable0")
+        try await namespaces.client("link set cable0 name cable7")
+        try await namespaces.client("addr add 10.213.9.77/24 dev cable7")
         try await namespaces.client("route add default via 10.213.9.2")
-        try await namespaces.client("link property add dev cable0 altname cable7")
+        let other = try await tool(["get", namespaces.url("/go")], in: namespaces).result()
+        #expect(other.text == "half-whole", "\(other.errors)")
+        let result = try await loading.result()
+        #expect(result.code == 0 && result.text == "half-whole", "\(result.errors)")
+    }
+
+    @Test func `without its default route a load fails at once, and the next one waits for the route`() async throws {
+        let namespaces = try await NetworkNamespaces()
+        let server = try await namespaces.serveTenBytes()
+        defer { server.stop() }
+        let far = NetworkNamespaces.farAddress
+        let waiting = ["get", "-v", "--wait", "--idle-time", "30"]
+        try await namespaces.client("route add default via 10.213.9.2")
+        let lost = try tool(waiting + [namespaces.url("/half", at: far)], in: namespaces)
+        try await lost.shown("< Content-Length: 10")
+        try await namespaces.client("route del default")
+        let failure = try await lost.result()
+        #expect(failure.code == 18, "\(failure.errors)")
+        #expect(failure.errors.contains("the network that led to \(far):8000 is gone"))
+        let next = try tool(waiting + [namespaces.url(at: far)], in: namespaces)
+        try await next.shown("waiting for a network")
+        try await namespaces.client("route add default via 10.213.9.2")
+        let result = try await next.result()
+        #expect(result.code == 0 && result.text == "half-whole", "\(result.errors)")
+    }
+
+    /// The neighbour entry has the server's address lead to nobody, so that nothing answers and nothing is refused.
+    @Test func `once the network is there, connecting is limited by --connect-timeout again`() async throws {
+        let namespaces = try await NetworkNamespaces()
+        try await namespaces.client("neigh add 10.213.9.2 lladdr 02:00:00:00:00:99 nud permanent dev cable0")
+        let loading = try tool(
+            ["get", "--wait", "--idle-time", "30", "--connect-timeout", "1", namespaces.url(at: NetworkNamespaces.farAddress)],
+            in: namespaces)
+        try await loading.shown("waiting for a network")
+        try await namespaces.client("route add default via 10.213.9.2")
         let result = try await loading.result()
         #expect(result.code == 28, "\(result.errors)")
+        #expect(result.errors.contains("connecting took longer than 1.0 s (--connect-timeout)"))
     }
 
     @Test func `the command shows the proxies that an address would take`() async throws {

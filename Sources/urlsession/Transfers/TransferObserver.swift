@@ -79,11 +79,16 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     }
 
     /// `--connect-timeout`: by then a request is out, or something answered.
-    private func awaitConnection(_ task: URLSessionTask) {
+    ///
+    /// - Parameters:
+    ///   - task: The task that connects.
+    ///   - isOffline: Whether it waits for a network first; that time does not count.
+    private func awaitConnection(_ task: URLSessionTask, isOffline: Bool = false) {
         guard let limit = plan.connectTimeout, task.originalRequest?.url?.scheme?.lowercased().hasPrefix("http") == true else {
             return
         }
         let timer = Task {
+            if isOffline { await Self.networkReturns() }
             guard (try? await Task.sleep(for: .seconds(min(limit, 1e9)))) != nil, !Task.isCancelled else { return }
             var failure = ToolFailure(28, "connecting took longer than \(limit) s (--connect-timeout)")
             failure.mayPass = true
@@ -92,6 +97,18 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         state.withLock { state in
             state.connectTimer?.cancel()
             state.connectTimer = timer
+        }
+    }
+
+    /// Returns when there is a way to other networks that was not there before, or when the timer is cancelled.
+    ///
+    /// A network without one does not count: a load of a far host still waits there.
+    private static func networkReturns() async {
+        let before = await NetworkPath.current()
+        var path = before
+        while path == before || !path.isSatisfied {
+            guard (try? await Task.sleep(for: .milliseconds(250))) != nil else { return }
+            path = await NetworkPath.current()
         }
     }
 
@@ -224,7 +241,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
 
     func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
         // That is not connecting. How long it may take in all, --max-time says.
-        state.withLock { $0.connectTimer?.cancel() }
+        awaitConnection(task, isOffline: true)
         if !plan.isSilent { StandardError.print("urlsession: waiting for a network") }
     }
 
