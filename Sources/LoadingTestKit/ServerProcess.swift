@@ -179,7 +179,11 @@ package final class ServerProcess: Sendable {
     /// It ends with the task.
     package func end() async throws -> Int32 {
         let code = Watched<Int32?>(nil)
-        Thread.detachNewThread { [self] in code.change { $0 = waited() } }
+        Thread.detachNewThread { [self] in
+            // Not within the change, whose lock the task needs to be cancelled.
+            let end = waited()
+            code.change { $0 = end }
+        }
         do {
             return try await code.value { $0 }
         } catch {

@@ -78,6 +78,19 @@ private let get = "GET /a?b HTTP/1.1\r\nHost: x\r\nX-One: 1\r\nx-one:  2 \r\n\r\
 
 @Suite(.timeLimit(.minutes(1)))
 struct ScriptedServerTests {
+    @Test func `a program ends with the task that waits for it`() async throws {
+        let hasBegun = Watched(false)
+        let waiting = Task {
+            try await ServerProcess.run(
+                ServerProcess.Order(
+                    ["/bin/sh", "-c", "echo ready; exec sleep 600"],
+                    output: .pipe { data in hasBegun.change { $0 = $0 || !data.isEmpty } }))
+        }
+        try await hasBegun.value { $0 ? () : nil }
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+    }
+
     @Test func `requests are recorded in order with their fields and bodies`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.number)") }) { server in
             let client = try PlainClient(port: server.port)
