@@ -101,6 +101,8 @@ private struct Reading {
             )
         else { preconditionFailure("the exchange cannot begin") }
         control.place = .exchanging(exchange)
+        // They hold each other until a load is over.
+        defer { control.place = .elsewhere }
 
         var start = 0
         while start < bytes.count, channel.isActive {
