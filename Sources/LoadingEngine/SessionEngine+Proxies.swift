@@ -13,9 +13,17 @@ package import LoadingModel
 
 extension SessionEngine {
     /// The proxies that a load of `url` would be tried through, in their order; nil is none.
-    ///
-    /// Cancelled as the load of that number is, which is one of ``newQuestion()``.
-    package func proxies(for url: URL, _ id: TaskID) async throws(LoadError) -> [URL?] {
+    package func proxies(for url: URL) async throws(LoadError) -> [URL?] {
+        let id = BackgroundLoads.next()
+        let result: Result<[URL?], LoadError> = await withTaskCancellationHandler {
+            do throws(LoadError) { return .success(try await proxies(for: url, id)) } catch { return .failure(error) }
+        } onCancel: {
+            if command(.cancel, for: id) { wake() }
+        }
+        return try result.get()
+    }
+
+    private func proxies(for url: URL, _ id: TaskID) async throws(LoadError) -> [URL?] {
         let order = TaskOrder(id: id, request: LoadRequest(url: url), delivery: .stream)
         // Waits as loads do, for as long as loads do, and sends nothing.
         guard let load = accept(order, Nobody()) else { throw .cancelled }
@@ -33,8 +41,6 @@ extension SessionEngine {
             throw error
         }
     }
-
-    package nonisolated func newQuestion() -> TaskID { BackgroundLoads.next() }
 
     /// Whom nothing is told, and who has no answers.
     private final class Nobody: LoadClient {

@@ -28,10 +28,8 @@ package protocol LoadingService: AnyObject, Sendable {
     ///
     /// Answers whether ``wake()`` has to be called for that, as ``submit(_:client:)`` does.
     func command(_ command: TaskCommand, for task: TaskID) -> Bool
-    /// The proxies that a load of `url` would be tried through, in their order; nil is none. Cancelled as a load of the number is.
-    func proxies(for url: URL, _ id: TaskID) async throws(LoadError) -> [URL?]
-    /// A number for that.
-    func newQuestion() -> TaskID
+    /// The proxies that a load of `url` would be tried through, in their order; nil is none. Ends when the Swift task is cancelled.
+    func proxies(for url: URL) async throws(LoadError) -> [URL?]
     /// Closes idle connections once the running loads are done, and takes no more orders.
     func invalidate()
     /// Lets the next requests go over new connections, as `URLSession.reset` and `flush` ask, and empties the session's stores or

@@ -148,9 +148,8 @@ package final class NetworkView {
         }
         guard let objection = prohibited.objection(to: interface) else { return .any }
         if source == nil,
-            let other = path.interfaces.first(where: {
-                prohibited.objection(to: $0) == nil && $0.kind != .loopback && monitor.leads($0, to: address)
-            })
+            let other = path.interfaces.lazy.filter({ prohibited.objection(to: $0) == nil && $0.kind != .loopback })
+                .prefix(Self.maximumDetourCount).first(where: { monitor.leads($0, to: address) })
         {
             return .by(other.name)
         }
@@ -251,4 +250,6 @@ package final class NetworkView {
     }
 
     private static let wokenPerTurn = 64
+    /// The kernel is asked about each: a machine may have thousands, of containers as a rule, which lead nowhere else.
+    private static let maximumDetourCount = 64
 }

@@ -24,16 +24,10 @@ extension URLSession {
     /// - Throws: `URLError.cancelled` where the Swift task is cancelled, `URLError.cannotConnectToHost` where the settings, or the script, name no proxy that can be used, and what else a load of
     ///   the URL would fail with before it is sent.
     public func proxies(for url: URL) async throws -> [URL?] {
-        let service = service
-        let id = service.newQuestion()
-        do {
-            return try await withTaskCancellationHandler {
-                try await service.proxies(for: url, id)
-            } onCancel: {
-                if service.command(.cancel, for: id) { service.wake() }
-            }
+        do throws(LoadError) {
+            return try await service.proxies(for: url)
         } catch {
-            throw ErrorTranslation.appError(error as? LoadError ?? .cancelled, url: url)
+            throw ErrorTranslation.appError(error, url: url)
         }
     }
 }

@@ -40,8 +40,7 @@ final class ScriptedService: LoadingService {
         return false
     }
 
-    func proxies(for url: URL, _ id: TaskID) async throws(LoadError) -> [URL?] { [nil] }
-    func newQuestion() -> TaskID { 0 }
+    func proxies(for url: URL) async throws(LoadError) -> [URL?] { [nil] }
 
     func invalidate() { state.withLock { $0.invalidations += 1 } }
 
