@@ -92,6 +92,19 @@ var targets: [Target] = [
             "HTTPTransport", nioCore, nioPosix,
         ]
     ),
+    // Background sessions: what programs and the daemon say to each other.
+    room("BackgroundProtocol", ["HTTPWire", "HTTPRules", "LoadingModel"]),
+    // The program's side: an engine that is in another process.
+    room("BackgroundClient", ["BackgroundProtocol", "LoadingModel", "CLoadingSystem", nioCore, nioPosix]),
+    // The daemon's.
+    room(
+        "BackgroundDaemon",
+        [
+            "BackgroundProtocol", "HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores", "LoadingEngine", "NetworkPaths",
+            "SystemLibraries", "CLoadingSystem", nioCore, nioPosix, crypto, .product(name: "GRDB", package: "GRDB.swift"),
+        ]
+    ),
+    .executableTarget(name: "urlsessiond", dependencies: ["BackgroundDaemon"], swiftSettings: settings),
     // What networks there are, and what they are like.
     room("NetworkPaths", ["LoadingModel", "SystemLibraries", "SystemThreads", "CLoadingSystem"]),
     // Apple's façade.
@@ -124,6 +137,10 @@ var targets: [Target] = [
             nioCore, nioPosix, nioSSL, x509, crypto,
         ]
     ),
+    tests("BackgroundProtocolTests", ["BackgroundProtocol", "LoadingModel", "HTTPRules", "HTTPWire", "SeededNumbers"]),
+    tests(
+        "BackgroundDaemonTests",
+        ["BackgroundDaemon", "BackgroundProtocol", "LoadingModel", "LoadingTestKit", "HTTPRules", "HTTPWire", "SeededNumbers"]),
     tests("LoadingTrustTests", ["LoadingTrust", "LoadingModel", "LoadingTestKit", x509, asn1, crypto]),
     tests("NetworkPathsTests", ["NetworkPaths", "LoadingModel", "LoadingTestKit", "SeededNumbers"]),
     tests("SystemLibrariesTests", ["SystemLibraries", "LoadingTestKit"]),
@@ -199,6 +216,7 @@ let package = Package(
     products: [
         .library(name: "URLLoading", targets: ["URLLoading"]),
         .executable(name: "urlsession", targets: ["urlsession"]),
+        .executable(name: "urlsessiond", targets: ["urlsessiond"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
@@ -208,6 +226,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: targets
 )
