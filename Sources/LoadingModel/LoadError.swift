@@ -34,12 +34,16 @@ package struct LoadError: Error, Sendable {
         case secureConnectionFailed, serverCertificateHasBadDate, serverCertificateUntrusted
         case serverCertificateHasUnknownRoot, serverCertificateNotYetValid
         case clientCertificateRejected, clientCertificateRequired
+        case backgroundSessionNeedsContainer, backgroundSessionInUse, backgroundSessionDisconnected
         /// The app's own error, from a `URLProtocol` or a body stream; it reaches the app unchanged.
         case application
     }
 
     /// Why the network that is there may not be used; raw values as in `URLError.NetworkUnavailableReason`.
     package enum NetworkObjection: Int, Sendable, Hashable { case cellular, expensive, constrained, ultraConstrained }
+
+    /// Why the system gave a background task up; raw values as in `URLError.BackgroundTaskCancelledReason`.
+    package enum CancelReason: Int, Sendable, Hashable { case userForceQuit, backgroundUpdatesDisabled, insufficientResources }
 
     private struct Facts {
         var kind: Kind
@@ -51,6 +55,7 @@ package struct LoadError: Error, Sendable {
         var isOfProxy = false
         var isForWantOfAnswer = false
         var networkObjection: NetworkObjection?
+        var cancelReason: CancelReason?
     }
 
     /// Immutable: a change makes another one.
@@ -106,6 +111,12 @@ package struct LoadError: Error, Sendable {
     package var networkObjection: NetworkObjection? {
         get { box.facts.networkObjection }
         set { change { $0.networkObjection = newValue } }
+    }
+
+    /// Why the system gave a background task up, where it did.
+    package var cancelReason: CancelReason? {
+        get { box.facts.cancelReason }
+        set { change { $0.cancelReason = newValue } }
     }
 
     package init(_ kind: Kind, _ message: String, cause: (any Error)? = nil, url: URL? = nil) {

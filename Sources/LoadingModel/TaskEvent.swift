@@ -32,6 +32,9 @@ package enum TaskEvent: Sendable {
     case wrote(bytes: Int64, total: Int64, expected: Int64)
     /// A download goes on at an offset of an earlier one.
     case resumed(offset: Int64, expected: Int64)
+    /// A download's file is begun, or gone on with: resume data that names it, by which what is there can be taken up even if the load
+    /// never says another word; nil where that is not possible.
+    case resumable(Data?)
     /// A data task was turned into a download by the answer to ``TaskQuestion/response(_:)``.
     case becameDownload
     case finished(TaskOutcome)

@@ -53,6 +53,8 @@ package struct TaskOrder: Sendable {
         package static let credentials = Interests(rawValue: 1 << 11)
         /// Tell `.sentHead` of each request.
         package static let sentHeads = Interests(rawValue: 1 << 12)
+        /// Tell `.resumable` when a download's file is begun.
+        package static let resumePoints = Interests(rawValue: 1 << 13)
     }
 
     package var id: TaskID

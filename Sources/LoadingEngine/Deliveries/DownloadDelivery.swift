@@ -29,6 +29,7 @@ enum DownloadDelivery {
             answer.body.cancel()
             throw error
         }
+        if load.wants(.resumePoints) { load.tell(.resumable(pointNow(download, answer, of: load))) }
         do {
             try await write(answer, to: &download, of: load)
             _ = try await download.sink.wait(in: load.control, for: download.sink.close)
@@ -89,6 +90,16 @@ enum DownloadDelivery {
         // A file that nobody could go on with is not left behind.
         if error.resumeData == nil { _ = await sink.waitAtEnd(in: load.control, for: sink.abort) }
         return error
+    }
+
+    /// By what the download could go on from here, should nothing more be heard of it.
+    private static func pointNow(_ download: Download, _ answer: Answer, of load: Load) -> Data? {
+        let request = load.order.request
+        let isContinuing = !load.resumption.rangeFields.isEmpty
+        guard load.session.headers.sessionValue("Range") == nil,
+            mayResume(answer, after: LoadError(.connectionLost, ""), request, isContinuing: isContinuing)
+        else { return nil }
+        return resumePoint(download, answer, download.total, request)?.encodedIfPossible()
     }
 
     /// Of the app's own request, from before any redirect: what was left out for another origin is sent again.

@@ -73,7 +73,7 @@ final class DelegateBridge: LoadClient {
         // No delegate hears of them where the result is for an async caller, who may look at the task at any time.
         case .response, .wrote:
             if let task = callersTask() { return task.tell(event) }
-        case .requestChanged, .waitingForConnectivity, .sentHead, .informational, .sent, .resumed, .becameDownload, .finished:
+        case .requestChanged, .waitingForConnectivity, .sentHead, .informational, .sent, .resumed, .resumable, .becameDownload, .finished:
             break
         }
         post(.event(event))
@@ -216,7 +216,7 @@ final class DelegateBridge: LoadClient {
         case .resumed(let offset, let expected):
             guard let download = task as? URLSessionDownloadTask, task.isForDelegate else { return }
             calls.resumed(download, offset: offset, expected: expected)
-        case .requestChanged, .response, .becameDownload, .finished:
+        case .requestChanged, .response, .resumable, .becameDownload, .finished:
             break
         }
     }

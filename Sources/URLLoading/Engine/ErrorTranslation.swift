@@ -30,6 +30,7 @@ enum ErrorTranslation {
             )
         }
         if let objection = error.networkObjection { userInfo[NSURLErrorNetworkUnavailableReasonKey] = objection.rawValue }
+        if let reason = error.cancelReason { userInfo[NSURLErrorBackgroundTaskCancelledReasonKey] = reason.rawValue }
         if let resumeData = error.resumeData { userInfo[NSURLSessionDownloadTaskResumeData] = resumeData }
         return URLError(code(of: error.kind), userInfo: userInfo)
     }
@@ -63,6 +64,9 @@ enum ErrorTranslation {
     static func code(of kind: LoadError.Kind) -> URLError.Code {
         switch kind {
         case .unknown, .application: .unknown
+        case .backgroundSessionNeedsContainer: .backgroundSessionRequiresSharedContainer
+        case .backgroundSessionInUse: .backgroundSessionInUseByAnotherProcess
+        case .backgroundSessionDisconnected: .backgroundSessionWasDisconnected
         case .cancelled: .cancelled
         case .badURL: .badURL
         case .unsupportedURL: .unsupportedURL

@@ -25,7 +25,7 @@ extension URLSessionTask: LoadClient {
                 return state.progress != nil
             }
             if showsProgress { updateProgress() }
-        case .waitingForConnectivity, .sentHead, .informational, .becameDownload:
+        case .waitingForConnectivity, .sentHead, .informational, .resumable, .becameDownload:
             break
         }
     }

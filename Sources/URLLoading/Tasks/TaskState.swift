@@ -145,7 +145,7 @@ struct TaskState: ~Copyable, Sendable {
         case .resumed(let offset, let expected):
             receivedCount = offset
             expectedToReceive = expected
-        case .waitingForConnectivity, .sentHead, .informational, .becameDownload, .finished:
+        case .waitingForConnectivity, .sentHead, .informational, .resumable, .becameDownload, .finished:
             break
         }
     }
