@@ -42,6 +42,7 @@ let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl
 let x509: Target.Dependency = .product(name: "X509", package: "swift-certificates")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 
 /// One room of docs/ARCHITECTURE.md.
 ///
@@ -101,7 +102,7 @@ var targets: [Target] = [
         "BackgroundDaemon",
         [
             "BackgroundProtocol", "HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores", "LoadingEngine", "NetworkPaths",
-            "SystemLibraries", "CLoadingSystem", nioCore, nioPosix, crypto, .product(name: "GRDB", package: "GRDB.swift"),
+            "SystemLibraries", "SystemThreads", "CLoadingSystem", nioCore, nioPosix, crypto, grdb,
         ]
     ),
     .executableTarget(name: "urlsessiond", dependencies: ["BackgroundDaemon"], swiftSettings: settings),

@@ -8,17 +8,17 @@
 //===----------------------------------------------------------------------===//
 
 #if canImport(Glibc)
-import Glibc
+package import Glibc
 #else
-import Musl
+package import Musl
 #endif
 
 /// An open file, closed when nobody has it any more.
-struct Descriptor: ~Copyable {
-    let number: CInt
+package struct Descriptor: ~Copyable {
+    package let number: CInt
 
     /// Opens `path`, seen from `directory`; never through a symbolic link, never waiting for the other end of a pipe.
-    init(_ path: String, in directory: CInt = AT_FDCWD, _ flags: CInt, doing: String) throws(StoreFailure) {
+    package init(_ path: String, in directory: CInt = AT_FDCWD, _ flags: CInt, doing: String) throws(StoreFailure) {
         let flags = flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         while true {
             let number = openat(directory, path, flags, 0o600)
@@ -33,14 +33,14 @@ struct Descriptor: ~Copyable {
 
     deinit { close(number) }
 
-    func status(doing: String) throws(StoreFailure) -> stat {
+    package func status(doing: String) throws(StoreFailure) -> stat {
         var status = stat()
         guard fstat(number, &status) == 0 else { throw .system(errno, while: doing) }
         return status
     }
 
     /// All there is, and nil if that is more than `limit`.
-    func readAll(limit: Int, doing: String) throws(StoreFailure) -> [UInt8]? {
+    package func readAll(limit: Int, doing: String) throws(StoreFailure) -> [UInt8]? {
         let expected = Int(clamping: try status(doing: doing).st_size)
         guard expected <= limit else { return nil }
         var bytes: [UInt8] = []
@@ -64,7 +64,7 @@ struct Descriptor: ~Copyable {
     }
 
     /// Writes all of `bytes`, asking `fault` before each piece.
-    func writeAll(_ bytes: [UInt8], pieceSize: Int, doing: String, fault: FileStep.Fault?) throws(StoreFailure) {
+    package func writeAll(_ bytes: [UInt8], pieceSize: Int, doing: String, fault: FileStep.Fault?) throws(StoreFailure) {
         var start = 0
         while start < bytes.count {
             if let failure = fault?(.write) { throw failure }

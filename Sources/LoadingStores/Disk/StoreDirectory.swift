@@ -17,15 +17,15 @@ import Musl
 ///
 /// Cookies are as good as passwords. A folder that is a symbolic link, or that others may write to, could have somebody else read
 /// them or plant theirs; so it is refused, and the store works in memory.
-struct StoreDirectory: ~Copyable {
+package struct StoreDirectory: ~Copyable {
     private let descriptor: Descriptor
-    var number: CInt { descriptor.number }
+    package var number: CInt { descriptor.number }
 
     /// Opens the folder.
     ///
     /// If it is `creating`, the folder and those above it are made where they are missing (mode 0700, as the XDG Base Directory
     /// Specification asks).
-    init(_ path: String, creating: Bool, fault: FileStep.Fault? = nil) throws(StoreFailure) {
+    package init(_ path: String, creating: Bool, fault: FileStep.Fault? = nil) throws(StoreFailure) {
         if let failure = fault?(.openDirectory) { throw failure }
         guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
             throw .refused("its folder has no absolute path")
@@ -39,12 +39,12 @@ struct StoreDirectory: ~Copyable {
     }
 
     /// Makes entries of the folder that were added, renamed or removed durable.
-    func sync() throws(StoreFailure) {
+    package func sync() throws(StoreFailure) {
         guard fsync(number) == 0 || errno == EINVAL else { throw .system(errno, while: "syncing its folder") }
     }
 
     /// The names in the folder that begin so.
-    func names(prefix: String) -> [String] {
+    package func names(prefix: String) -> [String] {
         let copy = fcntl(number, F_DUPFD_CLOEXEC, 0)
         guard copy >= 0 else { return [] }
         guard let stream = fdopendir(copy) else {

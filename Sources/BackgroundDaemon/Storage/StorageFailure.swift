@@ -1,0 +1,70 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import GRDB
+import LoadingStores
+
+/// Why the daemon's store could not read or keep something.
+package enum StorageFailure: Error, Hashable, Sendable {
+    /// Too much waits for the disk already.
+    case busy
+    /// The disk has no room, or would not take it: nothing of the call was kept.
+    case diskFull(String)
+    /// What is there is not what was written.
+    case damaged(String)
+    /// A newer version has written it: it is not touched.
+    case newer(String)
+    /// There is no row of that id.
+    case missing(String)
+    /// The folder or a file in it is not ours alone: it is not touched.
+    case refused(String)
+    case closed
+    case failed(String)
+
+    /// A plain sentence.
+    package var reason: String {
+        switch self {
+        case .busy: "Too many changes wait for the disk."
+        case .closed: "The store is closed."
+        case .diskFull(let reason), .damaged(let reason), .newer(let reason), .missing(let reason), .refused(let reason),
+            .failed(let reason):
+            reason
+        }
+    }
+
+    init(_ failure: StoreFailure) {
+        switch failure {
+        case .refused(let reason): self = .refused("The store of background transfers cannot be used: \(reason).")
+        case .system, .killed: self = .failed("The store of background transfers cannot be used: \(failure.reason).")
+        }
+    }
+
+    init(_ error: any Error) {
+        switch error {
+        case let failure as StorageFailure: self = failure
+        case let failure as StoreFailure: self.init(failure)
+        case let error as DatabaseError: self.init(error)
+        default: self = .failed("The store of background transfers failed: \(error).")
+        }
+    }
+
+    private init(_ error: DatabaseError) {
+        let said = error.message ?? "error \(error.extendedResultCode.rawValue)"
+        switch error.resultCode {
+        case .SQLITE_FULL: self = .diskFull("The disk has no room for background transfers: \(said).")
+        case .SQLITE_IOERR:
+            self = .diskFull("The disk did not take a change: \(said), code \(error.extendedResultCode.rawValue).")
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB: self = .damaged("The list of background transfers is damaged: \(said).")
+        case .SQLITE_CONSTRAINT where error.extendedResultCode == .SQLITE_CONSTRAINT_FOREIGNKEY:
+            self = .missing("There is no session or transfer that this would belong to.")
+        case .SQLITE_MISUSE: self = .closed
+        default: self = .failed("SQLite: \(said), code \(error.extendedResultCode.rawValue).")
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Crypto
+import LoadingStores
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// The key of a ``StorageSeal`` in a file of its own: 32 random bytes.
+///
+/// It is made once. A file that is there is never replaced, whatever is in it: what was sealed with it might be needed yet.
+enum StorageKey {
+    static let name = "transfers.key"
+
+    /// The key, made if there is none, and durable.
+    ///
+    /// - Parameter folder: Where it is.
+    /// - Returns: The key.
+    /// - Throws: That it cannot be read, or made.
+    static func find(in folder: borrowing StoreDirectory) throws(StorageFailure) -> [UInt8] {
+        do throws(StoreFailure) {
+            if let key = try read(in: folder) { return key }
+            try make(in: folder)
+            // Perhaps another process's.
+            if let key = try read(in: folder) { return key }
+            throw .refused("its key was removed as soon as it was made")
+        } catch {
+            throw StorageFailure(error)
+        }
+    }
+
+    /// Nil where there is none.
+    private static func read(in folder: borrowing StoreDirectory) throws(StoreFailure) -> [UInt8]? {
+        do throws(StoreFailure) {
+            let file = try Descriptor(name, in: folder.number, O_RDONLY, doing: "opening its key")
+            let status = try file.status(doing: "looking at its key")
+            guard status.st_mode & S_IFMT == S_IFREG else { throw .refused("its key is not an ordinary file") }
+            guard status.st_uid == geteuid() else { throw .refused("its key belongs to another user") }
+            guard status.st_mode & 0o022 == 0 else { throw .refused("others may write to its key") }
+            if status.st_mode & 0o077 != 0 { fchmod(file.number, 0o600) }
+            let key = try file.readAll(limit: StorageSeal.keySize, doing: "reading its key")
+            guard let key, key.count == StorageSeal.keySize else { throw .refused("its key is not \(StorageSeal.keySize) bytes") }
+            return key
+        } catch .system(ENOENT, _) {
+            return nil
+        } catch .system(ELOOP, _) {
+            throw .refused("its key is a symbolic link")
+        }
+    }
+
+    /// Writes a key beside its place and links it there, which fails if there is one by now.
+    private static func make(in folder: borrowing StoreDirectory) throws(StoreFailure) {
+        let mark = name + AtomicFile.asideMark
+        for left in folder.names(prefix: mark) { unlinkat(folder.number, left, 0) }
+        let aside = mark + String(UInt64.random(in: .min ... .max), radix: 16)
+        let file = try Descriptor(aside, in: folder.number, O_WRONLY | O_CREAT | O_EXCL, doing: "creating its key")
+        defer { unlinkat(folder.number, aside, 0) }
+        guard fchmod(file.number, 0o600) == 0 else { throw .system(errno, while: "setting the mode of its key") }
+        let key = SymmetricKey(size: .bits256).withUnsafeBytes { Array($0) }
+        try file.writeAll(key, pieceSize: AtomicFile.pieceSize, doing: "writing its key", fault: nil)
+        guard fsync(file.number) == 0 else { throw .system(errno, while: "syncing its key") }
+        guard linkat(folder.number, aside, folder.number, name, 0) == 0 || errno == EEXIST else {
+            throw .system(errno, while: "naming its key")
+        }
+        try folder.sync()
+    }
+}

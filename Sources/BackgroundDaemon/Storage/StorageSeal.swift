@@ -1,0 +1,52 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Crypto
+import FoundationEssentials
+
+/// Encrypts what the store keeps of a program's requests: ChaCha20-Poly1305, with a nonce drawn for every write.
+///
+/// Each text belongs to one row and one column: put in another place, it does not open.
+struct StorageSeal: Sendable {
+    static let keySize = 32
+    /// The largest text, far below what SQLite takes.
+    static let limit = 512 << 20
+
+    private let key: SymmetricKey
+
+    /// Nil where the key is none.
+    init?(key: [UInt8]) {
+        guard key.count == Self.keySize else { return nil }
+        self.key = SymmetricKey(data: key)
+    }
+
+    func seal(_ text: [UInt8], _ column: String, _ row: Int64) throws(StorageFailure) -> Data {
+        guard text.count <= Self.limit else { throw .failed("\(text.count) bytes are too many to keep.") }
+        do {
+            return try ChaChaPoly.seal(text, using: key, authenticating: Self.place(column, row)).combined
+        } catch {
+            throw .failed("What is to be kept could not be encrypted.")
+        }
+    }
+
+    func open(_ sealed: Data, _ column: String, _ row: Int64) throws(StorageFailure) -> [UInt8] {
+        do {
+            let text = try ChaChaPoly.open(
+                ChaChaPoly.SealedBox(combined: sealed), using: key, authenticating: Self.place(column, row))
+            return [UInt8](text)
+        } catch {
+            throw .damaged("The \(column) of number \(row) was not encrypted with this key for this place, or was changed since.")
+        }
+    }
+
+    /// Sealed along, so that nothing that was made with the key for another purpose or place is taken for this one.
+    private static func place(_ column: String, _ row: Int64) -> [UInt8] {
+        Array("URLLoading transfers 1 \(column) \(row)".utf8)
+    }
+}

@@ -1,0 +1,76 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import GRDB
+
+extension TransferStore.Part {
+    var table: String { rawValue + "s" }
+}
+
+extension TransferFile {
+    func contents(_ database: Database) throws -> TransferStore.Contents {
+        var contents = TransferStore.Contents()
+        let sessions = try Row.fetchCursor(
+            database.cachedStatement(sql: "SELECT id, program, identifier, settings, state FROM sessions ORDER BY id"))
+        while let row = try sessions.next() {
+            guard let id = Self.number(row[0]) else { continue }
+            if let session = session(id, row) {
+                contents.sessions.append(session)
+            } else {
+                contents.damagedSessions.append(id)
+            }
+        }
+        let transfers = try Row.fetchCursor(
+            database.cachedStatement(sql: "SELECT id, session, task, state FROM transfers ORDER BY id"))
+        while let row = try transfers.next() {
+            guard let id = Self.number(row[0]) else { continue }
+            if let session = Self.number(row[1]), let task = Self.number(row[2]).flatMap(Int.init(exactly:)),
+                let state = Self.bytes(row[3])
+            {
+                contents.transfers.append(TransferStore.TransferRow(id: id, session: session, task: task, state: [UInt8](state)))
+            } else {
+                contents.damagedTransfers.append(id)
+            }
+        }
+        return contents
+    }
+
+    func part(_ part: TransferStore.Part, of transfer: Int64, _ database: Database) throws -> [UInt8]? {
+        let statement = try database.cachedStatement(sql: "SELECT sealed FROM \"\(part.table)\" WHERE id = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [transfer]) else { return nil }
+        guard let sealed = Self.bytes(row[0]) else {
+            throw StorageFailure.damaged("The \(part.rawValue) of number \(transfer) is no bytes.")
+        }
+        return try seal.open(sealed, part.rawValue, transfer)
+    }
+
+    private func session(_ id: Int64, _ row: Row) -> TransferStore.SessionRow? {
+        guard let program = Self.bytes(row[1]).flatMap({ String(validating: $0, as: UTF8.self) }),
+            let identifier = Self.bytes(row[2]).flatMap({ String(validating: $0, as: UTF8.self) }),
+            let settings = Self.bytes(row[3]).flatMap({ try? seal.open($0, "settings", id) }), let state = Self.bytes(row[4])
+        else { return nil }
+        return TransferStore.SessionRow(
+            id: id, program: program, identifier: identifier, settings: settings, state: [UInt8](state))
+    }
+
+    private static func number(_ value: DatabaseValue) -> Int64? {
+        guard case .int64(let number) = value.storage else { return nil }
+        return number
+    }
+
+    /// No bytes at all are kept as NULL.
+    private static func bytes(_ value: DatabaseValue) -> Data? {
+        switch value.storage {
+        case .blob(let data): data
+        case .null: Data()
+        default: nil
+        }
+    }
+}

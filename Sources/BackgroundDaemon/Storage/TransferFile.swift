@@ -1,0 +1,205 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import GRDB
+import LoadingStores
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// The database of a ``TransferStore``: how it is opened, and what of it is ours.
+struct TransferFile: Sendable {
+    static let name = "transfers.sqlite"
+    static let damagedName = name + ".damaged"
+    /// Is there where something was found to be damaged while the database was open.
+    static let suspectName = name + ".suspect"
+    /// Up to this size, a database that was not closed is read through before it is used.
+    private static let cheap = 32 << 20
+
+    let pool: DatabasePool
+    let seal: StorageSeal
+    private let directory: String
+
+    /// Opens it, or begins a new one where there is none, or a damaged one, which is set aside.
+    ///
+    /// - Parameter directory: Where the files are.
+    /// - Returns: The database, and a sentence where one was set aside.
+    /// - Throws: That the folder or the files cannot be used.
+    static func open(_ directory: String) throws(StorageFailure) -> (TransferFile, trouble: String?) {
+        do {
+            let folder = try StoreDirectory(directory, creating: true)
+            guard let seal = StorageSeal(key: try StorageKey.find(in: folder)) else {
+                throw StorageFailure.failed("The key of background transfers is none.")
+            }
+            do throws(StorageFailure) {
+                return (TransferFile(pool: try open(in: folder, directory), seal: seal, directory: directory), nil)
+            } catch .damaged(let reason) {
+                try setAside(in: folder)
+                let file = TransferFile(pool: try open(in: folder, directory), seal: seal, directory: directory)
+                return (file, "\(reason) It was set aside as \(directory)/\(damagedName), and a new list begun.")
+            }
+        } catch {
+            throw StorageFailure(error)
+        }
+    }
+
+    /// Commits what is on its way to the database's own file, and closes it.
+    func close() {
+        // Of an empty log, the next one to open it knows that all was well.
+        _ = try? pool.writeWithoutTransaction { database in try database.checkpoint(.truncate) }
+        try? pool.close()
+    }
+
+    /// Reads what was committed, on the calling thread.
+    func reading<Value>(_ work: @Sendable (Database) throws -> Value) throws(StorageFailure) -> Value {
+        do {
+            return try pool.read(work)
+        } catch {
+            let failure = StorageFailure(error)
+            note(failure, of: error)
+            throw failure
+        }
+    }
+
+    /// Has the next one to open the database look at all of it, where it was found to be damaged.
+    func note(_ failure: StorageFailure, of error: any Error) {
+        guard case .damaged = failure, error is DatabaseError, let folder = try? StoreDirectory(directory, creating: false) else {
+            return
+        }
+        _ = try? Descriptor(Self.suspectName, in: folder.number, O_WRONLY | O_CREAT, doing: "marking it")
+        try? folder.sync()
+    }
+}
+
+// MARK: Opening
+
+extension TransferFile {
+    private static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1", foreignKeyChecks: .immediate) { database in
+            // Names as bytes too: SQLite's text ends at a NUL.
+            try database.execute(
+                sql: """
+                    CREATE TABLE sessions (id INTEGER PRIMARY KEY, program BLOB, identifier BLOB, settings BLOB, state BLOB);
+                    CREATE TABLE transfers (
+                        id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+                        task INTEGER NOT NULL, state BLOB);
+                    CREATE INDEX transfers_session ON transfers (session);
+                    """)
+            // Each in a table of its own, so that a change of the state does not write them anew.
+            for part in TransferStore.Part.allCases {
+                try database.execute(
+                    sql: """
+                        CREATE TABLE "\(part.table)" (
+                            id INTEGER PRIMARY KEY REFERENCES transfers ON DELETE CASCADE, sealed BLOB NOT NULL);
+                        """)
+            }
+        }
+        return migrator
+    }
+
+    private static func open(in folder: borrowing StoreDirectory, _ directory: String) throws(StorageFailure) -> DatabasePool {
+        do {
+            try prepare(in: folder)
+            var status = stat()
+            let log = fstatat(folder.number, name + "-wal", &status, AT_SYMLINK_NOFOLLOW) == 0 ? Int(clamping: status.st_size) : 0
+            let size = fstatat(folder.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? Int(clamping: status.st_size) : 0
+            let isSuspect = faccessat(folder.number, suspectName, F_OK, 0) == 0
+            let pool = try DatabasePool(path: directory + "/" + name, configuration: configuration)
+            try pool.writeWithoutTransaction { database in
+                if isSuspect || (log > 0 && log + size <= cheap) { try check(database) }
+                let migrator = migrator
+                guard try !migrator.hasBeenSuperseded(database) else {
+                    throw StorageFailure.newer("A newer version has written the list of background transfers.")
+                }
+                // GRDB has set what does not survive a loss of power.
+                try database.execute(sql: "PRAGMA synchronous = FULL")
+            }
+            try migrator.migrate(pool)
+            if isSuspect { unlinkat(folder.number, suspectName, 0) }
+            return pool
+        } catch {
+            throw StorageFailure(error)
+        }
+    }
+
+    private static var configuration: Configuration {
+        var configuration = Configuration()
+        configuration.label = "transfers"
+        configuration.busyMode = .timeout(5)
+        // A transaction that cannot even be rolled back is no reason to trap.
+        configuration.allowsUnsafeTransactions = true
+        configuration.prepareDatabase { database in
+            try database.execute(
+                sql: """
+                    PRAGMA trusted_schema = OFF;
+                    PRAGMA cell_size_check = ON;
+                    PRAGMA temp_store = MEMORY;
+                    """)
+            guard !database.configuration.readonly else { return }
+            // The first only counts for a database that has nothing in it.
+            try database.execute(
+                sql: """
+                    PRAGMA auto_vacuum = INCREMENTAL;
+                    PRAGMA journal_size_limit = 4194304;
+                    """)
+        }
+        return configuration
+    }
+
+    private static func check(_ database: Database) throws {
+        let found = try Row.fetchOne(database, sql: "PRAGMA quick_check(1)").map { row -> DatabaseValue in row[0] }
+        guard case .string("ok")? = found?.storage else {
+            throw StorageFailure.damaged("The list of background transfers is damaged.")
+        }
+    }
+
+    /// Creates the file for this user alone, before SQLite does with the mode that the process has for all; SQLite's other files get
+    /// the mode of this one.
+    private static func prepare(in folder: borrowing StoreDirectory) throws(StoreFailure) {
+        try own(name, in: folder, O_CREAT)
+        for name in [name + "-wal", name + "-shm"] {
+            do throws(StoreFailure) {
+                try own(name, in: folder, 0)
+            } catch {
+                guard case .system(ENOENT, _) = error else { throw error }
+            }
+        }
+        try folder.sync()
+    }
+
+    /// Sees that a file is ours alone.
+    private static func own(_ name: String, in folder: borrowing StoreDirectory, _ creation: CInt) throws(StoreFailure) {
+        let file = try Descriptor(name, in: folder.number, O_RDWR | creation, doing: "opening \(name)")
+        let status = try file.status(doing: "looking at \(name)")
+        guard status.st_mode & S_IFMT == S_IFREG else { throw .refused("\(name) is not an ordinary file") }
+        guard status.st_uid == geteuid() else { throw .refused("\(name) belongs to another user") }
+        guard status.st_mode & 0o022 == 0 else { throw .refused("others may write to \(name)") }
+        if status.st_mode & 0o777 != 0o600, fchmod(file.number, 0o600) != 0 {
+            throw .system(errno, while: "setting the mode of \(name)")
+        }
+    }
+
+    /// Gives the damaged database another name, in the place of an earlier one.
+    private static func setAside(in folder: borrowing StoreDirectory) throws {
+        for end in ["-shm", "-wal", ""] {
+            unlinkat(folder.number, damagedName + end, 0)
+            // The database last: until then it is found to be damaged again.
+            if renameat(folder.number, name + end, folder.number, damagedName + end) != 0, errno != ENOENT {
+                throw StoreFailure.system(errno, while: "setting a damaged database aside")
+            }
+        }
+        unlinkat(folder.number, suspectName, 0)
+        try folder.sync()
+    }
+}
