@@ -1,0 +1,95 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Why a connection's bytes are no frames: nothing that follows can be read.
+package enum FrameFailure: Error, Hashable, Sendable {
+    /// A frame of no bytes.
+    case empty
+    /// A frame of so many bytes is not taken.
+    case tooLong(Int)
+}
+
+/// Cuts what a connection brings into frames: a length of four bytes, the highest first, and then as many bytes.
+///
+/// A length that is not taken is known as soon as its four bytes are there, and nothing is kept from then on.
+package struct FrameReader: Sendable {
+    /// The longest that the daemon takes.
+    package static let limit = 8 << 20
+    /// The longest that a program takes of the daemon: what was collected of a response is in one frame.
+    package static let programLimit = 256 << 20
+
+    private static let headLength = 4
+    /// Room that is kept for what comes next.
+    private static let keptCapacity = 64 << 10
+
+    private let limit: Int
+    private var buffer: [UInt8] = []
+    /// Where the first frame begins that was not handed over.
+    private var start = 0
+    private var failure: FrameFailure?
+
+    package init(limit: Int = FrameReader.limit) {
+        self.limit = limit
+    }
+
+    /// Whether no part of a frame waits for the rest of it.
+    package var isBetweenFrames: Bool { start == buffer.count }
+
+    /// Takes what the connection brought.
+    package mutating func append(_ bytes: some Collection<UInt8>) {
+        guard failure == nil else { return }
+        if bytes.withContiguousStorageIfAvailable({ buffer.append(contentsOf: $0) }) == nil { buffer.append(contentsOf: bytes) }
+        judgeNext()
+    }
+
+    /// The next frame's payload, or nil where it is not there as a whole.
+    package mutating func next() throws(FrameFailure) -> [UInt8]? {
+        if let failure { throw failure }
+        guard let length = nextLength, buffer.count - start - Self.headLength >= length else { return nil }
+        let from = start + Self.headLength
+        let payload = Array(buffer[from..<from + length])
+        start = from + length
+        dropRead()
+        judgeNext()
+        return payload
+    }
+
+    /// A payload as it is sent.
+    package static func frame(_ payload: [UInt8]) -> [UInt8] {
+        let length = UInt32(truncatingIfNeeded: payload.count)
+        var frame: [UInt8] = []
+        frame.reserveCapacity(headLength + payload.count)
+        for shift in [24, 16, 8, 0] as [UInt32] { frame.append(UInt8(truncatingIfNeeded: length >> shift)) }
+        frame.append(contentsOf: payload)
+        return frame
+    }
+
+    private var nextLength: Int? {
+        guard buffer.count - start >= Self.headLength else { return nil }
+        return buffer[start..<start + Self.headLength].reduce(0) { $0 << 8 | Int($1) }
+    }
+
+    private mutating func judgeNext() {
+        guard let length = nextLength, length == 0 || length > limit else { return }
+        failure = length == 0 ? .empty : .tooLong(length)
+        buffer = []
+        start = 0
+    }
+
+    /// Moves the rest to the front when that is less than what was read, so that a byte is moved once at most for each that was read.
+    private mutating func dropRead() {
+        if start == buffer.count {
+            if buffer.capacity > Self.keptCapacity { buffer = [] } else { buffer.removeAll(keepingCapacity: true) }
+            start = 0
+        } else if start > buffer.count / 2 {
+            buffer = Array(buffer[start...])
+            start = 0
+        }
+    }
+}

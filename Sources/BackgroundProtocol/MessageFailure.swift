@@ -1,0 +1,32 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Why a message cannot be read, or not be sent.
+package enum MessageFailure: Error, Hashable, Sendable {
+    /// A message, or an event, command, question, answer or request in it, of a kind that is not known here.
+    case unknownKind(String)
+    /// Says what is wrong with it.
+    case malformed(String)
+
+    /// No more of a text is in a failure.
+    private static let textLimit = 200
+
+    static func excerpt(_ text: String) -> String {
+        text.utf8.count <= textLimit ? text : String(decoding: text.utf8.prefix(textLimit), as: UTF8.self) + "…"
+    }
+}
+
+/// An error of another process, of which only the text is known.
+package struct DescribedError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let description: String
+
+    package init(_ description: String) {
+        self.description = description
+    }
+}
