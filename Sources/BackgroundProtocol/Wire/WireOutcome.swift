@@ -56,6 +56,7 @@ struct WireError: WireValue {
     var isOfProxy: Bool?
     var isForWantOfAnswer: Bool?
     var networkObjection: Int?
+    var cancelReason: Int?
 
     private static let names = Dictionary(uniqueKeysWithValues: LoadError.Kind.allCases.map { ($0, String(describing: $0)) })
     private static let kinds = Dictionary(uniqueKeysWithValues: names.map { ($1, $0) })
@@ -70,6 +71,7 @@ struct WireError: WireValue {
         isOfProxy = error.isOfProxy.unless(false)
         isForWantOfAnswer = error.isForWantOfAnswer.unless(false)
         networkObjection = error.networkObjection?.rawValue
+        cancelReason = error.cancelReason?.rawValue
     }
 
     /// Whole characters, within the limit.
@@ -89,6 +91,7 @@ struct WireError: WireValue {
         if let isOfProxy { error.isOfProxy = isOfProxy }
         if let isForWantOfAnswer { error.isForWantOfAnswer = isForWantOfAnswer }
         if let networkObjection { error.networkObjection = LoadError.NetworkObjection(rawValue: networkObjection) }
+        if let cancelReason { error.cancelReason = LoadError.CancelReason(rawValue: cancelReason) }
         return error
     }
 }

@@ -13,8 +13,8 @@ import LoadingModel
 
 struct WireEvent: WireValue {
     enum Kind: String {
-        case requestChanged, waitingForConnectivity, sentHead, informational, sent, response, data, wrote, resumed,
-            becameDownload, finished
+        case requestChanged, waitingForConnectivity, sentHead, informational, sent, response, data, wrote, resumed, resumable
+        case becameDownload, finished
     }
 
     var kind: String
@@ -59,6 +59,9 @@ struct WireEvent: WireValue {
         case .resumed(let offset, let expected):
             kind = .resumed
             (self.offset, self.expected) = (offset, expected.unless(-1))
+        case .resumable(let resumeData):
+            kind = .resumable
+            data = resumeData
         case .becameDownload: kind = .becameDownload
         case .finished(let outcome):
             kind = .finished
@@ -81,6 +84,7 @@ struct WireEvent: WireValue {
         case .data: return .data(try Wire.need(data, "data"))
         case .wrote: return .wrote(bytes: try Self.count(bytes), total: try Self.count(total), expected: expected)
         case .resumed: return .resumed(offset: try Self.count(offset), expected: expected)
+        case .resumable: return .resumable(data)
         case .becameDownload: return .becameDownload
         case .finished: return .finished(try Wire.need(outcome, "an outcome").model())
         }
