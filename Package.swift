@@ -141,7 +141,9 @@ var targets: [Target] = [
     tests("BackgroundProtocolTests", ["BackgroundProtocol", "LoadingModel", "HTTPRules", "HTTPWire", "SeededNumbers"]),
     tests(
         "BackgroundDaemonTests",
-        ["BackgroundDaemon", "BackgroundProtocol", "LoadingModel", "LoadingTestKit", "HTTPRules", "HTTPWire", "SeededNumbers"]),
+        [
+            "BackgroundDaemon", "BackgroundProtocol", "LoadingModel", "LoadingTestKit", "HTTPRules", "HTTPWire", "SeededNumbers", grdb,
+        ]),
     tests("LoadingTrustTests", ["LoadingTrust", "LoadingModel", "LoadingTestKit", x509, asn1, crypto]),
     tests("NetworkPathsTests", ["NetworkPaths", "LoadingModel", "LoadingTestKit", "SeededNumbers"]),
     tests("SystemLibrariesTests", ["SystemLibraries", "LoadingTestKit"]),

@@ -13,33 +13,14 @@ import LoadingTestKit
 import Synchronization
 import Testing
 
-private typealias Change = TransferStore.Change
-
-extension TransferStore {
-    fileprivate func applied(_ changes: [Change]) async -> Result<Void, StorageFailure> {
-        await withCheckedContinuation { continuation in
-            apply(changes) { continuation.resume(returning: $0) }
-        }
-    }
-}
-
-private func session(_ id: Int64, _ identifier: String = "session") -> TransferStore.SessionRow {
-    TransferStore.SessionRow(
-        id: id, program: "/usr/bin/program", identifier: identifier, settings: Array("settings".utf8), state: Array("{}".utf8))
-}
-
-private func transfer(_ id: Int64, of session: Int64 = 1, state: String = "{}") -> TransferStore.TransferRow {
-    TransferStore.TransferRow(id: id, session: session, task: Int(id), state: Array(state.utf8))
-}
-
-/// What was durable is there, whatever happens.
+/// What was durable is there, and in order.
 @Suite(.timeLimit(.minutes(3)))
 struct TransferStoreTests {
     private let folder: TemporaryDirectory
 
     init() throws { folder = try TemporaryDirectory() }
 
-    private func open() throws -> TransferStore { try TransferStore.open(directory: folder.path) }
+    private func open() throws(StorageFailure) -> TransferStore { try TransferStore.open(directory: folder.path) }
 
     @Test func `what was applied is there after it was opened again`() async throws {
         let store = try open()
@@ -61,5 +42,142 @@ struct TransferStoreTests {
         #expect(try again.part(.response, of: 7) == nil)
         #expect(try again.part(.outcome, of: 7) == [6])
         #expect(again.trouble == nil)
+    }
+
+    @Test func `calls are made durable in their order`() async throws {
+        let store = try open()
+        try await store.applied([.saveSession(session(1)), .addTransfer(transfer(1), order: [])]).get()
+        let told = Mutex<[Int]>([])
+        for number in 0..<500 {
+            store.apply([.setState(1, Array("\(number)".utf8))]) { _ in told.withLock { $0.append(number) } }
+        }
+        store.close()
+        #expect(told.withLock { $0 } == Array(0..<500))
+        #expect(try open().load().transfers == [transfer(1, state: "499")])
+    }
+
+    @Test func `whoever is told that a change is durable can read it`() async throws {
+        let store = try open()
+        try await store.applied([.saveSession(session(1))]).get()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 1...64 as ClosedRange<Int64> {
+                group.addTask {
+                    try await store.applied([.addTransfer(transfer(number), order: [UInt8(number)])]).get()
+                    #expect(try store.part(.order, of: number) == [UInt8(number)])
+                    #expect(try store.load().transfers.contains(transfer(number)))
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    @Test func `a call that fails leaves nothing, and those beside it are kept`() async throws {
+        let store = try open()
+        try await store.applied([.saveSession(session(1))]).get()
+        let release = await store.held()
+        let results = Watched<[StorageFailure?]>([])
+        let calls: [[Change]] = [
+            [.addTransfer(transfer(1), order: [1])],
+            // Of a session that there is not.
+            [.addTransfer(transfer(2), order: [2]), .addTransfer(transfer(3, of: 9), order: [3])],
+            [.setState(1, [7]), .setState(4, [7])],
+            [.setPart(4, .outcome, [])],
+            // For the second time.
+            [.removeTransfer(1), .addTransfer(transfer(5), order: []), .addTransfer(transfer(5), order: [])],
+            [.addTransfer(transfer(6), order: [6])],
+        ]
+        for call in calls { store.apply(call) { result in results.change { $0.append(failure(result)) } } }
+        release()
+        let kinds = try await results.value { $0.count == calls.count ? $0 : nil }.map { $0?.kind }
+        #expect(kinds == [nil, "missing", "missing", "missing", "failed", nil])
+        #expect(try store.load().transfers == [transfer(1), transfer(6)])
+        #expect(try store.part(.order, of: 1) == [1])
+    }
+
+    @Test func `a session goes with its transfers, and is changed without them`() async throws {
+        let store = try open()
+        try await store.applied([
+            .saveSession(session(1)), .saveSession(session(2)), .addTransfer(transfer(1), order: [1]),
+            .addTransfer(transfer(2, of: 2), order: [2]), .setPart(2, .outcome, [2]),
+        ]).get()
+        try await store.applied([.saveSession(session(1, "other")), .removeSession(2), .removeSession(3), .removeTransfer(9)])
+            .get()
+        let contents = try store.load()
+        #expect(contents.sessions == [session(1, "other")])
+        #expect(contents.transfers == [transfer(1)])
+        #expect(try store.part(.order, of: 1) == [1])
+        #expect(try store.part(.order, of: 2) == nil)
+        #expect(try store.part(.outcome, of: 2) == nil)
+    }
+
+    @Test func `many orders are read at once`() async throws {
+        let store = try open()
+        try await store.applied(
+            [.saveSession(session(1))] + (1...300).map { .addTransfer(transfer($0), order: Array("order \($0)".utf8)) }
+        ).get()
+        let (orders, damaged) = try store.orders(of: Array(1...400))
+        #expect(orders == Dictionary(uniqueKeysWithValues: (1...300).map { ($0, Array("order \($0)".utf8)) }))
+        #expect(damaged == [])
+    }
+
+    @Test func `more than can wait is refused at once`() async throws {
+        let store = try open()
+        let release = await store.held()
+        let many = Watched<StorageFailure??>(nil)
+        store.apply([Change](repeating: .removeTransfer(1), count: 100_000)) { result in many.change { $0 = failure(result) } }
+        #expect(failure(await store.applied([.removeTransfer(1)])) == .busy)
+        release()
+        #expect(try await many.value { $0 } == nil as StorageFailure?)
+        try await store.applied([.removeTransfer(1)]).get()
+    }
+
+    @Test func `a closed store takes nothing, and says so`() async throws {
+        let store = try open()
+        // On its own thread it does not wait for itself.
+        await withCheckedContinuation { continuation in
+            store.apply([.saveSession(session(1))]) { _ in
+                store.close()
+                continuation.resume()
+            }
+        }
+        store.close()
+        #expect(failure(await store.applied([.removeSession(1)])) == .closed)
+        #expect(throws: StorageFailure.closed) { try store.load() }
+        #expect(try open().load().sessions == [session(1)])
+    }
+
+    @Test func `all files are their owner's alone`() async throws {
+        let store = try open()
+        try await store.applied([.saveSession(session(1))]).get()
+        let names = ["transfers.key", "transfers.sqlite", "transfers.sqlite-shm", "transfers.sqlite-wal"]
+        #expect(try folder.names == names)
+        for name in names { #expect(try folder.mode(name) == 0o600) }
+        store.close()
+        for name in ["transfers.key", "transfers.sqlite"] { #expect(chmod(folder.file(name).path, 0o644) == 0) }
+        let again = try open()
+        for name in names { #expect(try folder.mode(name) == 0o600) }
+        again.close()
+        let new = try TransferStore.open(directory: folder.path + "/a/b")
+        #expect(try folder.mode("a/b") == 0o700)
+        new.close()
+    }
+
+    @Test func `nothing of a request or its answer is in the database in clear`() async throws {
+        let store = try open()
+        let secret = Array("Authorization: Basic c2VjcmV0".utf8)
+        var row = session(1)
+        row.settings = secret
+        row.state = Array("in clear".utf8)
+        try await store.applied([
+            .saveSession(row), .addTransfer(transfer(1), order: secret), .setPart(1, .resume, secret),
+            .setPart(1, .response, secret), .setPart(1, .outcome, secret),
+        ]).get()
+        let log = Data(try folder.bytes("transfers.sqlite-wal"))
+        #expect(log.range(of: Data(secret)) == nil)
+        #expect(log.range(of: Data(row.state)) != nil)
+        store.close()
+        let database = Data(try folder.bytes("transfers.sqlite"))
+        #expect(database.range(of: Data(secret)) == nil)
+        #expect(database.range(of: Data(row.state)) != nil)
     }
 }

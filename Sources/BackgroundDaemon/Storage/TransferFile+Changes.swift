@@ -15,7 +15,15 @@ extension TransferFile {
     /// the others from it.
     func commit(_ calls: [CommitQueue.Call]) -> [Result<Void, StorageFailure>] {
         if let results = together(calls) { return results }
-        return calls.map(alone)
+        var hasMadeRoom = false
+        return calls.map { call in
+            let result = alone(call)
+            guard case .failure(.diskFull) = result, !hasMadeRoom else { return result }
+            hasMadeRoom = true
+            // What is in the log often has its place in the database already.
+            _ = try? pool.writeWithoutTransaction { database in try database.checkpoint(.truncate) }
+            return alone(call)
+        }
     }
 
     /// Nil where nothing was kept.

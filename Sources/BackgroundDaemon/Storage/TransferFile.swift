@@ -115,21 +115,28 @@ extension TransferFile {
             let log = fstatat(folder.number, name + "-wal", &status, AT_SYMLINK_NOFOLLOW) == 0 ? Int(clamping: status.st_size) : 0
             let size = fstatat(folder.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? Int(clamping: status.st_size) : 0
             let isSuspect = faccessat(folder.number, suspectName, F_OK, 0) == 0
-            let pool = try DatabasePool(path: directory + "/" + name, configuration: configuration)
-            try pool.writeWithoutTransaction { database in
-                if isSuspect || (log > 0 && log + size <= cheap) { try check(database) }
-                let migrator = migrator
-                guard try !migrator.hasBeenSuperseded(database) else {
-                    throw StorageFailure.newer("A newer version has written the list of background transfers.")
-                }
-                // GRDB has set what does not survive a loss of power.
-                try database.execute(sql: "PRAGMA synchronous = FULL")
-            }
+            let path = directory + "/" + name
+            try look(at: path, thoroughly: isSuspect || (log > 0 && log + size <= cheap))
+            let pool = try DatabasePool(path: path, configuration: configuration)
+            // GRDB has set what does not survive a loss of power.
+            try pool.writeWithoutTransaction { database in try database.execute(sql: "PRAGMA synchronous = FULL") }
             try migrator.migrate(pool)
             if isSuspect { unlinkat(folder.number, suspectName, 0) }
             return pool
         } catch {
             throw StorageFailure(error)
+        }
+    }
+
+    /// Throws where it is damaged, or a newer version's; it is not changed until that is known.
+    private static func look(at path: String, thoroughly: Bool) throws {
+        var configuration = configuration
+        configuration.readonly = true
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        defer { try? queue.close() }
+        try queue.read { database in
+            if thoroughly { try check(database) }
+            try checkVersion(database)
         }
     }
 
@@ -155,6 +162,27 @@ extension TransferFile {
                     """)
         }
         return configuration
+    }
+
+    /// Throws where a newer version has written it, or its tables are not those that were made: a damaged name looks like another one.
+    private static func checkVersion(_ database: Database) throws {
+        let tables = ["sessions": "program, identifier, settings, state", "transfers": "session, task, state"]
+            .merging(TransferStore.Part.allCases.map { ($0.table, "sealed") }) { first, _ in first }
+        do {
+            guard try !migrator.hasBeenSuperseded(database) else {
+                throw StorageFailure.newer("A newer version has written the list of background transfers.")
+            }
+            if try migrator.appliedIdentifiers(database).isEmpty {
+                guard try Row.fetchOne(database, sql: "SELECT name FROM sqlite_master WHERE name <> 'grdb_migrations'") == nil
+                else {
+                    throw StorageFailure.damaged("The list of background transfers has no version.")
+                }
+            } else {
+                for (table, columns) in tables { _ = try database.makeStatement(sql: "SELECT id, \(columns) FROM \"\(table)\"") }
+            }
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+            throw StorageFailure.damaged("The list of background transfers is damaged: \(error.message ?? "a table is missing").")
+        }
     }
 
     private static func check(_ database: Database) throws {
