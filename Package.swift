@@ -142,7 +142,8 @@ var targets: [Target] = [
     tests(
         "BackgroundDaemonTests",
         [
-            "BackgroundDaemon", "BackgroundProtocol", "LoadingModel", "LoadingTestKit", "HTTPRules", "HTTPWire", "SeededNumbers", grdb,
+            "BackgroundDaemon", "BackgroundProtocol", "LoadingModel", "LoadingTestKit", "HTTPRules", "HTTPWire", "SeededNumbers",
+            grdb,
         ]),
     tests("LoadingTrustTests", ["LoadingTrust", "LoadingModel", "LoadingTestKit", x509, asn1, crypto]),
     tests("NetworkPathsTests", ["NetworkPaths", "LoadingModel", "LoadingTestKit", "SeededNumbers"]),
