@@ -14,7 +14,7 @@ package import LoadingModel
 ///
 /// What has its default is left out, and what is not known is passed over, so that neighbouring versions understand each other.
 ///
-/// `JSONDecoder` refuses what is nested more than 512 deep, and nothing that is read here calls itself.
+/// Nothing that is read here calls itself, and the decoder is given nothing that ``JSONShape`` has not gone through.
 package enum MessageCoding {
     /// Said in the first message of both sides.
     package static let version = 1
@@ -100,12 +100,18 @@ package enum MessageCoding {
         _ model: Wire.Model, as wire: Wire.Type, limit: Int
     ) throws(MessageFailure) -> [UInt8] {
         let data: Data
-        do { data = try encoder().encode(Wire(model)) } catch { throw failure(error) }
+        do {
+            let value = try Wire(model)
+            // What the other side would not take is not sent.
+            _ = try value.model()
+            data = try encoder().encode(value)
+        } catch { throw failure(error) }
         guard data.count <= limit else { throw .malformed("a message of \(data.count) bytes is too long") }
         return Array(data)
     }
 
     private static func decode<Wire: WireValue>(_ bytes: [UInt8], as wire: Wire.Type) throws(MessageFailure) -> Wire.Model {
+        guard JSONShape.isObject(bytes) else { throw .malformed("it is no JSON, or more than a message has") }
         let data = Data(bytes)
         do { return try JSONDecoder().decode(Wire.self, from: data).model() } catch {
             if error is DecodingError, let kind = Wire.unknownKind(in: data) { throw .unknownKind(MessageFailure.excerpt(kind)) }

@@ -21,7 +21,7 @@ struct WireOutcome: WireValue {
 
     init(_ outcome: TaskOutcome) throws {
         switch outcome.result {
-        case .success(let body): self.body = try WireBody(body)
+        case .success(let body): self.body = WireBody(body)
         case .failure(let error): self.error = WireError(error)
         }
         response = try outcome.response.map { try WireResponse($0) }

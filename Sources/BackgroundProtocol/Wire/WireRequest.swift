@@ -28,7 +28,6 @@ struct WireRequest: WireValue {
         mainDocument = request.mainDocumentURL?.absoluteString
         method = request.method.unless("GET")
         fields = WireFields.texts(request.headers)
-        try WireFields.check(request.headers)
         body = try WireBody(request.body)
         timeout = request.timeout.map(Wire.duration)
         cachePolicy = Int(exactly: request.cachePolicy.rawValue)?.unless(0)
@@ -98,18 +97,18 @@ struct WireBody: Codable {
             try Wire.check(
                 data.count <= Wire.bodyLimit, "a body of \(data.count) bytes is sent in the background from a file alone")
             self.init(data)
-        case .file(let path): self.init(path: try Wire.path(path, "a body's file"))
+        case .file(let path): self.init(path: path)
         case .stream, .streamOnDemand:
             throw MessageFailure.malformed("only files and data can be sent in the background, and not a stream")
         }
     }
 
     /// Nil for none.
-    init?(_ body: TaskOutcome.Body) throws {
+    init?(_ body: TaskOutcome.Body) {
         switch body {
         case .none: return nil
         case .collected(let data): self.init(data)
-        case .file(let path): self.init(path: try Wire.path(path, "a download's file"))
+        case .file(let path): self.init(path: path)
         }
     }
 

@@ -1,0 +1,274 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPWire
+import LoadingModel
+import SeededNumbers
+import Testing
+
+@testable import BackgroundProtocol
+
+@Suite struct MalformedMessageTests {
+    private static let noJSON = "it is no JSON, or more than a message has"
+
+    /// An order with something else in place of, or after, what it has to have.
+    private static func order(task: String = "1", _ rest: String = "", request: String = "", created: String = "0") -> String {
+        #"{"kind":"submit","order":{"task":\#(task),"delivery":"download","created":\#(created),"request":{"url":"http://a/"\#(request)}\#(rest)}}"#
+    }
+
+    private static func settings(_ settings: String, identifier: String = "i") -> String {
+        #"{"kind":"attach","attachment":{"identifier":"\#(identifier)","settings":{\#(settings)}}}"#
+    }
+
+    private static func failure(_ text: String) -> MessageFailure? {
+        do throws(MessageFailure) {
+            _ = try MessageCoding.decodeClientMessage(Array(text.utf8))
+            return nil
+        } catch { return error }
+    }
+
+    @Test(
+        arguments: [
+            (order(), nil),
+            (order(task: "0"), "a task's number is less than 1"),
+            (order(task: "-1"), "a task's number is less than 1"),
+            (order(task: "null"), "the task is missing, or is not known"),
+            (order(task: "1.5"), "the JSON cannot be read"),
+            (order(task: "1e99"), "the JSON cannot be read"),
+            (order(task: "\"1\""), "order.task is of another type"),
+            (order(created: "1e999"), "the JSON cannot be read"),
+            (order(created: "true"), "order.created is of another type"),
+            (order(#","earliestBegin":-1e999"#), "the JSON cannot be read"),
+            (order(#","delivery":"bake""#), nil),
+            (order(request: #","url":"""#), nil),
+            (order(request: #","timeout":1e400"#), "the JSON cannot be read"),
+            (order(request: #","mainDocument":"""#), "a main document's URL is not a URL"),
+            (order(request: #","body":{"kind":"stream"}"#), "a body's kind is missing, or is not known"),
+            (order(request: #","body":{"data":"AA=="}"#), "order.request.body.kind is missing"),
+            (order(request: #","body":{"kind":"data"}"#), "a body's data is missing, or is not known"),
+            (order(request: #","body":{"kind":"data","data":"*"}"#), "order.request.body.data cannot be read"),
+            (order(request: #","body":{"kind":"file"}"#), "a body's file is missing, or is not known"),
+            (order(request: #","body":{"kind":"file","path":"a"}"#), "a body's file is not absolute"),
+            (order(request: #","body":{"kind":"file","path":""}"#), "a body's file is not absolute"),
+            (order(request: #","body":{"kind":"file","path":"/a\u0000b"}"#), "a body's file is empty or too long, or has a NUL"),
+            (order(request: #","fields":["a"]"#), "a field has no value"),
+            (order(request: #","fields":["a","\u0100"]"#), "a field has a character that is no byte"),
+            (order(request: #","needs":{"prohibited":256}"#), "the JSON cannot be read"),
+            (settings(""), nil),
+            (settings("", identifier: ""), "a session's identifier is empty or too long, or has a NUL"),
+            (settings("", identifier: #"a\u0000"#), "a session's identifier is empty or too long, or has a NUL"),
+            (settings("", identifier: String(repeating: "a", count: 1_024)), nil),
+            (
+                settings("", identifier: String(repeating: "a", count: 1_025)),
+                "a session's identifier is empty or too long, or has a NUL"
+            ),
+            (settings(#""cookies":{"kind":"file","path":"cookies"}"#), "a store's path is not absolute"),
+            (settings(#""cookies":{"kind":"file"}"#), "a store's path is missing, or is not known"),
+            (settings(#""cookies":{"kind":"cloud"}"#), "a store's kind is missing, or is not known"),
+            (settings(#""policy":{"temporaryDirectory":"tmp"}"#), "the directory for downloads is not absolute"),
+            (settings(#""policy":{"maximumConnectionsPerHost":0}"#), "a session has no connections"),
+            (settings(#""policy":{"cachedBodyLimit":-1}"#), "a limit is less than nothing"),
+            (settings(#""policy":{"maximumDecodingRatio":0}"#), "a decoded body may not be shorter"),
+            (settings(#""policy":{"additionalHeaders":["a"]}"#), "a field has no value"),
+            (settings(#""policy":{"minimumTLSVersion":65536}"#), "the JSON cannot be read"),
+            (settings(#""policy":{"connections":{"unixSocketPath":"a"}}"#), "a socket's path is not absolute"),
+            (
+                settings(#""policy":{"connections":{"addresses":[{"endpoint":{"port":70000},"addresses":[]}]}}"#),
+                "an endpoint's port is no port"
+            ),
+            (
+                settings(#""policy":{"connections":{"addresses":[{"endpoint":{"host":"A"},"addresses":[]}]}}"#),
+                "an endpoint's host is not plain"
+            ),
+            (settings(#""launch":{"kind":"arguments"}"#), "the program is missing, or is not known"),
+            (settings(#""launch":{"kind":"arguments","arguments":["a"]}"#), "the program is not absolute"),
+            (settings(#""launch":{"kind":"arguments","arguments":["/a","\u0000"]}"#), "an argument is too long, or has a NUL"),
+            (
+                settings(#""launch":{"kind":"arguments","arguments":["/a"],"directory":"b"}"#),
+                "the program's directory is not absolute"
+            ),
+            (settings(#""launch":{"kind":"systemdUnit","name":""}"#), "the unit is empty or too long, or has a NUL"),
+            (settings(#""proxies":{"http":{}}"#), "a proxy script's URL is not a URL"),
+            (
+                settings(#""proxies":{"http":{"server":{"kind":"ftp","host":"a","port":1}}}"#),
+                "a proxy's kind is missing, or is not known"
+            ),
+            (settings(#""proxies":{"http":{"server":{"kind":"http","host":"a","port":-1}}}"#), "a proxy's port is no port"),
+            (settings(#""security":{"exceptions":[{"domain":"*"}]}"#), "an exception is for no domain"),
+            (settings(#""security":{"exceptions":[{"domain":"a"},{"domain":"A."}]}"#), "a domain is excepted twice"),
+            (settings(#""security":{"pins":[{"domain":"10.0.0.1/8"}]}"#), "pins are for no domain"),
+            (settings(#""security":{"pins":[{"domain":"a"},{"domain":"A"}]}"#), "a domain is pinned twice"),
+            (#"{"kind":"told"}"#, "the task is missing, or is not known"),
+            (#"{"kind":"hello","version":1}"#, "a role is missing, or is not known"),
+            (#"{"kind":"hello","version":1,"role":"king"}"#, "a role is missing, or is not known"),
+            (#"{"kind":"hello","role":"session"}"#, "a version is missing, or is not known"),
+            (#"{"kind":"proxies","request":1}"#, "a URL is not a URL"),
+            (#"{"kind":"command","task":1}"#, "a command is missing, or is not known"),
+            (
+                #"{"kind":"answer","number":1,"answer":{"kind":"delayed","choice":"use"}}"#,
+                "an answer's choice is none of its kind"
+            ),
+            (
+                #"{"kind":"answer","number":1,"answer":{"kind":"credential","choice":"guess"}}"#,
+                "an answer's choice is missing, or is not known"
+            ),
+            (#"{"kind":"manage","number":1,"manage":{"kind":"quit","program":"a"}}"#, "a program is not absolute"),
+            (#"{"kind":"manage","number":1,"manage":{"kind":"pause"}}"#, "a transfer is missing, or is not known"),
+            (#"{}"#, "kind is missing"),
+            (#"{"kind":1}"#, "kind is of another type"),
+            ("", noJSON), ("[]", noJSON), ("null", noJSON), (#"{"kind":"invalidate""#, noJSON),
+            (#"{"kind":"invalidate"}}"#, noJSON),
+            (#"{"kind":"invalidate","order":3}"#, "order is of another type"),
+        ] as [(String, String?)])
+    func `what is malformed is refused, and said to be`(text: String, fault: String?) {
+        #expect(Self.failure(text) == fault.map { .malformed($0) })
+    }
+
+    @Test(arguments: [
+        (#"{"kind":"sing"}"#, "sing"), (#"{"kind":"sing","order":3,"task":"x"}"#, "sing"),
+        (#"{"kind":"command","command":{"kind":"sing"},"task":1}"#, "command sing"),
+        (#"{"kind":"command","command":{"kind":"sing","priority":"high"},"task":1}"#, "command sing"),
+        (#"{"kind":"answer","answer":{"kind":"sing","choice":"use"},"number":1}"#, "answer sing"),
+        (#"{"kind":"answer","answer":{"kind":"sing"},"number":1}"#, "answer sing"),
+        (#"{"kind":"manage","manage":{"kind":"sing"},"number":1}"#, "manage sing"),
+    ])
+    func `a kind that is not known is told apart from what is malformed`(text: String, kind: String) {
+        #expect(Self.failure(text) == .unknownKind(kind))
+    }
+
+    @Test(arguments: [
+        (#"{"kind":"sing"}"#, "sing"), (#"{"kind":"event","event":{"kind":"sing"},"task":1}"#, "event sing"),
+        (#"{"kind":"event","event":{"kind":"sing","bytes":"x"},"task":1}"#, "event sing"),
+        (#"{"kind":"question","question":{"kind":"sing"},"task":1,"number":1}"#, "question sing"),
+    ])
+    func `so is one of the daemon's`(text: String, kind: String) {
+        #expect(throws: MessageFailure.unknownKind(kind)) { try MessageCoding.decodeDaemonMessage(Array(text.utf8)) }
+    }
+
+    @Test func `a kind is told in part where it is long`() {
+        guard case .unknownKind(let kind) = Self.failure(#"{"kind":"\#(String(repeating: "ä", count: 100_000))"}"#) else {
+            Issue.record("it is read")
+            return
+        }
+        #expect(kind.utf8.count < 300)
+    }
+
+    @Test(arguments: [
+        #"{"kind":"event","event":{"kind":"wrote","bytes":-1,"total":0},"task":1}"#,
+        #"{"kind":"event","event":{"kind":"wrote","bytes":1},"task":1}"#,
+        #"{"kind":"event","event":{"kind":"response","response":{"url":"a"}},"task":1}"#,
+        #"{"kind":"event","event":{"kind":"response","response":{"url":"","local":{}}},"task":1}"#,
+        #"{"kind":"event","event":{"kind":"response","response":{"url":"a","http":{"status":1000}}},"task":1}"#,
+        #"{"kind":"event","event":{"kind":"response","response":{"url":"a","http":{"status":-1}}},"task":1}"#,
+        #"{"kind":"event","event":{"kind":"finished","outcome":{"body":{"kind":"file","path":"a"}}},"task":1}"#,
+        #"{"kind":"event","event":{"kind":"waitingForConnectivity"},"task":0}"#, #"{"kind":"attached","task":-1}"#,
+        #"{"kind":"accepted","tasks":[0]}"#, #"{"kind":"welcome"}"#, #"{"kind":"done"}"#, #"{"kind":"known"}"#,
+        #"{"kind":"proxies","number":1,"urls":[""]}"#, #"{"kind":"status","number":1,"status":{"process":2147483648}}"#,
+        #"{"kind":"known","known":{"phase":"ended","order":{"task":1,"delivery":"collect","created":0,"request":{}}}}"#,
+        #"{"kind":"known","known":{"phase":"dreaming","order":{"task":1,"delivery":"collect","created":0,"request":{}}}}"#,
+    ])
+    func `what is malformed of the daemon's is refused`(text: String) {
+        #expect {
+            try MessageCoding.decodeDaemonMessage(Array(text.utf8))
+        } throws: { error in
+            if case MessageFailure.malformed = error { true } else { false }
+        }
+    }
+
+    @Test func `limits hold, and what is as long as they allow is taken`() {
+        let fields = { (count: Int) in
+            Self.order(request: #","fields":["# + Array(repeating: #""a","b""#, count: count).joined(separator: ",") + "]")
+        }
+        #expect(Self.failure(fields(1_000)) == nil)
+        #expect(Self.failure(fields(1_001)) == .malformed("a request has too many fields"))
+        let long = { (count: Int) in Self.order(request: #","fields":["a","\#(String(repeating: "b", count: count - 1))"]"#) }
+        #expect(Self.failure(long(256 << 10)) == nil)
+        #expect(Self.failure(long(256 << 10 + 1)) == .malformed("a request's fields are too long"))
+        let body = { (count: Int) in
+            Self.order(request: #","body":{"kind":"data","data":"\#(Data(repeating: 1, count: count).base64EncodedString())"}"#)
+        }
+        #expect(Self.failure(body(1 << 20)) == nil)
+        #expect(Self.failure(body(1 << 20 + 1)) == .malformed("a body of 1048577 bytes is too long"))
+        let point = { (count: Int) in Self.order(#","resumeData":"\#(Data(repeating: 1, count: count).base64EncodedString())""#) }
+        #expect(Self.failure(point(1 << 20)) == nil)
+        #expect(Self.failure(point(1 << 20 + 1)) == .malformed("resume data is too long"))
+        let known = #"{"space":{"host":"a","port":1,"kind":"http","method":"HTTPBasic"},"credential":{"kind":"trust"}}"#
+        let credentials = { (count: Int) in
+            Self.settings(#""knownCredentials":["# + Array(repeating: known, count: count).joined(separator: ",") + "]")
+        }
+        #expect(Self.failure(credentials(1_000)) == nil)
+        #expect(Self.failure(credentials(1_001)) == .malformed("the credentials has too many entries"))
+    }
+
+    // `JSONDecoder` traps at the 513th bracket where it is the last byte.
+    @Test(arguments: ["[", #"{"a":"#, #"[{"a":"#], [1, 2, 63, 64, 65, 255, 256, 511, 512, 513, 10_000, 1_000_000])
+    func `nesting as deep as it may be ends nothing`(opening: String, depth: Int) {
+        let text = #"{"kind":"invalidate","extra":"# + String(repeating: opening, count: depth)
+        #expect(Self.failure(text) == .malformed(Self.noJSON))
+    }
+
+    @Test func `nesting that is not read is passed over as deep as it may be`() {
+        let nested = { (depth: Int) in
+            #"{"kind":"invalidate","extra":"# + String(repeating: "[", count: depth) + String(repeating: "]", count: depth) + "}"
+        }
+        #expect(Self.failure(nested(63)) == nil)
+        #expect(Self.failure(nested(64)) == .malformed(Self.noJSON))
+    }
+
+    @Test func `a message of more values than any has is refused`() {
+        let text = { (count: Int) in
+            #"{"kind":"invalidate","extra":["# + Array(repeating: "1", count: count).joined(separator: ",") + "]}"
+        }
+        #expect(Self.failure(text(1 << 20 - 3)) == nil)
+        #expect(Self.failure(text(1 << 20 - 2)) == .malformed(Self.noJSON))
+    }
+
+    @Test func `bytes that are no text are refused`() {
+        for bytes in [[0xFF], [0xFE, 0xFF], [0xFF, 0xFE, 0, 0], [0, 0, 0, 0], [0xEF, 0xBB, 0xBF], [0x22, 0xFF, 0x22]] as [[UInt8]]
+        {
+            #expect(throws: MessageFailure.self) { try MessageCoding.decodeClientMessage(bytes) }
+            #expect(throws: MessageFailure.self) { try MessageCoding.decodeDaemonMessage(bytes) }
+        }
+        let name =
+            Array(#"{"kind":"attach","attachment":{"identifier":""#.utf8) + [0xC3, 0x28] + Array(#"","settings":{}}}"#.utf8)
+        #expect(throws: MessageFailure.self) { try MessageCoding.decodeClientMessage(name) }
+    }
+
+    @Test func `a message that is cut anywhere is refused`() throws {
+        let client = try MessageCoding.encode(.submit(try Samples.order()))
+        for count in 0..<client.count {
+            #expect(throws: MessageFailure.malformed(Self.noJSON)) {
+                try MessageCoding.decodeClientMessage(Array(client.prefix(count)))
+            }
+        }
+    }
+
+    private static let signs = Array("\"\\{}[],:0-9e".utf8)
+
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func `messages with bytes changed at random are read or refused, and what is read can be sent`(seed: UInt64) throws {
+        var numbers = SeededNumbers(seed: seed)
+        let clients = try Samples.clientMessages().map { try MessageCoding.encode($0) }
+        let daemons = try Samples.daemonMessages().map { try MessageCoding.encode($0) }
+        for bytes in clients + daemons {
+            var bytes = bytes
+            for _ in 0..<1 + numbers.next(below: 4) {
+                let index = numbers.next(below: bytes.count)
+                switch numbers.next(below: 3) {
+                case 0: bytes[index] = UInt8(numbers.next(below: 256))
+                case 1: bytes.remove(at: index)
+                default: bytes.insert(Self.signs[numbers.next(below: Self.signs.count)], at: index)
+                }
+            }
+            if let message = try? MessageCoding.decodeClientMessage(bytes) { _ = try MessageCoding.encode(message) }
+            if let message = try? MessageCoding.decodeDaemonMessage(bytes) { _ = try MessageCoding.encode(message) }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPWire
+import LoadingModel
+import Testing
+
+@testable import BackgroundProtocol
+
+@Suite struct RoundTripTests {
+    /// Everything that is in a value, also in what it holds and what prints nothing of itself.
+    private static func dumped(_ value: Any) -> String {
+        switch value {
+        case let data as Data: return data.base64EncodedString()
+        case let url as URL: return url.absoluteString
+        case let credential as LoadCredential:
+            guard case .identity(let identity) = credential.kind else {
+                return "\(credential.user ?? "-") \(credential.password ?? "-") \(credential)"
+            }
+            return dumped([identity.privateKey] + identity.certificates) + "\(credential)"
+        default: break
+        }
+        let mirror = Mirror(reflecting: value)
+        guard mirror.displayStyle != nil, mirror.displayStyle != .enum || !mirror.children.isEmpty else { return "\(value)" }
+        let children = mirror.children.map { "\($0.label ?? ""): \(dumped($0.value))" }
+        let isOrdered = mirror.displayStyle != .dictionary && mirror.displayStyle != .set
+        return "\(mirror.subjectType)(\((isOrdered ? children : children.sorted()).joined(separator: ", ")))"
+    }
+
+    /// The fields that are as in another value, each with those that it is in.
+    private static func unchanged(_ value: Any, from other: Any) -> [String] {
+        let (mirror, others) = (Mirror(reflecting: value), Mirror(reflecting: other))
+        if let only = mirror.children.first, mirror.children.count == 1, ["box", "facts"].contains(only.label),
+            let otherOnly = others.children.first
+        {
+            return unchanged(only.value, from: otherOnly.value)
+        }
+        return zip(mirror.children, others.children).filter { dumped($0.value) == dumped($1.value) }.map { $0.0.label ?? "" }
+    }
+
+    @Test func `the samples differ from the defaults in every field`() throws {
+        #expect(Self.unchanged(try Samples.request(), from: LoadRequest(url: nil)) == [])
+        #expect(Self.unchanged(try Samples.error(), from: LoadError(.unknown, "")) == [])
+        #expect(Self.unchanged(Samples.policy, from: SessionPolicy()) == [])
+        #expect(Self.unchanged(Samples.connections, from: ConnectionOptions()) == [])
+        #expect(Self.unchanged(Samples.needs, from: ConnectionNeeds()) == [])
+        #expect(Self.unchanged(try Samples.proxies(), from: ProxyRules()) == [])
+        #expect(Self.unchanged(Samples.security, from: AppTransportSecurity()) == [])
+        #expect(Self.unchanged(try Samples.settings(), from: BackgroundSettings()) == [])
+        #expect(Self.unchanged(Samples.counts, from: TransferCounts()) == [])
+        #expect(Self.unchanged(Samples.notes, from: BackgroundOrder.Notes()) == [])
+        #expect(Self.unchanged(Samples.status, from: DaemonStatus()) == [])
+        #expect(
+            Self.unchanged(try Samples.challenge(), from: ChallengeQuestion(.init(host: "", port: 0, kind: "", method: .basic)))
+                == [])
+        #expect(Self.unchanged(try Samples.timeline(), from: TransactionTimeline(request: LoadRequest(url: nil))) == [])
+        let plain = BackgroundOrder(TaskOrder(id: 1, request: LoadRequest(url: nil), delivery: .collect), created: 0)
+        #expect(Self.unchanged(try Samples.order(), from: plain) == [])
+        // Neither is carried.
+        #expect(Self.unchanged(try Samples.order().task, from: plain.task) == ["connectionHolder", "isForProxies"])
+        let outcome = TaskOutcome(result: .success(.none), response: nil, timelines: [], redirectCount: 0)
+        #expect(Self.unchanged(try Samples.outcome(.failure(try Samples.error())), from: outcome) == [])
+        let facts = ConnectionFacts(
+            localAddress: nil, localPort: nil, remoteAddress: nil, remotePort: nil, tlsVersion: nil, tlsCipherSuite: nil,
+            domainLookupStart: nil, domainLookupEnd: nil, connectStart: nil, secureConnectionStart: nil, secureConnectionEnd: nil,
+            connectEnd: nil)
+        // It is in TLS's stead that the version says something else.
+        #expect(Self.unchanged(Samples.connection, from: facts) == ["isInTLS"])
+    }
+
+    @Test func `every message of a program survives`() throws {
+        for message in try Samples.clientMessages() {
+            let bytes = try MessageCoding.encode(message)
+            let again = try MessageCoding.decodeClientMessage(bytes)
+            #expect(Self.dumped(again) == Self.dumped(message))
+            #expect(try MessageCoding.encode(again) == bytes)
+        }
+    }
+
+    @Test func `every message of the daemon survives`() throws {
+        for message in try Samples.daemonMessages() {
+            let bytes = try MessageCoding.encode(message)
+            let again = try MessageCoding.decodeDaemonMessage(bytes)
+            #expect(Self.dumped(again) == Self.dumped(message))
+            #expect(try MessageCoding.encode(again) == bytes)
+        }
+    }
+
+    @Test func `what the daemon keeps survives`() throws {
+        let order = try Samples.order()
+        #expect(Self.dumped(try MessageCoding.decodeOrder(try MessageCoding.encode(order))) == Self.dumped(order))
+        let outcome = try Samples.outcome(.failure(try Samples.error()))
+        #expect(Self.dumped(try MessageCoding.decodeOutcome(try MessageCoding.encode(outcome))) == Self.dumped(outcome))
+        let response = try Samples.response()
+        #expect(Self.dumped(try MessageCoding.decodeResponse(try MessageCoding.encode(response))) == Self.dumped(response))
+        let request = try Samples.request(body: .file(path: "/a"))
+        #expect(Self.dumped(try MessageCoding.decodeRequest(try MessageCoding.encode(request))) == Self.dumped(request))
+    }
+
+    @Test func `settings survive, and what they hold that prints nothing`() throws {
+        var settings = try Samples.settings()
+        for launch in [nil, .systemdUnit("a@b.service"), .dBusName("org.example.A"), settings.launch] {
+            settings.launch = launch
+            let again = try MessageCoding.decodeSettings(try MessageCoding.encode(settings))
+            #expect(Self.dumped(again) == Self.dumped(settings))
+            #expect(again.knownCredentials == settings.knownCredentials)
+            #expect(again.proxies == settings.proxies)
+            #expect(again.security == settings.security)
+            #expect(again.policy.connections == settings.policy.connections)
+            #expect(again.launch == launch)
+        }
+        #expect(try MessageCoding.encode(BackgroundSettings()) == Array(#"{"policy":{}}"#.utf8))
+    }
+
+    @Test(arguments: [Samples.password, Samples.identity, LoadCredential(.trust, persistence: .none)])
+    func `credentials survive`(credential: LoadCredential) throws {
+        let message = ClientMessage.answer(.credential(.useCredential(credential)), question: 1)
+        guard
+            case .answer(.credential(.useCredential(let again)), 1) = try MessageCoding.decodeClientMessage(
+                try MessageCoding.encode(message))
+        else { throw MessageFailure.malformed("another message") }
+        #expect(again == credential)
+    }
+
+    @Test func `fields survive byte by byte`() throws {
+        var block = HeaderBlock()
+        for byte in UInt8.min...UInt8.max { [byte].withUnsafeBytes { block.append(name: $0, value: $0) } }
+        var request = LoadRequest(url: nil)
+        request.headers = block
+        let again = try MessageCoding.decodeRequest(try MessageCoding.encode(request)).headers
+        #expect(again.lines.map { Array(again.bytes[$0.name]) } == (UInt8.min...UInt8.max).map { [$0] })
+        #expect(again.lines.map { Array(again.bytes[$0.value]) } == (UInt8.min...UInt8.max).map { [$0] })
+        #expect(again.index(of: "X") != nil)
+    }
+
+    @Test func `every kind of error survives`() throws {
+        for kind in LoadError.Kind.allCases {
+            let bytes = try MessageCoding.encode(.failed(LoadError(kind, "m"), request: 1))
+            guard case .failed(let error, 1) = try MessageCoding.decodeDaemonMessage(bytes) else {
+                throw MessageFailure.malformed("\(kind)")
+            }
+            #expect(error.kind == kind)
+        }
+    }
+
+    @Test func `of an error's cause the text is told, and no more than can be read`() throws {
+        struct Cause: Error, CustomStringConvertible {
+            let description: String
+        }
+        for (text, told) in [
+            ("why", "why"), ("x" + String(repeating: "ä", count: 5_000), "x" + String(repeating: "ä", count: 2_047)),
+        ] {
+            let error = LoadError(.application, "", cause: Cause(description: text))
+            let bytes = try MessageCoding.encode(.failed(error, request: 1))
+            guard case .failed(let again, _) = try MessageCoding.decodeDaemonMessage(bytes) else {
+                throw MessageFailure.malformed(text)
+            }
+            #expect(again.cause as? DescribedError == DescribedError(told))
+        }
+    }
+
+    @Test func `a time without end stays one that nobody waits for`() throws {
+        var settings = BackgroundSettings()
+        settings.policy.resourceTimeout = .infinity
+        let again = try MessageCoding.decodeSettings(try MessageCoding.encode(settings))
+        #expect(again.policy.resourceTimeout == .greatestFiniteMagnitude)
+    }
+
+    @Test func `a priority beyond its range is the nearest in it`() throws {
+        for (priority, expected) in [(7, 1), (-1, 0), (.infinity, 1), (.nan, 0.5), (0.25, 0.25)] as [(Float, Float)] {
+            guard
+                case .command(.setPriority(let again), 1) = try MessageCoding.decodeClientMessage(
+                    try MessageCoding.encode(.command(.setPriority(priority), 1)))
+            else { throw MessageFailure.malformed("\(priority)") }
+            #expect(again == expected)
+        }
+    }
+
+    @Test func `a plain order is small`() throws {
+        let request = LoadRequest(url: try Samples.url("https://downloads.example.com/releases/image.iso"))
+        let order = BackgroundOrder(
+            TaskOrder(id: 1_234, request: request, delivery: .download(resuming: nil), interests: [.challenges, .metrics]),
+            created: 712_345_678.123_456)
+        let bytes = try MessageCoding.encode(.submit(order))
+        #expect(bytes.count < 250, "\(String(decoding: bytes, as: UTF8.self))")
+    }
+
+    @Test(arguments: [64, 8 << 20])
+    func `an upload's response is carried, whatever is collected of it`(count: Int) throws {
+        let outcome = TaskOutcome(
+            result: .success(.collected(Data(repeating: 1, count: count))), response: nil, timelines: [], redirectCount: 0)
+        guard
+            case .event(.finished(let again), 1) = try MessageCoding.decodeDaemonMessage(
+                try MessageCoding.encode(.event(.finished(outcome), 1))), case .success(.collected(let data)) = again.result
+        else { throw MessageFailure.malformed("another event") }
+        #expect(data.count == count)
+    }
+}

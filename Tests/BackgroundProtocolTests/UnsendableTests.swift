@@ -1,0 +1,94 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPWire
+import LoadingModel
+import Testing
+
+@testable import BackgroundProtocol
+
+@Suite struct UnsendableTests {
+    private final class Stream: BodyStream {
+        func read(upTo count: Int, reply: @escaping @Sendable (Result<Data, any Error>) -> Void) { reply(.success(Data())) }
+        func close() {}
+    }
+
+    @Test func `streams are not sent, and it is said what is`() throws {
+        for body in [.stream(Stream()), .streamOnDemand] as [RequestBody] {
+            let request = try Samples.request(body: body)
+            let order = BackgroundOrder(TaskOrder(id: 1, request: request, delivery: .collect), created: 0)
+            let failure = MessageFailure.malformed("only files and data can be sent in the background, and not a stream")
+            #expect(throws: failure) { try MessageCoding.encode(.submit(order)) }
+            #expect(throws: failure) { try MessageCoding.encode(request) }
+        }
+    }
+
+    @Test func `a long body is sent from a file alone`() throws {
+        #expect(throws: MessageFailure.malformed("a body of 1048577 bytes is sent in the background from a file alone")) {
+            try MessageCoding.encode(try Samples.request(body: .data(Data(count: 1 << 20 + 1))))
+        }
+        #expect(throws: Never.self) { try MessageCoding.encode(try Samples.request(body: .data(Data(count: 1 << 20)))) }
+    }
+
+    @Test func `what the other side would refuse is not sent`() throws {
+        #expect(throws: MessageFailure.malformed("a body's file is not absolute")) {
+            try MessageCoding.encode(try Samples.request(body: .file(path: "a")))
+        }
+        #expect(throws: MessageFailure.malformed("a task's number is less than 1")) { try MessageCoding.encode(.told(0)) }
+        var settings = BackgroundSettings()
+        settings.knownCredentials = Array(
+            repeating: .init(space: Samples.space, credential: Samples.password, isDefault: false), count: 1_001)
+        #expect(throws: MessageFailure.malformed("the credentials has too many entries")) { try MessageCoding.encode(settings) }
+        settings = BackgroundSettings()
+        settings.policy.requestTimeout = .nan
+        #expect(throws: MessageFailure.malformed("a timeout is not a number")) { try MessageCoding.encode(settings) }
+    }
+
+    @Test func `an app's own response is not carried`() throws {
+        let response = LoadResponse(url: try Samples.url(), kind: .application(Stream()), expectedLength: 1)
+        let failure = MessageFailure.malformed("an app's own response cannot be carried")
+        #expect(throws: failure) { try MessageCoding.encode(response) }
+        #expect(throws: failure) { try MessageCoding.encode(.event(.response(response), 1)) }
+    }
+
+    @Test func `commands, questions and answers of a program's own engine are not carried`() throws {
+        let request = try Samples.request()
+        for command in [.consumed(bytes: 1), .tellCounts] as [TaskCommand] {
+            #expect(throws: MessageFailure.malformed("a command is not for the daemon")) {
+                try MessageCoding.encode(.command(command, 1))
+            }
+        }
+        let questions: [TaskQuestion] = [
+            .redirect(response: try Samples.response(), proposed: request), .response(try Samples.response()), .newBodyStream,
+            .customLoader(request), .storedCredential(Samples.space), .cookies(request), .cachedResponse(request),
+        ]
+        for question in questions {
+            #expect(throws: MessageFailure.malformed("a question is not for another process")) {
+                try MessageCoding.encode(.question(question, 1, question: 1))
+            }
+        }
+        for answer in [.request(nil), .disposition(.allow), .bodyStream(nil), .cookies(nil), .cached(nil), .done] as [TaskAnswer]
+        {
+            #expect(throws: MessageFailure.malformed("an answer is not for another process")) {
+                try MessageCoding.encode(.answer(answer, question: 1))
+            }
+        }
+    }
+
+    @Test func `a message that is longer than the daemon takes is not sent`() throws {
+        var attachment = try Samples.attachment()
+        attachment.settings.policy.trustRoots = [Data(count: 7 << 20)]
+        #expect {
+            try MessageCoding.encode(.attach(attachment))
+        } throws: { error in
+            if case MessageFailure.malformed(let fault) = error { fault.hasSuffix("is too long") } else { false }
+        }
+    }
+}
