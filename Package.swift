@@ -211,6 +211,7 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzNetlink", ["NetworkPaths", "LoadingModel"]),
         fuzzer("FuzzPAC", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzIdentity", ["LoadingTrust", "LoadingModel"]),
+        fuzzer("FuzzBackgroundMessages", ["BackgroundProtocol", "LoadingModel"]),
         fuzzer("FuzzCacheEntry", ["LoadingStores", "HTTPRules", "HTTPWire"]),
     ]
 }

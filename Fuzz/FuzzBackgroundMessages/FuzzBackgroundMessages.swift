@@ -1,0 +1,65 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import LoadingModel
+
+/// Whatever a program or the daemon sends, reading it never traps, frames are the same in whatever pieces they come, and what was read
+/// can be sent and is read as the same.
+///
+/// The bytes are tried as frames, and as a message of every kind, so that the length before it is no wall.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzBackgroundMessages(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+    let bytes = Array(UnsafeBufferPointer(start: data, count: size))
+    let (whole, failure) = frames(bytes, inPiecesOf: max(1, size))
+    for count in [1, 3, 1 + size / 2] {
+        let (pieces, other) = frames(bytes, inPiecesOf: count)
+        precondition(pieces == whole && other == failure, "other frames in pieces of \(count)")
+    }
+    let again = frames(whole.flatMap(FrameReader.frame), inPiecesOf: 4_096)
+    precondition(again.payloads == whole && again.failure == nil, "other frames once they are written")
+    for payload in whole { read(payload) }
+    read(bytes)
+    return 0
+}
+
+private func frames(_ bytes: [UInt8], inPiecesOf count: Int) -> (payloads: [[UInt8]], failure: FrameFailure?) {
+    var reader = FrameReader()
+    var payloads: [[UInt8]] = []
+    var rest = bytes[...]
+    do throws(FrameFailure) {
+        repeat {
+            reader.append(rest.prefix(count))
+            rest = rest.dropFirst(count)
+            while let payload = try reader.next() { payloads.append(payload) }
+        } while !rest.isEmpty
+    } catch { return (payloads, error) }
+    return (payloads, nil)
+}
+
+private func read(_ bytes: [UInt8]) {
+    survives(bytes, MessageCoding.decodeClientMessage, MessageCoding.encode)
+    survives(bytes, MessageCoding.decodeDaemonMessage, MessageCoding.encode)
+    survives(bytes, MessageCoding.decodeOrder, MessageCoding.encode)
+    survives(bytes, MessageCoding.decodeSettings, MessageCoding.encode)
+    survives(bytes, MessageCoding.decodeOutcome, MessageCoding.encode)
+    survives(bytes, MessageCoding.decodeResponse, MessageCoding.encode)
+    survives(bytes, MessageCoding.decodeRequest, MessageCoding.encode)
+}
+
+private func survives<Value>(
+    _ bytes: [UInt8], _ decode: ([UInt8]) throws(MessageFailure) -> Value, _ encode: (Value) throws(MessageFailure) -> [UInt8]
+) {
+    guard let value = try? decode(bytes) else { return }
+    do throws(MessageFailure) {
+        let written = try encode(value)
+        let again = try encode(try decode(written))
+        precondition(again == written, "not as written: \(String(decoding: written, as: UTF8.self))")
+    } catch { preconditionFailure("\(error): \(String(decoding: bytes, as: UTF8.self))") }
+}
