@@ -96,7 +96,7 @@ var targets: [Target] = [
     // Background sessions: what programs and the daemon say to each other.
     room("BackgroundProtocol", ["HTTPWire", "HTTPRules", "LoadingModel"]),
     // The program's side: an engine that is in another process.
-    room("BackgroundClient", ["BackgroundProtocol", "LoadingModel", "CLoadingSystem", nioCore, nioPosix]),
+    room("BackgroundClient", ["BackgroundProtocol", "LoadingModel", "SystemThreads", "CLoadingSystem", nioCore, nioPosix]),
     // The daemon's.
     room(
         "BackgroundDaemon",
@@ -113,7 +113,7 @@ var targets: [Target] = [
         "URLLoading",
         [
             "HTTPWire", "HTTPRules", "LoadingModel", "LoadingTrust", "LoadingStores", "NetworkPaths", "LoadingEngine",
-            "SystemLibraries",
+            "SystemLibraries", "BackgroundProtocol", "BackgroundClient",
         ],
         settings: facadeSettings
     ),

@@ -116,4 +116,26 @@ int64_t cls_key_read(int32_t key, void *target, size_t count);
 int32_t cls_key_add(int32_t keyring, const char *name, const void *value, size_t count);
 int32_t cls_key_remove(int32_t key, int32_t keyring);
 
+// Starts a program as nobody's child, in a session of its own, with no descriptors but /dev/null and its errors in a file (0600, appended
+// to; nowhere if NULL); arguments and environment end with NULL. Returns when it was started.
+int cls_start_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log);
+
+// Who is at the other end of a Unix-domain socket.
+struct cls_peer {
+    int32_t process;
+    uint32_t user;
+};
+int cls_peer(int socket_fd, struct cls_peer *peer);
+// A lock on a file that is made where it is not there (0600), held until the descriptor is closed: the descriptor, or -EWOULDBLOCK where
+// another process holds it, unless wait is not 0.
+int cls_lock_file(const char *path, int wait);
+// Brings a file or directory to the disk: fsync.
+int cls_sync(int fd);
+// Opens a directory, following no link at the last component.
+int cls_open_directory(const char *path);
+// The time of a file's last change, in nanoseconds since 1970.
+int64_t cls_change_time(int fd);
+// Bytes of memory that the process has resident; 0 where that is not known.
+int64_t cls_resident_bytes(void);
+
 #endif

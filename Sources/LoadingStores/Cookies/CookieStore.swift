@@ -52,6 +52,9 @@ package final class CookieStore: Sendable {
         }
     }
 
+    /// The file; nil where the cookies are in memory alone.
+    package var path: String? { jar.file?.path }
+
     /// Whether the file was read: from then on a lookup never waits.
     package var isReady: Bool { jar.isReady }
 

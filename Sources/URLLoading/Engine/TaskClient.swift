@@ -84,6 +84,7 @@ extension URLSessionTask: LoadClient {
 
     private func finish(_ completion: TaskCompletion) {
         let session = completion.session
+        session?.equipment.background?.acknowledge(identity)
         switch completion.audience {
         case .data, .download:
             guard let session else { return deliver(completion) }

@@ -46,6 +46,11 @@ final class TaskRegistry: Sendable {
     private let state = Mutex(State())
     private let lastIdentifier = Atomic<Int>(0)
 
+    /// Has numbers begin behind one that an earlier session of the same identifier gave.
+    func number(after last: Int) {
+        lastIdentifier.store(last, ordering: .relaxed)
+    }
+
     func nextIdentifier() -> Int { lastIdentifier.add(1, ordering: .relaxed).newValue }
 
     /// A task exists, suspended.

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+internal import BackgroundClient
 internal import Foundation
 internal import LoadingModel
 
@@ -14,6 +15,8 @@ internal import LoadingModel
 final class SessionEquipment: Sendable {
     let settings: URLSessionConfiguration
     let service: any LoadingService
+    /// The service, where another process carries the session's tasks out.
+    let background: RemoteSession?
     let customClasses: CustomClasses
     let memory: SessionMemory
     /// The configuration's header fields, for the requests that tasks show.
@@ -22,12 +25,18 @@ final class SessionEquipment: Sendable {
     let trustRoots: [Data]
     let isShared: Bool
 
-    init(_ configuration: URLSessionConfiguration) {
+    init(_ configuration: URLSessionConfiguration, hasDelegate: Bool = false) {
         settings = Self.snapshot(of: configuration)
         memory = SessionMemory(settings.snapshot)
         let policy = settings.sessionPolicy()
         trustRoots = policy.trustRoots
-        service = EngineDirectory.service(for: policy, memory, settings.snapshot)
+        if let remote = BackgroundSessions.remote(for: settings.snapshot, policy, memory, takesEvents: hasDelegate) {
+            service = remote
+            background = remote
+        } else {
+            service = EngineDirectory.service(for: policy, memory, settings.snapshot)
+            background = nil
+        }
         customClasses = CustomClasses(settings, isShared: false)
         additionalFields = settings.snapshot.additionalFields()
         settings.snapshot.tellOfReservedFields()
@@ -39,6 +48,7 @@ final class SessionEquipment: Sendable {
         settings = Self.snapshot(of: configuration)
         memory = SessionMemory(settings.snapshot)
         self.service = service
+        background = nil
         trustRoots = []
         customClasses = CustomClasses(settings, isShared: isShared)
         additionalFields = settings.snapshot.additionalFields()

@@ -32,6 +32,18 @@ struct SessionSettings: Sendable {
         case given(URLCredentialStorage?)
     }
 
+    /// What is for background sessions alone.
+    struct Background: Sendable {
+        /// Nil for other sessions.
+        var identifier: String?
+        var isDiscretionary = false
+        var sendsLaunchEvents = true
+        var sharedContainer: String?
+        var usesExtendedIdleMode = false
+        var launch: URLSessionConfiguration.BackgroundLaunch?
+    }
+
+    var background = Background()
     var requestCachePolicy: NSURLRequest.CachePolicy = .useProtocolCachePolicy
     var timeoutIntervalForRequest: TimeInterval = 60
     var timeoutIntervalForResource: TimeInterval = 604_800

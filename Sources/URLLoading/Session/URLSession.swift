@@ -91,7 +91,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?
     ) {
         self.init()
-        equip(SessionEquipment(configuration), delegate, queue)
+        equip(SessionEquipment(configuration, hasDelegate: delegate != nil), delegate, queue)
+        joinDaemon()
     }
 
     /// Makes a session on an engine of the caller's.
@@ -112,8 +113,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     deinit {
-        guard !registry.isClosed else { return }
-        (given ?? mutex.withLock { $0.equipment })?.service.invalidate()
+        guard !registry.isClosed, let equipment = given ?? mutex.withLock({ $0.equipment }) else { return }
+        if let background = equipment.background { background.detach() } else { equipment.service.invalidate() }
     }
 
     final var equipment: SessionEquipment {
@@ -194,12 +195,12 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// The last message of a session; after it the delegate is released.
-    private func becomeInvalid() {
+    final func becomeInvalid(_ error: (any Error)? = nil) {
         service.invalidate()
         guard let conformances else { return }
         delegateQueue.addOperation {
             DelegateCall.tell(.becameInvalid, conformances.object) {
-                conformances.object.urlSession(self, didBecomeInvalidWithError: nil)
+                conformances.object.urlSession(self, didBecomeInvalidWithError: error)
             }
             self.mutex.withLock { $0.conformances = nil }
         }

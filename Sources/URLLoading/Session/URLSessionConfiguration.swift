@@ -45,6 +45,25 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         return URLSessionConfiguration(settings)
     }
 
+    /// The configuration of a session whose transfers another process carries out, the daemon `urlsessiond`; a new object each time.
+    ///
+    /// They go on when the program ends, crashes or is killed, and when the machine starts anew. A program that makes the session again,
+    /// with the same identifier, has its tasks and is told what became of them; see <doc:BackgroundSessions>. Programs are told apart by
+    /// their files, so that identifiers of different programs never meet.
+    ///
+    /// - Parameter identifier: Not empty. Tasks of a session without one fail.
+    /// - Returns: The configuration: no cache, the shared cookies and credentials.
+    open class func background(withIdentifier identifier: String) -> URLSessionConfiguration {
+        var settings = SessionSettings()
+        settings.background.identifier = identifier
+        settings.cache = .given(nil)
+        settings.waitsForConnectivity = true
+        return URLSessionConfiguration(settings)
+    }
+
+    /// The identifier of a background configuration; nil for others.
+    open var identifier: String? { get { $0.background.identifier } }
+
     /// An independent copy.
     ///
     /// - Returns: The copy.
@@ -203,6 +222,41 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.enablesEarlyData = newValue } }
     }
 
+    // MARK: Background
+
+    /// Whether the system chooses when a background session's transfers run: on an unmetered network and external power, behind others.
+    ///
+    /// Default false. What a program orders that the daemon started is so in any case. No effect on other sessions.
+    open var isDiscretionary: Bool {
+        get { get { $0.background.isDiscretionary } }
+        set { set { $0.background.isDiscretionary = newValue } }
+    }
+
+    /// Whether the daemon starts the program when a background session's tasks are done, or one needs a decision.
+    ///
+    /// Default true. It needs to know how: ``backgroundLaunch``. No effect on other sessions.
+    open var sessionSendsLaunchEvents: Bool {
+        get { get { $0.background.sendsLaunchEvents } }
+        set { set { $0.background.sendsLaunchEvents = newValue } }
+    }
+
+    /// The group whose container a background session's files go to; default nil.
+    ///
+    /// A program in a bundle `.appex` needs one: without it, or with an empty one, its tasks fail with
+    /// `URLError.backgroundSessionRequiresSharedContainer`. It has no other effect here: programs of a user can all reach their files.
+    open var sharedContainerIdentifier: String? {
+        get { get { $0.background.sharedContainer } }
+        set { set { $0.background.sharedContainer = newValue } }
+    }
+
+    /// Whether connections stay open when a program goes to the background; default false.
+    ///
+    /// No effect: on Linux no program is suspended for that.
+    open var shouldUseExtendedBackgroundIdleMode: Bool {
+        get { get { $0.background.usesExtendedIdleMode } }
+        set { set { $0.background.usesExtendedIdleMode = newValue } }
+    }
+
     // MARK: Cookies
 
     /// Where the session's cookies are, or nil for nowhere.
@@ -233,30 +287,6 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Trust
 
-    /// Whether hosts that asked for it, and the top-level domains that are known for it, are spoken to over TLS alone (RFC 6797).
-    ///
-    /// Default true.
-    ///
-    /// A request for `http` is then sent over `https`; nothing leaves before. Its metrics have a transaction for that, which used no
-    /// network. What hosts asked for is kept in the program's data directory, and by an ephemeral session in memory.
-    ///
-    /// Not in Apple's API, where it cannot be switched off.
-    open var usesHTTPStrictTransportSecurity: Bool {
-        get { get { $0.usesStrictTransportSecurity } }
-        set { set { $0.usesStrictTransportSecurity = newValue } }
-    }
-
-    /// Whether a challenge that says Negotiate is answered with the Kerberos ticket of whoever runs the process, without a
-    /// question; default true.
-    ///
-    /// Set to false where the app itself says who the user is: then only the user info of a URL, the storage and the delegate do.
-    ///
-    /// Not in Apple's API, where it cannot be switched off.
-    open var usesKerberosTickets: Bool {
-        get { get { $0.usesKerberosTickets } }
-        set { set { $0.usesKerberosTickets = newValue } }
-    }
-
     /// Where the session finds credentials for the challenges of servers, and keeps those that are permanent; nil for nowhere.
     ///
     /// Default `URLCredentialStorage.shared`; an ephemeral configuration has its own, in memory.
@@ -265,24 +295,6 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     open var urlCredentialStorage: URLCredentialStorage? {
         get { snapshot.credentialStorage }
         set { set { $0.credentials = .given(newValue) } }
-    }
-
-    /// The `NSAppTransportSecurity` dictionary that holds for the session.
-    ///
-    /// Default nil: the program's own, from the `Info.plist` of its bundle or beside its executable, and where there is none all
-    /// of its defaults: https everywhere, with TLS 1.2 and forward secrecy.
-    ///
-    /// IP addresses, names without a dot, and `.local` are exempt. What is refused fails with
-    /// `URLError.appTransportSecurityRequiresSecureConnection`, and a message that names the key which would allow it. The environment
-    /// variable `NSAllowsArbitraryLoads=YES` sets that key for the whole process, where no dictionary is set here.
-    ///
-    /// Not in Apple's API, where only the `Info.plist` counts.
-    open var appTransportSecurity: [String: Any]? {
-        get { snapshot.transportSecurity.map { $0.values.mapValues(\.object) } }
-        set {
-            let dictionary = newValue.map { TransportSecurityDictionary($0) }
-            set { $0.transportSecurity = dictionary }
-        }
     }
 
     /// The proxies that requests go through, by the keys of CFNetwork, written as strings; see <doc:Proxies>.
@@ -333,19 +345,6 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     open var tlsMaximumSupportedProtocolVersion: tls_protocol_version_t {
         get { get { $0.tlsMaximum } }
         set { set { $0.tlsMaximum = newValue } }
-    }
-
-    /// The certificates that servers' certificates must lead to: each DER, or PEM with any number of certificates.
-    ///
-    /// Default empty: the system's roots, for which the environment variable SSL_CERT_FILE may name another file.
-    ///
-    /// What cannot be read counts as a root that nothing leads to: if no other one vouches for the server, the load fails with
-    /// `URLError.secureConnectionFailed`. The system's roots never stand in for it.
-    ///
-    /// Not in Apple's API, where the keychain has the system's and the user's roots.
-    open var tlsTrustRoots: [Data] {
-        get { get { $0.tlsTrustRoots } }
-        set { set { $0.tlsTrustRoots = newValue } }
     }
 
     // MARK: Loading

@@ -51,7 +51,7 @@ struct TaskState: ~Copyable, Sendable {
     var isWatched = false
     /// Given up only to go on later: a success that was on its way counts.
     var mayStillSucceed = false
-    private(set) var created = Date.timeIntervalSinceReferenceDate
+    var created = Date.timeIntervalSinceReferenceDate
 
     /// The task's own delegate, until it completed.
     var ownDelegate: DelegateConformances?

@@ -98,6 +98,9 @@ extension URLSessionTask {
     private func start(_ state: inout TaskState, waking asleep: inout (any LoadingService)?) -> (any LoadClient, LoadError)? {
         guard let session = state.session else { return nil }
         let client = client(&state)
+        if let background = session.equipment.background {
+            return startInBackground(&state, session, background, client, waking: &asleep)
+        }
         guard session.registry.start(self) else {
             return (client, LoadError(.cancelled, "the session was invalidated before the task began"))
         }
@@ -125,7 +128,7 @@ extension URLSessionTask {
     }
 
     /// Who hears of the load: a bridge to the delegates where there are any, else the task itself.
-    private func client(_ state: inout TaskState) -> any LoadClient {
+    func client(_ state: inout TaskState) -> any LoadClient {
         if let bridge = state.bridge { return bridge }
         guard let session = state.session else { return self }
         let calls = DelegateCalls(session: session, own: state.ownDelegate, shared: session.conformances)
@@ -135,7 +138,7 @@ extension URLSessionTask {
         return bridge
     }
 
-    private func interests(_ state: inout TaskState, _ session: URLSession) -> TaskOrder.Interests {
+    func interests(_ state: inout TaskState, _ session: URLSession) -> TaskOrder.Interests {
         let equipment = session.equipment
         var interests = equipment.memory.interests
         if !equipment.customClasses.isEmpty { interests.insert(.customLoaders) }

@@ -101,7 +101,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// A text of the app's; default nil.
     open var taskDescription: String? {
         get { mutex.withLock { $0.description } }
-        set { mutex.withLock { $0.description = newValue } }
+        set { changeNotes { $0.description = newValue } }
     }
 
     /// A delegate for this task alone; default nil.
@@ -178,7 +178,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// It is for the scheduling of background sessions; other sessions keep it and make nothing of it.
     open var countOfBytesClientExpectsToSend: Int64 {
         get { mutex.withLock { $0.clientExpectsToSend } }
-        set { mutex.withLock { $0.clientExpectsToSend = newValue } }
+        set { changeNotes { $0.clientExpectsToSend = newValue } }
     }
 
     /// The app's guess at the bytes it will receive; `NSURLSessionTransferSizeUnknown` unless set.
@@ -186,7 +186,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// It is for the scheduling of background sessions; other sessions keep it and make nothing of it.
     open var countOfBytesClientExpectsToReceive: Int64 {
         get { mutex.withLock { $0.clientExpectsToReceive } }
-        set { mutex.withLock { $0.clientExpectsToReceive = newValue } }
+        set { changeNotes { $0.clientExpectsToReceive = newValue } }
     }
 
     /// Bytes of the request's body that were sent.

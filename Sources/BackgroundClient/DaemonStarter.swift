@@ -1,0 +1,91 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import CLoadingSystem
+import FoundationEssentials
+import LoadingModel
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// Finds the daemon's program, and starts it.
+///
+/// Looked for, in this order: the path in the environment variable `URLSESSIOND`, beside the program, in `PREFIX/libexec` where the program
+/// is in `PREFIX/bin`, in `/usr/local/libexec` and `/usr/libexec`, and in the folders of `PATH`.
+package enum DaemonStarter {
+    /// Seconds without work after which a daemon that the library started ends.
+    private static let idleLimit = 30
+
+    package static func program(environment: [String: String] = ProcessInfo.processInfo.environment) -> String? {
+        if let named = environment["URLSESSIOND"], !named.isEmpty { return isProgram(named) ? named : nil }
+        var folders: [String] = []
+        if let own = executable() {
+            let folder = parent(own)
+            folders = [folder, parent(folder) + "/libexec"]
+        }
+        folders += ["/usr/local/libexec", "/usr/libexec"]
+        folders += (environment["PATH"] ?? "").split(separator: ":").map(String.init).filter { $0.hasPrefix("/") }
+        return folders.lazy.map { $0 + "/urlsessiond" }.first(where: isProgram)
+    }
+
+    /// Starts the daemon; several that are started at once end but for one.
+    package static func start(_ place: DaemonPlace, replacing: Bool = false) throws(LoadError) {
+        let environment = ProcessInfo.processInfo.environment
+        guard let program = program(environment: environment) else {
+            let named = environment["URLSESSIOND"].map { "URLSESSIOND names \($0), which cannot be run" }
+            throw LoadError(
+                .backgroundSessionDisconnected,
+                (named ?? "background sessions need the program urlsessiond, which was not found beside the program, in libexec or in PATH")
+                    + "; install it by: make install, or have the package depend on the product urlsessiond"
+            )
+        }
+        var arguments = [program, "--idle-exit", String(idleLimit)]
+        if replacing { arguments.append("--replace") }
+        let result = CStringList.with(arguments) { arguments in
+            CStringList.with(environment.filter { isPassedOn($0.key) }.map { "\($0.key)=\($0.value)" }) { environment in
+                cls_start_daemon(program, arguments, environment, "/", place.log)
+            }
+        }
+        guard result == 0 else {
+            throw LoadError(
+                .backgroundSessionDisconnected, "cannot start \(program): \(String(cString: strerror(-result)))")
+        }
+    }
+
+    /// Whether the daemon, which serves all programs, is to have a variable of the one that happened to start it.
+    private static func isPassedOn(_ name: String) -> Bool {
+        ["HOME", "USER", "LOGNAME", "PATH", "LANG", "TZ", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS",
+            "KRB5_CONFIG", "KRB5CCNAME", "LD_LIBRARY_PATH", "URLSESSIOND",
+        ].contains(name) || name.hasPrefix("XDG_") || name.hasPrefix("LC_") || name.hasPrefix("SWIFT_BACKTRACE")
+    }
+
+    /// The file of this process's program.
+    package static func executable() -> String? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
+            guard let start = buffer.baseAddress else { return nil }
+            let count = readlink("/proc/self/exe", start, buffer.count)
+            guard count > 0, count < buffer.count else { return nil }
+            return String(decoding: UnsafeRawBufferPointer(start: start, count: count), as: UTF8.self)
+        }
+    }
+
+    private static func parent(_ path: String) -> String {
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "" }
+        return String(path[..<slash])
+    }
+
+    private static func isProgram(_ path: String) -> Bool {
+        var facts = stat()
+        return stat(path, &facts) == 0 && facts.st_mode & S_IFMT == S_IFREG && access(path, X_OK) == 0
+    }
+}

@@ -1,0 +1,261 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import LoadingModel
+import NIOCore
+import SystemThreads
+
+/// The daemon's side: how it is joined, again where it went away, and what it says.
+extension RemoteSession {
+    /// Seconds between attempts to reach a daemon that does not listen.
+    private static let pauses = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
+
+    func connect(attempt: Int) {
+        if let reason = place.prepare() { return lose(LoadError(.backgroundSessionDisconnected, reason)) }
+        let handler = DaemonConnection.Handler(
+            received: { self.receive($0) },
+            closed: { self.closed() }
+        )
+        DaemonConnection.open(place, handler).whenComplete { result in
+            switch result {
+            case .success(let connection): self.opened(connection)
+            case .failure: self.tryAgain(attempt)
+            }
+        }
+    }
+
+    /// Nobody listens: the daemon is started, and waited for.
+    private func tryAgain(_ attempt: Int) {
+        let end = monitor.locked { attemptsEnd ?? 0 }
+        guard Monitor.clock < end else {
+            return lose(LoadError(.backgroundSessionDisconnected, "urlsessiond cannot be reached at \(place.socket); see \(place.log)"))
+        }
+        // One that was just started may still be at its database; another one is tried from time to time.
+        if attempt % 40 == 0 {
+            do throws(LoadError) {
+                try DaemonStarter.start(place)
+            } catch {
+                return lose(error)
+            }
+        }
+        let pause = Self.pauses[min(attempt, Self.pauses.count - 1)]
+        DaemonConnection.loop.scheduleTask(in: .nanoseconds(Int64(pause * 1e9))) { self.connect(attempt: attempt + 1) }
+    }
+
+    private func opened(_ connection: DaemonConnection) {
+        let isWanted = monitor.locked {
+            guard case .joining = standing else { return false }
+            var attachment = attachment
+            attachment.told = told.sorted()
+            joining = connection
+            guard let hello = try? MessageCoding.encode(.hello(version: MessageCoding.version, role: .session)),
+                let attach = try? MessageCoding.encode(.attach(attachment))
+            else { return false }
+            known = []
+            connection.send(hello)
+            connection.send(attach)
+            return true
+        }
+        if !isWanted { connection.close() }
+    }
+
+    private func closed() {
+        let mustConnect = monitor.locked {
+            joining = nil
+            for answer in requests.values { DaemonConnection.loop.execute { answer(nil) } }
+            requests = [:]
+            switch standing {
+            case .attached:
+                attemptsEnd = Monitor.clock + Self.patience
+                standing = .joining
+                return true
+            case .joining: return true
+            case .apart, .lost, .left: return false
+            }
+        }
+        guard mustConnect else { return }
+        // One that ends while it is joined may do so at every attempt.
+        guard monitor.locked({ (attemptsEnd ?? 0) > Monitor.clock }) else {
+            return lose(LoadError(.backgroundSessionDisconnected, "urlsessiond ends again and again; see \(place.log)"))
+        }
+        DaemonConnection.loop.scheduleTask(in: .milliseconds(20)) { self.connect(attempt: 0) }
+    }
+
+    /// The daemon is gone for good, or will not have the session.
+    private func lose(_ error: LoadError) {
+        let (clients, report): ([any LoadClient], (@Sendable (LoadError) -> Void)?) = monitor.locked {
+            switch standing {
+            case .lost, .left: return ([], nil)
+            case .apart, .joining, .attached: break
+            }
+            standing = .lost(error)
+            waiting = [:]
+            monitor.wakeAll()
+            let clients = entries.sorted { $0.key < $1.key }.compactMap { $0.value.isEnded ? nil : $0.value.client }
+            for id in entries.keys { entries[id]?.isEnded = true }
+            return (clients, onLoss)
+        }
+        for client in clients { client.fail(with: error) }
+        report?(error)
+    }
+
+    // MARK: What it says
+
+    private func receive(_ message: DaemonMessage) {
+        switch message {
+        case .welcome: break
+        case .refused(let refusal, let reason): refused(refusal, reason)
+        case .known(let task): monitor.locked { known.append(task) }
+        case .attached(let last): attached(last)
+        case .accepted(let tasks): accepted(tasks)
+        case .rejected(let task, let error):
+            accepted([task])
+            deliver(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)), to: task)
+        case .event, .question:
+            let isHeld = monitor.locked { () -> Bool in
+                guard held != nil else { return false }
+                held?.append(message)
+                return true
+            }
+            if !isHeld { tell(message) }
+        case .renewed(let request), .proxies(_, let request), .failed(_, let request), .done(let request),
+            .status(_, let request), .log(_, let request), .transfers(_, let request, _):
+            monitor.locked { requests.removeValue(forKey: request) }?(message)
+        }
+    }
+
+    private func refused(_ refusal: DaemonMessage.Refusal, _ reason: String) {
+        switch refusal {
+        case .inUse: lose(LoadError(.backgroundSessionInUse, reason))
+        case .version:
+            // The daemon is of another version: one of this version takes its place, unless it is the newer one.
+            do throws(LoadError) {
+                try DaemonStarter.start(place, replacing: true)
+            } catch {
+                lose(error)
+            }
+        case .malformed, .tooMany, .storage: lose(LoadError(.backgroundSessionDisconnected, reason))
+        }
+    }
+
+    private func attached(_ last: TaskID) {
+        var lost: [any LoadClient] = []
+        monitor.locked {
+            guard case .joining = standing, let connection = joining else { return }
+            standing = .attached(connection)
+            joining = nil
+            lastTask = max(lastTask, last)
+            let there = Dictionary(known.map { ($0.order.task.id, $0) }) { first, _ in first }
+            told.formIntersection(there.keys)
+            for (id, entry) in entries.sorted(by: { $0.key < $1.key }) where !entry.isEnded {
+                if let task = there[id] {
+                    if entry.order != nil { settle(id) }
+                    repeatWishes(entry, of: id, task)
+                } else if let order = entry.order {
+                    if let payload = try? MessageCoding.encode(.submit(order)) { connection.send(payload) }
+                    repeatWishes(entry, of: id, nil)
+                } else {
+                    if let client = entry.client { lost.append(client) }
+                    entries[id]?.isEnded = true
+                }
+            }
+            monitor.wakeAll()
+        }
+        let error = LoadError(.backgroundSessionDisconnected, "urlsessiond does not have the task any more")
+        for client in lost { client.fail(with: error) }
+        // In an earlier connection's life the program had taken over; what ended since then is told now.
+        if monitor.locked({ held == nil }) { tellEnded() }
+    }
+
+    /// Says again what may have been lost with the connection.
+    private func repeatWishes(_ entry: Entry, of id: TaskID, _ task: KnownTask?) {
+        var isSuspended = false
+        if case .suspended = task?.phase { isSuspended = true }
+        if case .ended = task?.phase { return }
+        if entry.isSuspended != isSuspended { say(.command(entry.isSuspended ? .suspend : .resume, id)) }
+        if let priority = entry.priority { say(.command(.setPriority(priority), id)) }
+        if let notes = entry.notes { say(.note(notes, id)) }
+        if let end = entry.end { say(.command(end, id)) }
+    }
+
+    /// The daemon has the task for certain.
+    private func settle(_ id: TaskID) {
+        guard let entry = entries[id] else { return }
+        waiting[entry.sequence] = nil
+        entries[id]?.order = nil
+    }
+
+    private func accepted(_ tasks: [TaskID]) {
+        monitor.locked {
+            for id in tasks { settle(id) }
+            monitor.wakeAll()
+        }
+    }
+
+    /// On the loop: the program has taken over what is known.
+    func deliverHeld() {
+        tellEnded()
+        let messages = monitor.locked { () -> [DaemonMessage] in
+            defer { held = nil }
+            return held ?? []
+        }
+        for message in messages { tell(message) }
+        monitor.locked { takeFarewell() }?()
+    }
+
+    /// Tells of tasks that the daemon listed as ended.
+    private func tellEnded() {
+        guard attachment.takesEvents else { return }
+        let ended: [(TaskID, TaskOutcome)] = monitor.locked {
+            known.compactMap { task in
+                guard case .ended(let outcome) = task.phase else { return nil }
+                return (task.order.task.id, outcome)
+            }
+        }
+        for (id, outcome) in ended { deliverEnd(outcome, to: id) }
+        monitor.locked { known = [] }
+    }
+
+    private func tell(_ message: DaemonMessage) {
+        switch message {
+        case .event(.finished(let outcome), let task): deliverEnd(outcome, to: task)
+        case .event(let event, let task): deliver(event, to: task)
+        case .question(let question, let task, let number): ask(question, of: task, number)
+        default: break
+        }
+    }
+
+    private func deliver(_ event: TaskEvent, to task: TaskID) {
+        let client: (any LoadClient)? = monitor.locked {
+            guard let entry = entries[task], !entry.isEnded else { return nil }
+            if case .finished = event { entries[task]?.isEnded = true }
+            return entry.client
+        }
+        client?.tell(event)
+    }
+
+    /// An upload's answer was collected by the daemon; the delegate hears of it as data.
+    private func deliverEnd(_ outcome: TaskOutcome, to task: TaskID) {
+        var outcome = outcome
+        if case .success(.collected(let data)) = outcome.result {
+            if let response = outcome.response { deliver(.response(response), to: task) }
+            if !data.isEmpty { deliver(.data(data), to: task) }
+            outcome.result = .success(.none)
+        }
+        deliver(.finished(outcome), to: task)
+    }
+
+    private func ask(_ question: TaskQuestion, of task: TaskID, _ number: Int) {
+        let client = monitor.locked { entries[task].flatMap { $0.isEnded ? nil : $0.client } }
+        client?.ask(question) { answer in
+            self.monitor.locked { self.say(.answer(answer, question: number)) }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import BackgroundProtocol
+package import FoundationEssentials
+package import LoadingModel
+import NIOCore
+import SystemThreads
+
+/// An engine in another process: carries out the tasks of a background session by the daemon.
+///
+/// What the program ordered, and what it wants of it, is kept here until the daemon has it for certain, so that a daemon that ends, or is
+/// killed, is started again and told; what the program was told of is said to the daemon only when it was. Whatever the daemon
+/// says reaches the clients on one thread, in order.
+package final class RemoteSession: LoadingService, @unchecked Sendable {
+    // Sendable because all that changes is read and changed inside `monitor.locked`, and by `Standing` and `Entry` nowhere else.
+
+    /// Seconds that making a session, or a daemon that went away, may take.
+    static let patience = 20.0
+
+    enum Standing {
+        case apart
+        /// Sent for, or said hello to.
+        case joining
+        case attached(DaemonConnection)
+        /// For good.
+        case lost(LoadError)
+        /// The program has no use for it any more.
+        case left
+    }
+
+    struct Entry {
+        var client: (any LoadClient)?
+        /// Until the daemon has it for certain.
+        var order: BackgroundOrder?
+        var sequence = 0
+        var isSuspended = false
+        var end: TaskCommand?
+        var priority: Float?
+        var notes: BackgroundOrder.Notes?
+        /// Its end was told to the client, which has not said yet that the program knows.
+        var isEnded = false
+    }
+
+    package let identifier: String
+    let place = DaemonPlace()
+    let monitor = Monitor()
+    let attachment: ClientMessage.Attachment
+    var standing = Standing.apart
+    /// The connection on which hello was said.
+    var joining: DaemonConnection?
+    var entries: [TaskID: Entry] = [:]
+    /// Ended, and the program was told; the daemon may not know yet.
+    var told: Set<TaskID> = []
+    /// The order that was submitted last; those above the first one that waits are not durable.
+    var sequence = 0
+    var waiting: [Int: TaskID] = [:]
+    /// What the daemon has of the session, as it said when it was last joined.
+    var known: [KnownTask] = []
+    var lastTask = 0
+    /// Messages that came before the program took over what is known.
+    var held: [DaemonMessage]? = []
+    /// Ended tasks of an earlier life whose clients have not been told.
+    var arrears: Set<TaskID> = []
+    var owesFarewell = false
+    var attemptsEnd: Double?
+    var requests: [Int: @Sendable (DaemonMessage?) -> Void] = [:]
+    var lastRequest = 0
+    var onEventsTold: (@Sendable () -> Void)?
+    var onLoss: (@Sendable (LoadError) -> Void)?
+
+    /// - Parameters:
+    ///   - attachment: What the daemon is told of the session.
+    package init(_ attachment: ClientMessage.Attachment) {
+        identifier = attachment.identifier
+        self.attachment = attachment
+    }
+
+    // MARK: Joining
+
+    /// Joins the daemon, which is started where none runs, and waits until it said what it has of the session.
+    ///
+    /// - Returns: The session's tasks, and the highest number that one ever had.
+    package func join() throws(LoadError) -> (known: [KnownTask], lastTask: TaskID) {
+        let deadline = Monitor.clock + Self.patience
+        monitor.locked {
+            standing = .joining
+            attemptsEnd = deadline
+        }
+        connect(attempt: 0)
+        let result: Result<([KnownTask], TaskID), LoadError> = monitor.locked {
+            while case .joining = standing {
+                guard monitor.wait(until: deadline + 1) else { break }
+            }
+            switch standing {
+            case .attached: return .success((known, lastTask))
+            case .lost(let error): return .failure(error)
+            case .apart, .joining, .left: break
+            }
+            let error = LoadError(
+                .backgroundSessionDisconnected, "urlsessiond did not answer within \(Int(Self.patience)) seconds; see \(place.log)")
+            standing = .lost(error)
+            return .failure(error)
+        }
+        return try result.get()
+    }
+
+    /// Whose task it is that the daemon has from an earlier life of the program.
+    package func adopt(_ task: KnownTask, client: any LoadClient) {
+        monitor.locked {
+            var entry = Entry(client: client)
+            if case .suspended = task.phase { entry.isSuspended = true }
+            entries[task.order.task.id] = entry
+        }
+    }
+
+    /// Begins to tell: of the tasks that ended while the program was away, then of what goes on.
+    ///
+    /// - Parameters:
+    ///   - eventsTold: Called once, when all that waited for the program was told, where anything did or the program was started for it.
+    ///   - loss: Called once, when the daemon is gone for good.
+    package func begin(eventsTold: @escaping @Sendable () -> Void, loss: @escaping @Sendable (LoadError) -> Void) {
+        monitor.locked {
+            onEventsTold = eventsTold
+            onLoss = loss
+            guard attachment.takesEvents else { return }
+            for task in known {
+                if case .ended = task.phase { arrears.insert(task.order.task.id) }
+            }
+            owesFarewell = !arrears.isEmpty || attachment.wasLaunched
+        }
+        DaemonConnection.loop.execute { self.deliverHeld() }
+    }
+
+    /// Why the daemon cannot be had any more.
+    package var loss: LoadError? {
+        monitor.locked { if case .lost(let error) = standing { error } else { nil } }
+    }
+
+    /// Has all tasks fail: the session cannot be what it was to be.
+    package func fail(with error: LoadError) {
+        monitor.locked {
+            if case .attached(let connection) = standing { connection.close() }
+            standing = .lost(error)
+        }
+    }
+
+    // MARK: LoadingService
+
+    package func submit(_ order: TaskOrder, client: any LoadClient) -> Bool {
+        submit(BackgroundOrder(order, created: 0), client: client)
+    }
+
+    /// Orders a task.
+    ///
+    /// - Returns: Whether ``wake()`` has to be called, which waits until the order is durable.
+    package func submit(_ order: BackgroundOrder, client: any LoadClient) -> Bool {
+        let payload: [UInt8]
+        do {
+            payload = try MessageCoding.encode(.submit(order))
+        } catch {
+            refuse(order.task.id, client, LoadError(.unknown, "the task cannot be given to urlsessiond: \(error)"))
+            return false
+        }
+        let loss: LoadError? = monitor.locked {
+            switch standing {
+            case .lost(let error): return error
+            case .left, .apart: return LoadError(.cancelled, "the session was invalidated")
+            case .joining, .attached: break
+            }
+            sequence += 1
+            entries[order.task.id] = Entry(client: client, order: order, sequence: sequence)
+            waiting[sequence] = order.task.id
+            say(payload)
+            return nil
+        }
+        if let loss {
+            refuse(order.task.id, client, loss)
+            return false
+        }
+        return true
+    }
+
+    /// Waits until every order that was submitted before is durable, or was refused.
+    package func wake() {
+        monitor.locked {
+            let mark = sequence
+            let deadline = Monitor.clock + Self.patience + 5
+            while case .some = waiting.keys.first(where: { $0 <= mark }) {
+                switch standing {
+                case .joining, .attached: break
+                case .lost, .left, .apart: return
+                }
+                guard monitor.wait(until: deadline) else { return }
+            }
+        }
+    }
+
+    package func command(_ command: TaskCommand, for task: TaskID) -> Bool {
+        monitor.locked {
+            guard var entry = entries[task], !entry.isEnded else { return }
+            switch command {
+            case .suspend: entry.isSuspended = true
+            case .resume: entry.isSuspended = false
+            case .cancel, .cancelProducingResumeData: entry.end = command
+            case .setPriority(let priority): entry.priority = priority
+            case .consumed, .tellCounts: return
+            }
+            entries[task] = entry
+            say(.command(command, task))
+        }
+        return false
+    }
+
+    /// Says what the program thinks of a task it ordered.
+    package func note(_ notes: BackgroundOrder.Notes, for task: TaskID) {
+        monitor.locked {
+            guard entries[task] != nil else { return }
+            entries[task]?.notes = notes
+            say(.note(notes, task))
+        }
+    }
+
+    /// The program was told of the task's end, and has taken its file.
+    package func acknowledge(_ task: TaskID) {
+        let farewell: (@Sendable () -> Void)? = monitor.locked {
+            guard let entry = entries.removeValue(forKey: task) else { return nil }
+            if entry.order == nil { told.insert(task) }
+            if entry.sequence > 0 { waiting[entry.sequence] = nil }
+            say(.told(task))
+            arrears.remove(task)
+            return takeFarewell()
+        }
+        farewell?()
+    }
+
+    /// The program has dealt with what it was started for.
+    package func eventsHandled() { monitor.locked { say(.eventsHandled) } }
+
+    package func invalidate() {
+        monitor.locked {
+            say(.invalidate)
+            leave()
+        }
+    }
+
+    /// Leaves the session's tasks to the daemon: the program has no object for it any more.
+    package func detach() { monitor.locked { leave() } }
+
+    package func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
+        ask({ .renew(renewal, request: $0) }) { _ in completion() }
+    }
+
+    package func proxies(for url: URL) async throws(LoadError) -> [URL?] {
+        let answer = await withCheckedContinuation { continuation in
+            ask({ .proxies(url, request: $0) }) { continuation.resume(returning: $0) }
+        }
+        switch answer {
+        case .proxies(let proxies, _): return proxies
+        case .failed(let error, _): throw error
+        default: throw LoadError(.backgroundSessionDisconnected, "urlsessiond went away")
+        }
+    }
+
+    // MARK: Inside the lock
+
+    func say(_ message: ClientMessage) {
+        guard case .attached = standing, let payload = try? MessageCoding.encode(message) else { return }
+        say(payload)
+    }
+
+    func say(_ payload: [UInt8]) {
+        if case .attached(let connection) = standing { connection.send(payload) }
+    }
+
+    func takeFarewell() -> (@Sendable () -> Void)? {
+        guard owesFarewell, arrears.isEmpty, held == nil else { return nil }
+        owesFarewell = false
+        return onEventsTold
+    }
+
+    private func leave() {
+        if case .attached(let connection) = standing { connection.close() }
+        standing = .left
+        waiting = [:]
+        monitor.wakeAll()
+    }
+
+    // MARK: Outside of it
+
+    /// Ends a task that the daemon never has.
+    ///
+    /// Elsewhere than in the caller's thread, which may hold locks that the client needs.
+    private func refuse(_ task: TaskID, _ client: any LoadClient, _ error: LoadError) {
+        DaemonConnection.loop.execute { client.fail(with: error) }
+    }
+
+    private func ask(_ message: (Int) -> ClientMessage, _ answer: @escaping @Sendable (DaemonMessage?) -> Void) {
+        let isAsked = monitor.locked {
+            guard case .attached = standing else { return false }
+            lastRequest += 1
+            requests[lastRequest] = answer
+            say(message(lastRequest))
+            return true
+        }
+        if !isAsked { answer(nil) }
+    }
+}
+
+extension LoadClient {
+    func fail(with error: LoadError) {
+        tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
+    }
+}

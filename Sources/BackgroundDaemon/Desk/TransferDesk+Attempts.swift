@@ -1,0 +1,247 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import FoundationEssentials
+import HTTPRules
+import LoadingModel
+import NIOCore
+
+/// Transfers run.
+extension TransferDesk {
+    /// Bytes after which what came of a download is brought to the disk, so that a loss of power costs no more.
+    private static let syncInterval: Int64 = 64 << 20
+
+    /// What an attempt needs from the disk.
+    private struct Preparation: Sendable {
+        var order: BackgroundOrder
+        var resuming: Data?
+        var startCount: Int64 = 0
+    }
+
+    func start(_ number: Int64) {
+        guard let transfer = transfers[number], !transfer.isOver, transfer.attempt == nil, !transfer.isClosing, !isClosing else {
+            return schedule(.stopped(number))
+        }
+        transfer.attempt = Attempt(RunningLoad(number, self))
+        transfer.isWaitingForNetwork = false
+        noteChange(transfer)
+        let record = transfer.record
+        let folder = transfer.session.folder
+        ownFiles.run { [store, spool] in
+            let result = Result { () throws(LoadError) in try Self.prepare(number, record, folder, store, spool) }
+            guard case .success(let preparation) = result, case .file(let path) = preparation.order.task.request.body else {
+                return self.enter { $0.begin(number, result) }
+            }
+            self.programFiles.run {
+                let checked = Result { () throws(LoadError) in
+                    let now = try Spool.version(ofProgramFile: path).get()
+                    guard record.uploadFile == nil || now == record.uploadFile else {
+                        throw LoadError(
+                            .cannotOpenFile, "\(path) has changed since its upload was ordered; order it again",
+                            url: preparation.order.task.request.url)
+                    }
+                    return preparation
+                }
+                self.enter { $0.begin(number, checked) }
+            }
+        }
+    }
+
+    private static func prepare(
+        _ number: Int64, _ record: TransferRecord, _ folder: String, _ store: TransferStore, _ spool: Spool
+    ) throws(LoadError) -> Preparation {
+        var preparation: Preparation
+        do {
+            try Spool.make(folder)
+            guard let bytes = try store.part(.order, of: number) else { throw StorageFailure.missing("There is no such order.") }
+            preparation = Preparation(order: try MessageCoding.decodeOrder(bytes))
+        } catch let failure as StorageFailure {
+            if case .failed = failure { throw LoadError(.cannotCreateFile, failure.reason) }
+            throw LoadError(.cannotOpenFile, "the task cannot be read any more: \(failure.reason)")
+        } catch {
+            throw LoadError(.cannotOpenFile, "the task cannot be read any more: \(error)")
+        }
+        guard case .download(let given) = preparation.order.task.delivery else { return preparation }
+        preparation.resuming = given
+        guard let file = record.partial, let bytes = (try? store.part(.resume, of: number)) ?? nil,
+            var point = try? ResumePoint(decoding: Data(bytes)), point.temporaryFileName == file
+        else { return preparation }
+        let usable = spool.usableBytes(of: file, in: folder, synced: record.syncedBytes, bootID: record.bootID)
+        point.receivedByteCount = usable
+        if usable > 0, point.totalByteCount.map({ $0 >= usable }) ?? true, let data = point.encodedIfPossible() {
+            preparation.resuming = data
+            preparation.startCount = usable
+        } else {
+            preparation.resuming = nil
+            spool.remove(file, in: folder)
+        }
+        return preparation
+    }
+
+    private func begin(_ number: Int64, _ result: Result<Preparation, LoadError>) {
+        guard let transfer = transfers[number], let attempt = transfer.attempt else { return }
+        let preparation: Preparation
+        switch result {
+        case .success(let ready): preparation = ready
+        case .failure(let error):
+            return finished(transfer, TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0))
+        }
+        guard transfer.ending == nil else { return finishedUnstarted(transfer) }
+        if transfer.record.asksBeforeBegin, !transfer.mayBegin, transfer.session.isListening {
+            return askBeforeBegin(transfer, preparation, attempt)
+        }
+        transfer.startCount = preparation.startCount
+        transfer.counts.received = preparation.startCount
+        transfer.counts.sent = 0
+        var order = preparation.order.task
+        // Numbers of an engine are its own: the same task may be tried again before the last of an earlier attempt was heard.
+        order.id = Int(number)
+        order.earliestBegin = nil
+        order.interests = [.sentBytes, .receivedBytes, .challenges, .resumePoints]
+        if preparation.order.task.interests.contains(.metrics) { order.interests.insert(.metrics) }
+        if case .download = order.delivery { order.delivery = .download(resuming: preparation.resuming) }
+        attempt.isOrdered = true
+        let service = transfer.session.service()
+        attempt.service = service
+        if service.submit(order, client: attempt.load) { service.wake() }
+    }
+
+    private func askBeforeBegin(_ transfer: Transfer, _ preparation: Preparation, _ attempt: Attempt) {
+        lastQuestion += 1
+        let number = transfer.number
+        let asked = Transfer.Question(number: lastQuestion, question: .delayedRequest(preparation.order.task.request)) { answer in
+            self.enter { desk in
+                guard let transfer = desk.transfers[number], transfer.attempt === attempt else { return }
+                transfer.mayBegin = true
+                var next = preparation
+                switch answer {
+                case .delayed(.cancel):
+                    transfer.ending = .cancelled
+                case .delayed(.replace(var request)):
+                    if case .file = preparation.order.task.request.body { request.body = preparation.order.task.request.body }
+                    next.order.task.request = request
+                    if let encoded = try? MessageCoding.encode(next.order) { desk.keep([.setPart(number, .order, encoded)]) }
+                    desk.tell(.requestChanged(request), of: transfer)
+                default: break
+                }
+                desk.begin(number, .success(next))
+            }
+        }
+        transfer.question = asked
+        put(asked, of: transfer)
+    }
+
+    // MARK: Ending an attempt from here
+
+    func stop(_ number: Int64, because reason: TransferScheduler.StopReason) {
+        guard let transfer = transfers[number], transfer.attempt != nil else { return schedule(.stopped(number)) }
+        transfer.ending = transfer.ending ?? .stopped
+        halt(transfer)
+    }
+
+    func expire(_ number: Int64) {
+        guard let transfer = transfers[number], !transfer.isOver else { return }
+        cancel(transfer, as: .expired)
+    }
+
+    func halt(_ transfer: Transfer) {
+        guard let attempt = transfer.attempt else { return }
+        if transfer.question != nil, !attempt.isOrdered {
+            transfer.question = nil
+            return finishedUnstarted(transfer)
+        }
+        guard attempt.isOrdered, let service = attempt.service else { return }
+        let command: TaskCommand = transfer.record.isUpload ? .cancel : .cancelProducingResumeData
+        if service.command(command, for: Int(transfer.number)) { service.wake() }
+    }
+
+    private func finishedUnstarted(_ transfer: Transfer) {
+        finished(transfer, TaskOutcome(result: .failure(.cancelled), response: nil, timelines: [], redirectCount: 0))
+    }
+
+    // MARK: What is heard of one
+
+    func progressed(_ number: Int64, _ counts: TransferCounts, of load: RunningLoad) {
+        guard let transfer = transfers[number], transfer.attempt?.load === load else { return }
+        let before = transfer.counts
+        if counts.received > 0 || counts.expectedToReceive >= 0 {
+            transfer.counts.received = counts.received
+            transfer.counts.expectedToReceive = counts.expectedToReceive
+        }
+        if counts.sent > 0 || counts.expectedToSend >= 0 {
+            transfer.counts.sent = counts.sent
+            transfer.counts.expectedToSend = counts.expectedToSend
+        }
+        let after = transfer.counts
+        if after.sent != before.sent {
+            tell(.sent(bytes: max(0, after.sent - before.sent), total: after.sent, expected: after.expectedToSend), of: transfer)
+        }
+        if after.received != before.received, !transfer.record.isUpload {
+            tell(
+                .wrote(bytes: max(0, after.received - before.received), total: after.received, expected: after.expectedToReceive),
+                of: transfer)
+        }
+        schedule(.progressed(number, bytes: transfer.movedBytes))
+        noteChange(transfer)
+        if !transfer.record.isUpload, after.received - transfer.record.syncedBytes >= Self.syncInterval { sync(transfer) }
+    }
+
+    private func sync(_ transfer: Transfer) {
+        guard let file = transfer.record.partial, !transfer.isSyncing else { return }
+        transfer.isSyncing = true
+        let number = transfer.number
+        let folder = transfer.session.folder
+        ownFiles.run { [spool] in
+            let synced = spool.sync(file, in: folder)
+            self.enter { desk in
+                guard let transfer = desk.transfers[number] else { return }
+                transfer.isSyncing = false
+                guard let synced, transfer.record.partial == file, !transfer.isOver else { return }
+                transfer.record.syncedBytes = synced
+                transfer.record.bootID = spool.bootID
+                desk.save(transfer)
+            }
+        }
+    }
+
+    func heard(_ event: TaskEvent, of number: Int64, by load: RunningLoad) {
+        guard let transfer = transfers[number], transfer.attempt?.load === load else {
+            if case .finished(let outcome) = event, case .success(.file(let path)) = outcome.result {
+                ownFiles.run { try? FileManager.default.removeItem(atPath: path) }
+            }
+            return
+        }
+        switch event {
+        case .requestChanged: tell(event, of: transfer)
+        case .waitingForConnectivity:
+            transfer.isWaitingForNetwork = true
+            tell(event, of: transfer)
+            noteChange(transfer)
+        case .response(let response):
+            transfer.isWaitingForNetwork = false
+            if let encoded = try? MessageCoding.encode(response) { keep([.setPart(number, .response, encoded)]) }
+            tell(event, of: transfer)
+        case .resumable(let data):
+            let point = data.flatMap { try? ResumePoint(decoding: $0) }
+            transfer.record.partial = point?.temporaryFileName
+            transfer.record.syncedBytes = 0
+            transfer.record.bootID = spool.bootID
+            keep([.setPart(number, .resume, point == nil ? nil : data.map { Array($0) }), .setState(number, transfer.record.encoded)])
+        case .finished(let outcome): finished(transfer, outcome)
+        case .sent, .wrote, .resumed, .data, .sentHead, .informational, .becameDownload: break
+        }
+    }
+
+    /// Tells the program, if it is there.
+    func tell(_ event: TaskEvent, of transfer: Transfer) {
+        guard transfer.session.isListening else { return }
+        transfer.session.client?.send(.event(event, transfer.task))
+    }
+}

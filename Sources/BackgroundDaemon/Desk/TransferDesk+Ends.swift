@@ -1,0 +1,259 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import FoundationEssentials
+import HTTPRules
+import LoadingModel
+import NIOCore
+
+/// Attempts end, and transfers with them or not.
+extension TransferDesk {
+    /// Answers that ask to come again, and broken ones, before such an answer is the program's to deal with.
+    private static let refusalLimit = 8
+
+    /// What comes after an attempt.
+    private enum Verdict {
+        /// The transfer is over.
+        case over(TaskOutcome)
+        case again(TransferScheduler.Failure, after: Double?, String)
+    }
+
+    func finished(_ transfer: Transfer, _ outcome: TaskOutcome) {
+        let ending = transfer.ending
+        transfer.attempt = nil
+        transfer.ending = nil
+        transfer.question = nil
+        transfer.isWaitingForNetwork = false
+        transfer.counts.sent = max(transfer.counts.sent, outcome.sentBodyBytes)
+        transfer.counts.received = max(transfer.counts.received, outcome.receivedBodyBytes)
+        keepResumePoint(of: transfer, outcome)
+        switch ending {
+        case .stopped?:
+            if case .success = outcome.result { return conclude(transfer, outcome) }
+            schedule(.stopped(transfer.number))
+            noteChange(transfer)
+        case .cancelled? where transfer.wantsResumeData:
+            if case .success = outcome.result { return conclude(transfer, outcome) }
+            endAsGivenUp(transfer, .cancelled)
+        case .cancelled?, .expired?, .quit?:
+            discardFile(of: outcome)
+            endAsGivenUp(transfer, ending ?? .cancelled)
+        case nil: conclude(transfer, outcome)
+        }
+    }
+
+    private func conclude(_ transfer: Transfer, _ outcome: TaskOutcome) {
+        switch verdict(on: outcome, of: transfer) {
+        case .again(let failure, let delay, let reason):
+            discardFile(of: outcome)
+            let hasMoved = transfer.counts.received > transfer.startCount || transfer.counts.sent > 0
+            transfer.lastTrouble = reason
+            journal.say(.info, "transfer \(transfer.number) will be tried again: \(reason)")
+            schedule(
+                .failed(
+                    transfer.number, failure, madeProgress: hasMoved, retryAfter: delay, random: .random(in: 0 ... .max)))
+            if case .retry(let at, let attempts)? = scheduler.waitReason(of: transfer.number) {
+                transfer.record.notBefore = at
+                transfer.record.attempts = attempts
+            }
+            save(transfer)
+            noteChange(transfer)
+        case .over(var outcome):
+            guard case .success(.file(let path)) = outcome.result else { return end(transfer, outcome, file: nil, nil) }
+            transfer.isClosing = true
+            let number = transfer.number
+            let folder = transfer.session.folder
+            let file = String(path.split(separator: "/").last ?? "")
+            ownFiles.run { [spool] in
+                let version = spool.finish(file, in: folder)
+                self.enter { desk in
+                    guard let transfer = desk.transfers[number] else { return }
+                    transfer.isClosing = false
+                    if let version { return desk.end(transfer, outcome, file: file, version) }
+                    outcome.result = .failure(LoadError(.cannotWriteToFile, "the downloaded file cannot be brought to the disk"))
+                    desk.conclude(transfer, outcome)
+                }
+            }
+        }
+    }
+
+    private func verdict(on outcome: TaskOutcome, of transfer: Transfer) -> Verdict {
+        switch outcome.result {
+        case .success:
+            guard let head = outcome.response?.head, [408, 425, 429, 502, 503, 504].contains(head.status),
+                transfer.record.refusals < Self.refusalLimit
+            else { return .over(outcome) }
+            transfer.record.refusals += 1
+            return .again(.server, after: Self.retryAfter(head.headers.first("Retry-After"), now: now), "the server said \(head.status)")
+        case .failure(let error):
+            switch error.kind {
+            case .timedOut, .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .connectionLost, .notConnectedToInternet,
+                .cannotLoadFromNetwork, .backgroundSessionDisconnected:
+                return .again(.network, after: nil, error.message)
+            case .cannotWriteToFile, .cannotCreateFile, .cannotCloseFile:
+                return .again(.noSpace, after: nil, error.message)
+            case .badServerResponse, .cannotParseResponse, .secureConnectionFailed:
+                // A connection that breaks in a handshake or in the middle of a head looks like these, too.
+                guard transfer.record.refusals < Self.refusalLimit else { return .over(outcome) }
+                transfer.record.refusals += 1
+                return .again(.network, after: nil, error.message)
+            default: return .over(outcome)
+            }
+        }
+    }
+
+    /// Seconds that a `Retry-After` field asks to wait (RFC 9110, section 10.2.3).
+    private static func retryAfter(_ value: String?, now: Double) -> Double? {
+        guard let value else { return nil }
+        if let seconds = Int(value.filter { $0 != " " }), seconds >= 0 { return Double(min(seconds, 86_400)) }
+        guard let date = HTTPDate.parse(value) else { return nil }
+        return min(max(0, Double(date) - (now + Date.timeIntervalBetween1970AndReferenceDate)), 86_400)
+    }
+
+    /// What a failed attempt left to go on with is what the next one begins with.
+    private func keepResumePoint(of transfer: Transfer, _ outcome: TaskOutcome) {
+        guard case .failure(let error) = outcome.result, !transfer.record.isUpload else { return }
+        let point = error.resumeData.flatMap { try? ResumePoint(decoding: $0) }
+        if let point, let data = error.resumeData {
+            transfer.record.partial = point.temporaryFileName
+            transfer.record.bootID = spool.bootID
+            keep([.setPart(transfer.number, .resume, Array(data)), .setState(transfer.number, transfer.record.encoded)])
+        } else if transfer.attempt == nil, transfer.record.partial != nil, error.kind == .badServerResponse {
+            // What is there and what the server has do not fit: from the beginning, the next time.
+            forgetPartial(of: transfer)
+        }
+    }
+
+    private func forgetPartial(of transfer: Transfer) {
+        guard let file = transfer.record.partial else { return }
+        transfer.record.partial = nil
+        transfer.record.syncedBytes = 0
+        let folder = transfer.session.folder
+        ownFiles.run { [spool] in spool.remove(file, in: folder) }
+        keep([.setPart(transfer.number, .resume, nil), .setState(transfer.number, transfer.record.encoded)])
+    }
+
+    private func discardFile(of outcome: TaskOutcome) {
+        guard case .success(.file(let path)) = outcome.result else { return }
+        ownFiles.run { try? FileManager.default.removeItem(atPath: path) }
+    }
+
+    // MARK: Transfers that are over
+
+    /// Ends a transfer that is not running, because somebody wants it to.
+    func endAsGivenUp(_ transfer: Transfer, _ ending: Transfer.Ending) {
+        var error = LoadError.cancelled
+        switch ending {
+        case .cancelled, .stopped: break
+        case .expired: error = LoadError(.timedOut, "the transfer did not end within the time that its session allows for resources")
+        case .quit:
+            error.message = "the user ended the program"
+            error.cancelReason = .userForceQuit
+        }
+        let failure = error
+        guard transfer.wantsResumeData || ending == .quit, let partial = transfer.record.partial else {
+            forgetPartial(of: transfer)
+            return end(transfer, TaskOutcome(result: .failure(failure), response: nil, timelines: [], redirectCount: 0), file: nil, nil)
+        }
+        transfer.isClosing = true
+        let (number, record, folder) = (transfer.number, transfer.record, transfer.session.folder)
+        ownFiles.run { [store, spool] in
+            var error = failure
+            error.resumeData = Self.resumeData(number, record, partial, folder, store, spool)
+            let outcome = TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)
+            self.enter { desk in
+                guard let transfer = desk.transfers[number] else { return }
+                transfer.isClosing = false
+                transfer.record.partial = nil
+                desk.end(transfer, outcome, file: nil, nil)
+            }
+        }
+    }
+
+    /// What the program may go on with, by another task of the session.
+    private static func resumeData(
+        _ number: Int64, _ record: TransferRecord, _ partial: String, _ folder: String, _ store: TransferStore, _ spool: Spool
+    ) -> Data? {
+        guard let bytes = (try? store.part(.resume, of: number)) ?? nil, var point = try? ResumePoint(decoding: Data(bytes)) else {
+            return nil
+        }
+        let usable = spool.usableBytes(of: partial, in: folder, synced: record.syncedBytes, bootID: record.bootID)
+        guard usable > 0, spool.keep(partial, number: number, in: folder) else { return nil }
+        point.receivedByteCount = usable
+        point.temporaryFileName = Spool.keptName(number)
+        return point.encodedIfPossible()
+    }
+
+    private func end(_ transfer: Transfer, _ outcome: TaskOutcome, file: String?, _ version: TransferRecord.FileVersion?) {
+        transfer.record.end = TransferRecord.End(file: file, version: version)
+        if file != nil { transfer.record.partial = nil }
+        transfer.outcome = outcome
+        schedule(.removed(transfer.number))
+        if case .failure(let error) = outcome.result { transfer.lastTrouble = error.message } else { transfer.lastTrouble = "" }
+        if transfer.isAccepted { keepEnd(transfer) }
+    }
+
+    /// Has the end be durable, and then tells of it.
+    func keepEnd(_ transfer: Transfer) {
+        guard let outcome = transfer.outcome else { return }
+        var kept = outcome
+        // Where it is then is found out when it is handed over.
+        if case .success(.file) = kept.result { kept.result = .success(.file(path: "/")) }
+        let encoded = (try? MessageCoding.encode(kept)) ?? []
+        let number = transfer.number
+        keep([
+            .setState(number, transfer.record.encoded), .setPart(number, .outcome, encoded), .setPart(number, .resume, nil),
+            .setPart(number, .response, nil),
+        ]) { desk in
+            guard let transfer = desk.transfers[number] else { return }
+            transfer.outcome = nil
+            transfer.isEndDurable = true
+            desk.noteChange(transfer)
+            if transfer.session.isListening { desk.deliver(transfer) } else { desk.considerLaunch(transfer.session) }
+            if transfer.session.runningCount == 0 { transfer.session.release() }
+            desk.considerIdling()
+        }
+    }
+
+    /// Tells the program how a transfer ended, and gives it the file.
+    func deliver(_ transfer: Transfer) {
+        guard let end = transfer.record.end, transfer.session.isListening, transfer.outcome == nil else { return }
+        let (number, folder) = (transfer.number, transfer.session.folder)
+        ownFiles.run { [store, spool] in
+            var outcome = ((try? store.part(.outcome, of: number)) ?? nil).flatMap { try? MessageCoding.decodeOutcome($0) }
+            var isFileLost = false
+            if case .success(.file)? = outcome?.result {
+                if let file = end.file, let path = spool.handOver(file, end.version, number: number, in: folder) {
+                    outcome?.result = .success(.file(path: path))
+                } else {
+                    isFileLost = true
+                }
+            }
+            let result = outcome
+            let mustRepeat = isFileLost
+            self.enter { $0.hand(number, result, mustRepeat: mustRepeat) }
+        }
+    }
+
+    private func hand(_ number: Int64, _ outcome: TaskOutcome?, mustRepeat: Bool) {
+        guard let transfer = transfers[number], transfer.isOver else { return }
+        guard let outcome, !mustRepeat else {
+            // Somebody removed or changed the file before the program had it: it is downloaded anew.
+            journal.say(.warning, "transfer \(number) is begun anew: its file is not what it was")
+            transfer.record.end = nil
+            transfer.isEndDurable = false
+            transfer.counts.received = 0
+            keep([.setState(number, transfer.record.encoded), .setPart(number, .outcome, nil)])
+            return add(transfer)
+        }
+        transfer.counts.sent = max(transfer.counts.sent, outcome.sentBodyBytes)
+        tell(.finished(outcome), of: transfer)
+    }
+}

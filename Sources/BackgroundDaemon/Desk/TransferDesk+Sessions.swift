@@ -1,0 +1,167 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import FoundationEssentials
+import LoadingModel
+import NIOCore
+
+/// Programs come and go.
+extension TransferDesk {
+    func attach(_ attachment: ClientMessage.Attachment, _ connection: ClientConnection) {
+        guard let encoded = try? MessageCoding.encode(attachment.settings) else {
+            return connection.refuse(.malformed, "the session's settings cannot be kept")
+        }
+        let name = SessionName(program: connection.program, identifier: attachment.identifier)
+        let session: Session
+        if let known = sessions[name] {
+            session = known
+            if session.client != nil { return wait(for: session, attachment, connection) }
+        } else {
+            guard sessions.count < 10_000 else { return connection.refuse(.tooMany, "there are too many background sessions") }
+            lastSession += 1
+            session = Session(
+                id: lastSession, program: name.program, identifier: name.identifier, folder: spool.folder(of: lastSession),
+                settings: attachment.settings, encodedSettings: encoded, record: SessionRecord(), isSaved: false)
+            sessions[name] = session
+            sessionsByID[session.id] = session
+        }
+        connection.session = session
+        session.client = connection
+        session.takesEvents = attachment.takesEvents
+        session.isIntroducing = true
+        session.record.isInvalidated = false
+        session.settings = attachment.settings
+        let isOther = session.encodedSettings != encoded
+        session.encodedSettings = encoded
+        if !attachment.wasLaunched {
+            session.isLaunched = false
+            // The user started the program: it may be started from here as if it never was.
+            for other in sessions.values where other.program == session.program {
+                other.record.launched = nil
+                other.record.launchDelay = 0
+                other.record.wasQuit = false
+            }
+        }
+        if isOther || !session.isSaved {
+            session.isSaved = true
+            save(session)
+        }
+        for task in attachment.told { told(task, session) }
+        introduce(session, to: connection)
+    }
+
+    /// Another process, or one that has just ended, has the session: soon it is known which.
+    private func wait(for session: Session, _ attachment: ClientMessage.Attachment, _ connection: ClientConnection) {
+        if let (other, _) = session.waiting, other !== connection {
+            return connection.refuse(.inUse, "another process has the background session \(session.identifier)")
+        }
+        session.waiting = (connection, attachment)
+        enter(after: session.client?.isPeerGone == true ? 5 : 1) { desk in
+            guard let (waiting, _) = desk.sessionsByID[session.id]?.waiting, waiting === connection else { return }
+            desk.sessionsByID[session.id]?.waiting = nil
+            waiting.refuse(.inUse, "another process has the background session \(attachment.identifier)")
+        }
+    }
+
+    /// Tells a program what there is of its session.
+    private func introduce(_ session: Session, to connection: ClientConnection) {
+        let numbers = session.transfers.values.filter(\.isAccepted).sorted { $0.task < $1.task }.map { ($0.number, $0.task, $0.isOver) }
+        let id = session.id
+        ownFiles.run { [store] in
+            let read = Introduction(numbers, from: store)
+            self.enter { $0.introduce(read, id, connection) }
+        }
+    }
+
+    private func introduce(_ read: Introduction, _ id: Int64, _ connection: ClientConnection) {
+        guard let session = sessionsByID[id], session.client === connection else { return }
+        for part in read.parts {
+            guard let transfer = session.transfers[part.task], transfer.number == part.number else { continue }
+            var phase = KnownTask.Phase.running
+            if transfer.record.isSuspended { phase = .suspended }
+            var known = KnownTask(order: part.order, phase: phase)
+            known.order.notes = transfer.record.notes.notes
+            known.order.task.priority = transfer.record.priority
+            known.counts = transfer.counts
+            known.response = part.response
+            connection.send(.known(known))
+        }
+        connection.send(.attached(lastTask: session.record.lastTask))
+        session.isIntroducing = false
+        guard session.takesEvents else { return }
+        for transfer in session.transfers.values.sorted(by: { $0.task < $1.task }) {
+            if transfer.isOver { deliver(transfer) }
+            if let question = transfer.question { put(question, of: transfer) }
+        }
+    }
+
+    /// A connection is over.
+    func left(_ connection: ClientConnection) {
+        connections[ObjectIdentifier(connection)] = nil
+        watchers[ObjectIdentifier(connection)] = nil
+        accepted.removeAll { $0.0 === connection }
+        defer { considerIdling() }
+        if let session = connection.session, session.client === connection {
+            session.client = nil
+            if !session.isIntroducing { session.isLaunched = false }
+            session.isIntroducing = false
+            for transfer in session.transfers.values where transfer.question != nil { limitQuestion(of: transfer) }
+            if let (next, attachment) = session.waiting {
+                session.waiting = nil
+                return attach(attachment, next)
+            }
+            considerLaunch(session)
+            forget(session, ifUnused: false)
+        } else {
+            for session in sessions.values where session.waiting?.0 === connection { session.waiting = nil }
+        }
+    }
+
+    func invalidate(_ session: Session) {
+        session.record.isInvalidated = true
+        save(session)
+        forget(session, ifUnused: true)
+    }
+
+    /// A session of which nothing is left.
+    func forget(_ session: Session, ifUnused isGivenUp: Bool) {
+        guard session.transfers.isEmpty else { return }
+        session.release()
+        guard session.record.isInvalidated || isGivenUp || session.client == nil else { return }
+        guard session.client == nil || session.record.isInvalidated else { return }
+        session.client?.session = nil
+        sessions[SessionName(program: session.program, identifier: session.identifier)] = nil
+        sessionsByID[session.id] = nil
+        keep([.removeSession(session.id)])
+        let folder = session.folder
+        ownFiles.run { [spool] in spool.remove(folder: folder) }
+    }
+}
+
+/// What the store has of a session's tasks, decoded away from the loop.
+private struct Introduction: Sendable {
+    struct Part: Sendable {
+        var number: Int64
+        var task: TaskID
+        var order: BackgroundOrder
+        var response: LoadResponse?
+    }
+
+    var parts: [Part] = []
+
+    init(_ tasks: [(number: Int64, task: TaskID, isOver: Bool)], from store: TransferStore) {
+        let orders = (try? store.orders(of: tasks.map(\.number)))?.orders ?? [:]
+        for task in tasks {
+            guard let bytes = orders[task.number], let order = try? MessageCoding.decodeOrder(bytes) else { continue }
+            let response = (try? store.part(.response, of: task.number)).flatMap { $0 }.flatMap { try? MessageCoding.decodeResponse($0) }
+            parts.append(Part(number: task.number, task: task.task, order: order, response: response))
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import FoundationEssentials
+import LoadingModel
+import NIOCore
+
+/// The daemon's heart: knows every session and transfer, has the store keep them, the scheduler choose, and engines carry them out, and
+/// tells programs what became of theirs.
+///
+/// All of it lives on one event loop. Nothing here waits for a disk: the store and the work threads do, and call back.
+package actor TransferDesk {
+    /// The most tasks of one session, and of all.
+    static let sessionLimit = 50_000
+    static let totalLimit = 200_000
+
+    nonisolated let executor: DeskExecutor
+    nonisolated let store: TransferStore
+    nonisolated let journal: Journal
+    nonisolated let spool: Spool
+    nonisolated let options: DaemonOptions
+    /// For the daemon's own files, and for those of programs, which may be on a disk that does not answer.
+    nonisolated let ownFiles = WorkThread("bg-files")
+    nonisolated let programFiles = WorkThread("bg-uploads")
+    nonisolated let started = Date.timeIntervalSinceReferenceDate
+
+    var sessions: [SessionName: Session] = [:]
+    var sessionsByID: [Int64: Session] = [:]
+    var transfers: [Int64: Transfer] = [:]
+    var connections: [ObjectIdentifier: ClientConnection] = [:]
+    var scheduler: TransferScheduler
+    var conditions = TransferScheduler.Conditions()
+    var timer: Scheduled<Void>?
+    var lastNumber: Int64 = 0
+    var lastSession: Int64 = 0
+    var lastQuestion = 0
+    var isClosing = false
+    /// Accepted since the last turn of the loop, to be said together.
+    var accepted: [(ClientConnection, TaskID)] = []
+    var watchers: [ObjectIdentifier: [Int]] = [:]
+    var changed: Set<Int64> = []
+    var isReporting = false
+    var storageTrouble: String?
+    var onIdle: (@Sendable () -> Void)?
+    var idleTimer: Scheduled<Void>?
+
+    struct SessionName: Hashable {
+        var program: String
+        var identifier: String
+    }
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    init(store: TransferStore, spool: Spool, journal: Journal, options: DaemonOptions, loop: any EventLoop) {
+        executor = DeskExecutor(loop)
+        self.store = store
+        self.spool = spool
+        self.journal = journal
+        self.options = options
+        scheduler = TransferScheduler(limits: options.limits)
+    }
+
+    // MARK: The way in
+
+    /// Runs on the loop: at once where the caller is there, else soon.
+    nonisolated func enter(_ work: @escaping @Sendable (isolated TransferDesk) -> Void) {
+        executor.loop.execute { self.assumeIsolated { work($0) } }
+    }
+
+    nonisolated func enter(after seconds: Double, _ work: @escaping @Sendable (isolated TransferDesk) -> Void) {
+        executor.loop.scheduleTask(in: .nanoseconds(Int64(max(0, min(seconds, 1e9)) * 1e9))) {
+            self.assumeIsolated { work($0) }
+        }
+    }
+
+    nonisolated var now: Double { Date.timeIntervalSinceReferenceDate }
+
+    // MARK: Scheduling
+
+    func schedule(_ event: TransferScheduler.Event) {
+        perform(scheduler.handle(event, now: now))
+    }
+
+    func perform(_ actions: [TransferScheduler.Action]) {
+        for action in actions {
+            switch action {
+            case .start(let number): start(number)
+            case .stop(let number, let reason): stop(number, because: reason)
+            case .expire(let number): expire(number)
+            case .wake(let at):
+                timer?.cancel()
+                timer = nil
+                guard let at else { continue }
+                timer = executor.loop.scheduleTask(in: .nanoseconds(Int64(max(0, min(at - now, 1e7)) * 1e9) + 1_000_000)) {
+                    self.assumeIsolated { $0.schedule(.tick) }
+                }
+            }
+        }
+    }
+
+    func setConditions(_ change: (inout TransferScheduler.Conditions) -> Void) {
+        var next = conditions
+        change(&next)
+        guard next != conditions else { return }
+        conditions = next
+        schedule(.conditionsChanged(next, random: .random(in: 0 ... .max)))
+        for transfer in transfers.values where !transfer.isOver { noteChange(transfer) }
+    }
+
+    func add(_ transfer: Transfer) {
+        let record = transfer.record
+        schedule(
+            .added(
+                TransferScheduler.Item(
+                    id: transfer.number, program: programNumber(transfer.session.program), session: transfer.session.id,
+                    host: record.host, hostLimit: record.hostLimit, priority: record.priority,
+                    isDiscretionary: record.isDiscretionary, isUpload: record.isUpload, isLocal: record.isLocal,
+                    earliestBegin: record.earliestBegin, deadline: record.deadline, isHeld: record.isHeld, attempts: record.attempts,
+                    notBefore: record.notBefore)))
+    }
+
+    private var programNumbers: [String: Int64] = [:]
+
+    private func programNumber(_ program: String) -> Int64 {
+        if let number = programNumbers[program] { return number }
+        let number = Int64(programNumbers.count + 1)
+        programNumbers[program] = number
+        return number
+    }
+
+    // MARK: Keeping
+
+    /// Has the store keep something whose failure nobody waits for; what is lost by it is had again.
+    func keep(_ changes: [TransferStore.Change]) {
+        store.apply(changes) { result in
+            self.enter { $0.noteStorage(result) }
+        }
+    }
+
+    /// Has the store keep something, and goes on when it is durable; tries again until it is, as an end must not be lost.
+    func keep(_ changes: [TransferStore.Change], then: @escaping @Sendable (isolated TransferDesk) -> Void) {
+        store.apply(changes) { result in
+            self.enter { desk in
+                desk.noteStorage(result)
+                switch result {
+                case .success: then(desk)
+                case .failure(.missing), .failure(.closed): break
+                case .failure: desk.enter(after: 5) { $0.keep(changes, then: then) }
+                }
+            }
+        }
+    }
+
+    func noteStorage(_ result: Result<Void, StorageFailure>) {
+        switch result {
+        case .success: storageTrouble = nil
+        case .failure(let failure):
+            if storageTrouble != failure.reason { journal.say(.error, failure.reason) }
+            storageTrouble = failure.reason
+        }
+    }
+
+    func save(_ transfer: Transfer) { keep([.setState(transfer.number, transfer.record.encoded)]) }
+    func save(_ session: Session) { keep([.saveSession(session.row)]) }
+
+    // MARK: Beginning and ending
+
+    /// Takes over what an earlier daemon left.
+    func restore(_ contents: TransferStore.Contents) {
+        for row in contents.sessions {
+            lastSession = max(lastSession, row.id)
+            guard let settings = try? MessageCoding.decodeSettings(row.settings) else {
+                journal.say(.error, "session \(row.identifier) of \(row.program) cannot be read")
+                continue
+            }
+            let session = Session(
+                id: row.id, program: row.program, identifier: row.identifier, folder: spool.folder(of: row.id), settings: settings,
+                encodedSettings: row.settings, record: SessionRecord.decoded(row.state) ?? SessionRecord(), isSaved: true)
+            sessions[SessionName(program: row.program, identifier: row.identifier)] = session
+            sessionsByID[row.id] = session
+        }
+        var files: [Int64: Set<String>] = [:]
+        for row in contents.transfers {
+            lastNumber = max(lastNumber, row.id)
+            guard let session = sessionsByID[row.session], let record = TransferRecord.decoded(row.state) else {
+                journal.say(.error, "transfer \(row.id) cannot be read")
+                continue
+            }
+            let transfer = Transfer(number: row.id, session: session, task: row.task, record: record, isAccepted: true)
+            transfer.counts.received = record.syncedBytes
+            transfers[row.id] = transfer
+            session.transfers[row.task] = transfer
+            session.record.lastTask = max(session.record.lastTask, row.task)
+            files[session.id, default: []].formUnion([record.partial, record.end?.file].compactMap { $0 })
+        }
+        let known = files
+        let numbers = Set(sessionsByID.keys)
+        ownFiles.run { [spool] in spool.tidy(sessions: numbers, files: known) }
+        for transfer in transfers.values.sorted(by: { $0.number < $1.number }) where !transfer.isOver { add(transfer) }
+        for session in sessions.values { considerLaunch(session) }
+        considerIdling()
+    }
+
+    /// Ends what goes on so that another daemon can go on with it; calls back when everything is on the disk.
+    func shutDown(_ done: @escaping @Sendable () -> Void) {
+        isClosing = true
+        timer?.cancel()
+        for connection in connections.values { connection.close() }
+        for transfer in transfers.values where transfer.attempt != nil {
+            transfer.ending = transfer.ending ?? .stopped
+            halt(transfer)
+        }
+        waitForEnd(2, done)
+    }
+
+    private func waitForEnd(_ seconds: Double, _ done: @escaping @Sendable () -> Void) {
+        guard seconds > 0, transfers.values.contains(where: { $0.attempt != nil || $0.isClosing }) else {
+            ownFiles.run { [store] in
+                store.close()
+                done()
+            }
+            return
+        }
+        enter(after: 0.02) { $0.waitForEnd(seconds - 0.02, done) }
+    }
+
+    /// Ends the daemon after a while in which nobody wants anything of it.
+    func considerIdling() {
+        let isIdle =
+            connections.isEmpty && !transfers.values.contains { !$0.isOver } && !sessions.values.contains { $0.isLaunchDue }
+        guard let limit = options.idleLimit, isIdle, !isClosing else {
+            idleTimer?.cancel()
+            idleTimer = nil
+            return
+        }
+        guard idleTimer == nil else { return }
+        idleTimer = executor.loop.scheduleTask(in: .nanoseconds(Int64(limit * 1e9))) {
+            self.assumeIsolated { desk in
+                desk.idleTimer = nil
+                desk.onIdle?()
+            }
+        }
+    }
+}

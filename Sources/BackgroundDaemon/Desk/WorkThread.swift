@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import SystemThreads
+
+/// A thread for what waits for a disk, in the order in which it is asked for.
+final class WorkThread: @unchecked Sendable {
+    // Sendable because all that changes is read and changed inside `monitor.locked`.
+    private let monitor = Monitor()
+    private var work: [@Sendable () -> Void] = []
+    private var isRunning = false
+    private let name: String
+
+    init(_ name: String) { self.name = name }
+
+    /// The thread is there while there is something to do.
+    func run(_ step: @escaping @Sendable () -> Void) {
+        let mustStart = monitor.locked {
+            work.append(step)
+            defer { isRunning = true }
+            return !isRunning
+        }
+        // Where the system has no thread to give, the work is done here and now.
+        if mustStart, Threads.start(name, { self.live() }) == nil { live() }
+    }
+
+    private func live() {
+        while true {
+            let steps = monitor.locked { () -> [@Sendable () -> Void] in
+                defer { work = [] }
+                if work.isEmpty { isRunning = false }
+                return work
+            }
+            if steps.isEmpty { return }
+            for step in steps { step() }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import LoadingEngine
+import LoadingModel
+import LoadingStores
+import NetworkPaths
+
+/// A background session of a program.
+///
+/// Confined to the desk.
+final class Session {
+    let id: Int64
+    /// The program's file.
+    let program: String
+    let identifier: String
+    /// What its files in the spool are in.
+    let folder: String
+    var record: SessionRecord
+    var settings: BackgroundSettings
+    /// As they are on the disk.
+    var encodedSettings: [UInt8]
+    var isSaved: Bool
+    var transfers: [TaskID: Transfer] = [:]
+    /// The program, while it has the session.
+    var client: ClientConnection?
+    /// It does not hear of events yet: what it is to know is being put together.
+    var isIntroducing = false
+    var takesEvents = false
+    /// Who waits for another process to leave the session.
+    var waiting: (ClientConnection, ClientMessage.Attachment)?
+    /// The program was started from here, and has not said that it dealt with the events.
+    var isLaunched = false
+    private var engine: (any LoadingService)?
+    private var engineSettings: [UInt8] = []
+
+    init(
+        id: Int64, program: String, identifier: String, folder: String, settings: BackgroundSettings, encodedSettings: [UInt8],
+        record: SessionRecord, isSaved: Bool
+    ) {
+        self.id = id
+        self.program = program
+        self.identifier = identifier
+        self.folder = folder
+        self.settings = settings
+        self.encodedSettings = encodedSettings
+        self.record = record
+        self.isSaved = isSaved
+    }
+
+    var row: TransferStore.SessionRow {
+        TransferStore.SessionRow(
+            id: id, program: program, identifier: identifier, settings: encodedSettings, state: record.encoded)
+    }
+
+    /// The program hears what is said.
+    var isListening: Bool { client != nil && takesEvents && !isIntroducing }
+
+    var runningCount: Int { transfers.values.reduce(0) { $0 + ($1.attempt == nil ? 0 : 1) } }
+
+    /// The engine of the session, made when it is first needed, and anew when the settings are others.
+    func service() -> any LoadingService {
+        if let engine, engineSettings == encodedSettings { return engine }
+        engine?.invalidate()
+        var policy = settings.policy
+        policy.temporaryDirectory = folder
+        policy.waitsForConnectivity = true
+        // The scheduler ends what takes too long, whatever number of attempts it is in.
+        policy.resourceTimeout = 0
+        policy.maximumCollectedBytes = min(policy.maximumCollectedBytes ?? .max, 16 << 20)
+        let made = SessionEngine.make(
+            policy: policy, stores: stores(), security: settings.security, proxies: settings.proxies, network: SystemPathMonitor.shared)
+        engine = made
+        engineSettings = encodedSettings
+        return made
+    }
+
+    /// Nothing runs: connections and threads are let go.
+    func release() {
+        engine?.invalidate()
+        engine = nil
+    }
+
+    private func stores() -> SessionStores {
+        var stores = SessionStores()
+        switch settings.cookies {
+        case .none: break
+        case .memory: stores.cookies = CookieStore(path: nil)
+        case .file(let path): stores.cookies = CookieStore.shared(path: path)
+        }
+        switch settings.strictTransportSecurity {
+        case .none: break
+        case .memory: stores.strictTransportSecurity = HSTSStore(path: nil)
+        case .file(let path): stores.strictTransportSecurity = HSTSStore.shared(path: path)
+        }
+        switch settings.credentials {
+        case .none: break
+        case .memory: stores.credentials = CredentialStore(permanent: nil)
+        case .file(let path): stores.credentials = CredentialStore(permanent: SealedCredentialFile(path: path))
+        }
+        if let credentials = stores.credentials {
+            for known in settings.knownCredentials { known.keep(in: credentials) }
+        }
+        return stores
+    }
+}
+
+extension BackgroundSettings.KnownCredential {
+    fileprivate func keep(in store: CredentialStore) {
+        if isDefault { store.setDefault(credential, for: space) } else { store.set(credential, for: space) }
+    }
+}

@@ -1,0 +1,189 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CLoadingSystem
+import FoundationEssentials
+import HTTPRules
+import LoadingModel
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// The files of the transfers: a folder for each session, in which the engine writes what comes, and what is whole waits for its program.
+///
+/// Names come from here and from the engine, never from a program or a server, so that nobody names another's file. Every method may
+/// wait for the disk.
+struct Spool: Sendable {
+    /// Absolute.
+    let directory: String
+    /// Of this start of the machine: what was written before another one is there only as far as it was synced.
+    let bootID: String
+
+    init(_ directory: String) throws(StorageFailure) {
+        self.directory = directory
+        bootID = (try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8))?.filter { !$0.isWhitespace } ?? ""
+        try Self.make(directory)
+    }
+
+    func folder(of session: Int64) -> String { "\(directory)/\(session)" }
+
+    /// What a program is given: another name of the file, so that it is there still if the program dies with it in its hands.
+    static func handedName(_ number: Int64) -> String { "done-\(number)" }
+    /// What resume data names that a program was given.
+    static func keptName(_ number: Int64) -> String { "kept-\(number)" }
+
+    /// Makes a folder for its owner alone.
+    static func make(_ path: String) throws(StorageFailure) {
+        if mkdir(path, 0o700) != 0, errno != EEXIST {
+            throw .failed("The folder \(path) cannot be made: \(String(cString: strerror(errno))).")
+        }
+        var facts = stat()
+        guard lstat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFDIR, facts.st_uid == geteuid(), facts.st_mode & 0o022 == 0 else {
+            throw .refused("The folder \(path) is not this user's alone.")
+        }
+    }
+
+    // MARK: Files of programs
+
+    /// What a file that is to be uploaded is like now.
+    static func version(ofProgramFile path: String) -> Result<TransferRecord.FileVersion, LoadError> {
+        let fd = cls_open_for_reading(path)
+        guard fd >= 0 else {
+            let kind: LoadError.Kind = fd == -ENOENT ? .fileDoesNotExist : .noPermissionsToReadFile
+            return .failure(LoadError(kind, "the file to upload, \(path), cannot be opened: \(String(cString: strerror(-fd)))"))
+        }
+        defer { _ = cls_close(fd) }
+        guard let version = version(fd) else {
+            return .failure(LoadError(.fileIsDirectory, "\(path) is no regular file, which an upload in the background must be from"))
+        }
+        return .success(version)
+    }
+
+    private static func version(_ fd: CInt) -> TransferRecord.FileVersion? {
+        var facts = cls_file_facts()
+        guard cls_file_facts(fd, &facts) == 0, facts.kind == 1 else { return nil }
+        return TransferRecord.FileVersion(size: facts.size, changed: cls_change_time(fd), inode: facts.inode)
+    }
+
+    // MARK: Files that come
+
+    /// Bytes of an unfinished file that are there for certain.
+    ///
+    /// After another start of the machine these are those that were synced: what was written since may be holes, and is cut off.
+    func usableBytes(of file: String, in folder: String, synced: Int64, bootID: String) -> Int64 {
+        withFile(file, folder) { fd in
+            guard let version = Self.version(fd) else { return nil }
+            if !bootID.isEmpty, bootID == self.bootID || version.size <= synced { return version.size }
+            return cls_truncate(fd, min(version.size, synced)) == 0 ? min(version.size, synced) : nil
+        } ?? 0
+    }
+
+    /// Brings what is there of a file to the disk.
+    ///
+    /// - Returns: How much that is.
+    func sync(_ file: String, in folder: String) -> Int64? {
+        withFile(file, folder) { fd in
+            guard let version = Self.version(fd), cls_sync(fd) == 0 else { return nil }
+            return version.size
+        }
+    }
+
+    /// Brings a whole file to the disk, its name included.
+    ///
+    /// - Returns: What it is then; nil where the disk would not.
+    func finish(_ file: String, in folder: String) -> TransferRecord.FileVersion? {
+        let version = withFile(file, folder) { fd in cls_sync(fd) == 0 ? Self.version(fd) : nil }
+        guard let version, syncFolder(folder) else { return nil }
+        return version
+    }
+
+    private func syncFolder(_ folder: String) -> Bool {
+        let fd = cls_open_directory(folder)
+        guard fd >= 0 else { return false }
+        defer { _ = cls_close(fd) }
+        return cls_sync(fd) == 0
+    }
+
+    private func withFile<Value>(_ file: String, _ folder: String, _ body: (CInt) -> Value?) -> Value? {
+        guard ResumePoint.isFileName(file) else { return nil }
+        let fd = cls_open_existing_file(folder + "/" + file)
+        guard fd >= 0 else { return nil }
+        defer { _ = cls_close(fd) }
+        return body(fd)
+    }
+
+    /// Gives a program a name of its own for a whole file.
+    ///
+    /// Where the file system has no links it is given the file itself.
+    ///
+    /// - Returns: The path; nil where the file is not what it was.
+    func handOver(_ file: String, _ version: TransferRecord.FileVersion?, number: Int64, in folder: String) -> String? {
+        guard let found = withFile(file, folder, { Self.version($0) }), version == nil || found == version else { return nil }
+        let path = folder + "/" + Self.handedName(number)
+        _ = cls_unlink(path)
+        return link(folder + "/" + file, path) == 0 ? path : folder + "/" + file
+    }
+
+    /// Has an unfinished file outlast its transfer.
+    ///
+    /// - Returns: Whether it does.
+    func keep(_ file: String, number: Int64, in folder: String) -> Bool {
+        guard ResumePoint.isFileName(file) else { return false }
+        return rename(folder + "/" + file, folder + "/" + Self.keptName(number)) == 0
+    }
+
+    func remove(_ file: String, in folder: String) {
+        guard ResumePoint.isFileName(file) else { return }
+        _ = cls_unlink(folder + "/" + file)
+    }
+
+    // MARK: Leftovers
+
+    func remove(folder: String) {
+        for file in names(in: folder) { _ = cls_unlink(folder + "/" + file) }
+        rmdir(folder)
+    }
+
+    /// Removes what no transfer has a use for, as a daemon that was killed leaves it; what resume data names stays for a week.
+    func tidy(sessions: Set<Int64>, files: [Int64: Set<String>]) {
+        for name in names(in: directory) {
+            guard let number = Int64(name), sessions.contains(number) else {
+                remove(folder: directory + "/" + name)
+                continue
+            }
+            let folder = folder(of: number)
+            for file in names(in: folder) where files[number]?.contains(file) != true {
+                if file.hasPrefix("kept-"), let age = age(of: folder + "/" + file), age < 604_800 { continue }
+                _ = cls_unlink(folder + "/" + file)
+            }
+        }
+    }
+
+    private func age(of path: String) -> Double? {
+        var facts = stat()
+        guard lstat(path, &facts) == 0 else { return nil }
+        return Date().timeIntervalSince1970 - Double(facts.st_mtim.tv_sec)
+    }
+
+    private func names(in folder: String) -> [String] {
+        guard let stream = opendir(folder) else { return [] }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+}

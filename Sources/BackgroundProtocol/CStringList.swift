@@ -1,0 +1,27 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// Arguments or an environment as C has them.
+package enum CStringList {
+    /// Calls `body` with the strings, and NULL behind them.
+    package static func with<Value>(_ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Value) -> Value {
+        let copies: [UnsafeMutablePointer<CChar>?] = strings.map { strdup($0) } + [nil]
+        defer { for copy in copies { free(copy) } }
+        return copies.withUnsafeBufferPointer { buffer in
+            guard let start = buffer.baseAddress else { return withUnsafePointer(to: nil) { body($0) } }
+            return body(start)
+        }
+    }
+}

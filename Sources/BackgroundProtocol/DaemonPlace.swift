@@ -1,0 +1,67 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// Where the daemon of a user listens.
+///
+/// In `urlloading` below `XDG_RUNTIME_DIR`; without that variable below `/run/user/UID`, and where there is none of these in
+/// `/tmp/urlloading-UID`. Whoever uses a folder makes sure that it is the user's own.
+package struct DaemonPlace: Sendable, Hashable {
+    /// The user's alone.
+    package let directory: String
+
+    package init(environment: [String: String] = ProcessInfo.processInfo.environment) {
+        if let runtime = environment["XDG_RUNTIME_DIR"], runtime.utf8.first == UInt8(ascii: "/"), !runtime.utf8.contains(0) {
+            directory = (runtime == "/" ? "" : runtime) + "/urlloading"
+        } else if Self.isOwnDirectory("/run/user/\(getuid())") {
+            directory = "/run/user/\(getuid())/urlloading"
+        } else {
+            directory = "/tmp/urlloading-\(getuid())"
+        }
+    }
+
+    package var socket: String { directory + "/urlsessiond.socket" }
+    /// Held by the daemon for its life.
+    package var lock: String { directory + "/urlsessiond.lock" }
+    /// What a daemon says that the library started.
+    package var log: String { directory + "/urlsessiond.log" }
+
+    /// Where the sessions are named that a program was started for.
+    package func events(for program: String) -> String {
+        let hash = program.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        return "\(directory)/events-\(String(hash, radix: 16))"
+    }
+
+    /// Makes the folder where it is not there, for its owner alone.
+    ///
+    /// - Returns: Nil, or what is wrong with it.
+    package func prepare() -> String? {
+        if mkdir(directory, 0o700) != 0, errno != EEXIST {
+            return "cannot make the folder \(directory): \(String(cString: strerror(errno)))"
+        }
+        guard Self.isOwnDirectory(directory) else { return "\(directory) is not a folder of this user's alone" }
+        // sockaddr_un has room for 107 bytes.
+        guard socket.utf8.count <= 100 else { return "the path \(socket) is too long for a socket; set XDG_RUNTIME_DIR to a shorter one" }
+        return nil
+    }
+
+    /// A directory, and no link to one, that nobody else may write to.
+    private static func isOwnDirectory(_ path: String) -> Bool {
+        var facts = stat()
+        return lstat(path, &facts) == 0 && facts.st_mode & S_IFMT == S_IFDIR && facts.st_uid == geteuid()
+            && facts.st_mode & 0o022 == 0
+    }
+}

@@ -1,0 +1,133 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#define _GNU_SOURCE
+#include "CLoadingSystem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+// Runs between fork and exec in a process that had threads: nothing but system calls.
+static void become_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log,
+                          int report) {
+    sigset_t none;
+    sigemptyset(&none);
+    for (int number = 1; number < 65; number++) signal(number, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setsid();
+    int null = open("/dev/null", O_RDWR);
+    int errors = log == NULL ? null : open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+    if (errors < 0) errors = null;
+    // Only a number above those that are replaced here stays what it is.
+    int kept = fcntl(report, F_DUPFD_CLOEXEC, 10);
+    dup2(null, 0);
+    dup2(null, 1);
+    dup2(errors, 2);
+    if (kept >= 0) {
+        if (syscall(SYS_close_range, 3u, (unsigned)kept - 1, 0u) < 0 || syscall(SYS_close_range, (unsigned)kept + 1, ~0u, 0u) < 0) {
+            for (int fd = 3; fd < 1024; fd++) if (fd != kept) close(fd);
+        }
+    }
+    if (directory != NULL && chdir(directory) < 0) chdir("/");
+    execve(path, arguments, environment);
+    int error = errno;
+    if (kept >= 0 && write(kept, &error, sizeof error) < 0) _exit(126);
+    _exit(127);
+}
+
+int cls_start_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) return -errno;
+    pid_t child = fork();
+    if (child < 0) {
+        int error = errno;
+        close(ends[0]);
+        close(ends[1]);
+        return -error;
+    }
+    if (child == 0) {
+        // The grandchild is nobody's child once this one is gone.
+        pid_t grandchild = fork();
+        if (grandchild == 0) become_daemon(path, arguments, environment, directory, log, ends[1]);
+        if (grandchild < 0) {
+            int error = errno;
+            if (write(ends[1], &error, sizeof error) < 0) _exit(126);
+        }
+        _exit(0);
+    }
+    close(ends[1]);
+    int status;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    // Closed by a successful exec; else it says what was wrong.
+    int error = 0;
+    ssize_t count;
+    while ((count = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR) {}
+    close(ends[0]);
+    return count == sizeof error && error > 0 ? -error : 0;
+}
+
+int cls_peer(int socket_fd, struct cls_peer *peer) {
+    struct ucred credentials;
+    socklen_t length = sizeof credentials;
+    if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0) return -errno;
+    peer->process = credentials.pid;
+    peer->user = credentials.uid;
+    return 0;
+}
+
+int cls_lock_file(const char *path, int wait) {
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) return -errno;
+    int result;
+    do { result = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB)); } while (result < 0 && errno == EINTR);
+    if (result == 0) return fd;
+    int error = errno;
+    close(fd);
+    return -error;
+}
+
+int cls_sync(int fd) {
+    int result;
+    do { result = fsync(fd); } while (result < 0 && errno == EINTR);
+    return result < 0 ? -errno : 0;
+}
+
+int cls_open_directory(const char *path) {
+    int fd;
+    do { fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); } while (fd < 0 && errno == EINTR);
+    return fd < 0 ? -errno : fd;
+}
+
+int64_t cls_change_time(int fd) {
+    struct stat status;
+    if (fstat(fd, &status) < 0) return -errno;
+    return (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
+}
+
+int64_t cls_resident_bytes(void) {
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file == NULL) return 0;
+    long long size = 0, resident = 0;
+    int count = fscanf(file, "%lld %lld", &size, &resident);
+    fclose(file);
+    return count == 2 ? (int64_t)resident * sysconf(_SC_PAGESIZE) : 0;
+}

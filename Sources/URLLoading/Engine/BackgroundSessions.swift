@@ -1,0 +1,121 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import BackgroundClient
+internal import BackgroundProtocol
+internal import Foundation
+internal import LoadingModel
+internal import LoadingStores
+internal import Synchronization
+
+/// The background sessions of this process, and what it was started for.
+enum BackgroundSessions {
+    private struct State {
+        var sessions: [String: WeakRemote] = [:]
+        /// Sessions the daemon started the program for, whose events have not been asked for.
+        var awaited: [String]
+        /// The program has said that it dealt with them.
+        var handled: Set<String> = []
+    }
+
+    private struct WeakRemote: Sendable {
+        weak var remote: RemoteSession?
+    }
+
+    /// Set by the daemon for a program that it starts: the session's identifier.
+    static let launchVariable = "URLSESSION_BACKGROUND_EVENTS"
+
+    private static let state = Mutex(State(awaited: [launchedFor].compactMap { $0 }))
+
+    /// The session that the daemon started the program for, if it did.
+    static let launchedFor = ProcessInfo.processInfo.environment[launchVariable].flatMap { $0.isEmpty ? nil : $0 }
+
+    /// The engine of a background session; nil for the other kinds.
+    static func remote(
+        for settings: SessionSettings, _ policy: SessionPolicy, _ memory: SessionMemory, takesEvents: Bool
+    ) -> RemoteSession? {
+        guard let identifier = settings.background.identifier else { return nil }
+        let remote = RemoteSession(
+            ClientMessage.Attachment(
+                identifier: identifier, settings: settings.backgroundSettings(policy, memory), takesEvents: takesEvents,
+                wasLaunched: launchedFor == identifier))
+        state.withLock { $0.sessions[identifier] = WeakRemote(remote: remote) }
+        return remote
+    }
+
+    /// What the program was started for and has not heard of; told once.
+    static func takeAwaited() -> [String] {
+        state.withLock { state in
+            defer { state.awaited = [] }
+            return state.awaited
+        }
+    }
+
+    /// The program has dealt with a session's events.
+    static func handled(_ identifier: String) {
+        let remote = state.withLock { state in
+            state.handled.insert(identifier)
+            return state.sessions[identifier]?.remote
+        }
+        remote?.eventsHandled()
+    }
+
+    static func hasHandled(_ identifier: String) -> Bool { state.withLock { $0.handled.contains(identifier) } }
+}
+
+extension SessionSettings {
+    /// Why no task of such a session can be carried out; nil where they can.
+    var backgroundObjection: LoadError? {
+        guard let identifier = background.identifier else { return nil }
+        if identifier.isEmpty { return LoadError(.unknown, "a background session needs an identifier that is not empty") }
+        if identifier.utf8.count > 1024 || identifier.utf8.contains(0) {
+            return LoadError(.unknown, "the identifier of a background session has at most 1024 bytes, none of which is zero")
+        }
+        let isExtension = Bundle.main.bundleURL.pathExtension == "appex"
+        if background.sharedContainer?.isEmpty ?? isExtension {
+            return LoadError(
+                .backgroundSessionNeedsContainer, "a background session of an extension needs a sharedContainerIdentifier that is not empty")
+        }
+        return nil
+    }
+
+    func backgroundSettings(_ policy: SessionPolicy, _ memory: SessionMemory) -> BackgroundSettings {
+        var result = BackgroundSettings()
+        result.policy = policy
+        result.policy.waitsForConnectivity = true
+        result.proxies = proxyRules()
+        result.security = security
+        let data = StoreLocations.dataDirectory(program: ProcessInfo.processInfo.processName)
+        if let storage = cookieStorage {
+            result.cookies = memory.stores.cookies?.path.map { .file($0) } ?? .memory
+            _ = storage
+        }
+        if let storage = credentialStorage {
+            result.credentials =
+                storage === URLCredentialStorage.shared ? data.map { .file($0 + "/credentials") } ?? .memory : .memory
+        }
+        if usesStrictTransportSecurity {
+            result.strictTransportSecurity = strictTransportSecurity == nil ? data.map { .file($0 + "/hsts") } ?? .memory : .memory
+        }
+        result.isDiscretionary = background.isDiscretionary
+        result.sendsLaunchEvents = background.sendsLaunchEvents
+        result.launch = background.launch?.wireForm
+        return result
+    }
+}
+
+extension URLSessionConfiguration.BackgroundLaunch {
+    fileprivate var wireForm: BackgroundSettings.Launch {
+        switch self {
+        case .arguments(let arguments, let directory): .arguments(arguments, directory: directory)
+        case .systemdUnit(let unit): .systemdUnit(unit)
+        case .dBusName(let name): .dBusName(name)
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import BackgroundClient
+internal import BackgroundProtocol
+internal import Foundation
+internal import LoadingModel
+internal import Synchronization
+
+/// Tasks that the daemon carries out.
+extension URLSessionTask {
+    /// Orders the load of the daemon, or returns why that is refused and who is to hear of it.
+    func startInBackground(
+        _ state: inout TaskState, _ session: URLSession, _ background: RemoteSession, _ client: any LoadClient,
+        waking asleep: inout (any LoadingService)?
+    ) -> (any LoadClient, LoadError)? {
+        var request = state.original?.loadRequest ?? LoadRequest(url: nil)
+        if let body = state.uploadBody { request.body = body }
+        if let objection = session.backgroundObjection(to: state, request) { return (client, objection) }
+        guard session.registry.start(self) else {
+            return (client, LoadError(.cancelled, "the session was invalidated before the task began"))
+        }
+        state.expectedToSend = request.body.knownLength
+        state.isWatched = true
+        var delivery = state.delivery
+        if case .stream = delivery { delivery = .collect }
+        var order = BackgroundOrder(
+            TaskOrder(
+                id: identity, request: request, delivery: delivery, interests: interests(&state, session), priority: state.priority,
+                earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
+            ),
+            created: Date.timeIntervalSinceReferenceDate
+        )
+        order.notes = state.notes
+        order.isDiscretionary = background.attachment.wasLaunched || background.attachment.settings.isDiscretionary
+        if background.submit(order, client: client) { asleep = background }
+        return nil
+    }
+
+    /// Takes over what the daemon knows of a task of an earlier life of the program.
+    ///
+    /// - Returns: Who hears of it.
+    func restore(_ known: KnownTask) -> any LoadClient {
+        mutex.withLock { state in
+            _ = state.lifecycle.handle(.resume)
+            if case .suspended = known.phase { _ = state.lifecycle.handle(.suspend) }
+            state.isWatched = true
+            state.created = known.order.created
+            state.description = known.order.notes.description
+            state.clientExpectsToSend = known.order.notes.expectedToSend
+            state.clientExpectsToReceive = known.order.notes.expectedToReceive
+            state.priority = known.order.task.priority
+            state.earliestBegin = known.order.task.earliestBegin.map { Date(timeIntervalSinceReferenceDate: $0) }
+            state.sentRequest = known.current
+            if let response = known.response { state.note(response) }
+            state.sentCount = known.counts.sent
+            state.expectedToSend = known.counts.expectedToSend
+            state.receivedCount = known.counts.received
+            state.expectedToReceive = known.counts.expectedToReceive
+            return client(&state)
+        }
+    }
+
+    /// Changes what the app says of a task, and says so to the daemon where that has it.
+    func changeNotes(_ change: (inout TaskState) -> Void) {
+        mutex.withLock { state in
+            change(&state)
+            guard let background = state.session?.equipment.background, !state.lifecycle.isUnstarted else { return }
+            background.note(state.notes, for: identity)
+        }
+    }
+}
+
+extension TaskState {
+    fileprivate var notes: BackgroundOrder.Notes {
+        var notes = BackgroundOrder.Notes()
+        notes.description = description
+        notes.expectedToSend = clientExpectsToSend
+        notes.expectedToReceive = clientExpectsToReceive
+        return notes
+    }
+}
