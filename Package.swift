@@ -101,8 +101,8 @@ var targets: [Target] = [
     room(
         "BackgroundDaemon",
         [
-            "BackgroundProtocol", "HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores", "LoadingEngine", "NetworkPaths",
-            "SystemLibraries", "SystemThreads", "CLoadingSystem", nioCore, nioPosix, crypto, grdb,
+            "BackgroundProtocol", "BackgroundClient", "HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores", "LoadingEngine",
+            "NetworkPaths", "SystemLibraries", "SystemThreads", "CLoadingSystem", nioCore, nioPosix, crypto, grdb,
         ]
     ),
     .executableTarget(name: "urlsessiond", dependencies: ["BackgroundDaemon"], swiftSettings: settings),

@@ -7,10 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-import BackgroundProtocol
+package import BackgroundProtocol
 import CLoadingSystem
-import FoundationEssentials
-import LoadingModel
+internal import FoundationEssentials
+package import LoadingModel
 
 #if canImport(Glibc)
 import Glibc

@@ -7,7 +7,164 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The daemon.
+import BackgroundClient
+import BackgroundProtocol
+import CLoadingSystem
+import FoundationEssentials
+import HTTPRules
+import LoadingModel
+import LoadingStores
+import NIOCore
+import NIOPosix
+import NetworkPaths
+import SystemThreads
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// The program `urlsessiond`.
 package enum Daemon {
-    package static func main() {}
+    private static let usage = """
+        urlsessiond: carries out the background transfers of this user's programs.
+
+          urlsessiond                    runs until it is told to end; one at a time
+          urlsessiond --idle-exit SECS   ends after so many seconds without anything to do
+          urlsessiond --replace          takes the place of the one that runs
+          urlsessiond status [--json]    says what the one that runs is about
+          urlsessiond --version
+
+        """
+
+    package static func main() async -> Int32 {
+        // They are waited for by a thread of their own.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, signal) }
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        signal(SIGPIPE, SIG_IGN)
+
+        var arguments = CommandLine.arguments.dropFirst()
+        if arguments.first == "status" { return await StatusCommand.run(asJSON: arguments.contains("--json")) }
+        guard let state = StoreLocations.stateDirectory() else {
+            return complain("there is no folder for the daemon's state: neither XDG_STATE_HOME nor HOME is set")
+        }
+        var options = DaemonOptions(stateDirectory: state + "/background")
+        while let argument = arguments.popFirst() {
+            switch argument {
+            case "--idle-exit":
+                guard let seconds = arguments.popFirst().flatMap(Double.init), seconds >= 0, seconds.isFinite else {
+                    return complain("--idle-exit wants a number of seconds")
+                }
+                options.idleLimit = seconds
+            case "--replace": options.replaces = true
+            case "--version":
+                print("urlsessiond \(LibraryVersion.text)")
+                return 0
+            case "--help", "-h":
+                print(usage, terminator: "")
+                return 0
+            default: return complain("unknown option \(argument)\n\n\(usage)")
+            }
+        }
+        options.readEnvironment(ProcessInfo.processInfo.environment)
+        return await run(options, signals)
+    }
+
+    private static func complain(_ text: String) -> Int32 {
+        StandardError.say("urlsessiond: \(text)")
+        return 64
+    }
+
+    private static func run(_ options: DaemonOptions, _ signals: sigset_t) async -> Int32 {
+        let journal = Journal()
+        let place = DaemonPlace()
+        if let trouble = place.prepare() {
+            journal.say(.error, trouble)
+            return 73
+        }
+        // Held until the process ends.
+        guard let lock = await acquire(place, replacing: options.replaces, journal) else { return 0 }
+        defer { _ = cls_close(lock) }
+        let desk: TransferDesk
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        do {
+            let store = try TransferStore.open(directory: options.stateDirectory)
+            let spool = try Spool(options.spoolDirectory ?? options.stateDirectory + "/spool")
+            if let trouble = store.trouble { journal.say(.error, trouble) }
+            let contents = try store.load()
+            desk = TransferDesk(store: store, spool: spool, journal: journal, options: options, loop: group.next())
+            await desk.restore(contents)
+            // A lock is held from here on, so that a socket that is still there is a dead daemon's.
+            let server = SocketServer(desk: desk, group: group)
+            let inherited = inheritedSocket()
+            if let inherited { _ = try server.listen(on: inherited) } else { _ = try server.listen(at: place) }
+            journal.say(.notice, "urlsessiond \(LibraryVersion.text) listens, with \(contents.transfers.count) transfers")
+        } catch {
+            journal.say(.error, (error as? StorageFailure)?.reason ?? "\(error)")
+            return 74
+        }
+        await watchConditions(desk)
+        let reason = await end(desk, signals)
+        journal.say(.notice, "urlsessiond ends: \(reason)")
+        if inheritedSocket() == nil { unlink(place.socket) }
+        await withCheckedContinuation { continuation in
+            desk.enter { desk in desk.shutDown { continuation.resume() } }
+        }
+        return 0
+    }
+
+    /// The lock that one daemon holds for its life; nil where another one has it, which is as well.
+    private static func acquire(_ place: DaemonPlace, replacing: Bool, _ journal: Journal) async -> CInt? {
+        let lock = cls_lock_file(place.lock, 0)
+        if lock >= 0 { return lock }
+        guard replacing else {
+            if lock != -EWOULDBLOCK { journal.say(.error, "\(place.lock): \(String(cString: strerror(-lock)))") }
+            return nil
+        }
+        if let manager = await ManagerConnection.open(place) { _ = try? await manager.ask(.handOver) }
+        let waited = cls_lock_file(place.lock, 1)
+        return waited >= 0 ? waited : nil
+    }
+
+    /// The socket that systemd listens on for us (sd_listen_fds(3)).
+    private static func inheritedSocket() -> CInt? {
+        let environment = ProcessInfo.processInfo.environment
+        guard environment["LISTEN_PID"].flatMap(Int32.init) == getpid(), let count = environment["LISTEN_FDS"].flatMap(Int.init), count >= 1
+        else { return nil }
+        return 3
+    }
+
+    private static func watchConditions(_ desk: TransferDesk) async {
+        _ = SystemPathMonitor.shared.watch { path in
+            desk.enter { desk in
+                desk.setConditions {
+                    $0.isConnected = path.isSatisfied
+                    $0.isMetered = path.interfaces.first?.isExpensive ?? false
+                }
+            }
+        }
+        desk.enter { $0.watchPower() }
+    }
+
+    /// Waits until somebody wants the daemon to end.
+    ///
+    /// - Returns: Who.
+    private static func end(_ desk: TransferDesk, _ signals: sigset_t) async -> String {
+        await withCheckedContinuation { continuation in
+            let once = Once { continuation.resume(returning: $0) }
+            desk.enter { desk in
+                desk.onIdle = { once("nobody needs it") }
+                desk.considerIdling()
+            }
+            _ = Threads.start("bg-signals") {
+                var signals = signals
+                var number: CInt = 0
+                while sigwait(&signals, &number) != 0 {}
+                once("signal \(number)")
+            }
+        }
+    }
 }

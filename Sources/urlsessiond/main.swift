@@ -9,4 +9,6 @@
 
 import BackgroundDaemon
 
-Daemon.main()
+import Glibc
+
+exit(await Daemon.main())

@@ -26,6 +26,17 @@ package struct DaemonOptions: Sendable {
     /// Seconds between two starts of a program, before they double.
     var launchDelay = 10.0
 
+    /// Where sysfs is mounted.
+    var sysfs = "/sys"
+
+    /// Takes over what the environment says, for tests and for machines that are unlike others: `URLSESSIOND_SPOOL`, another folder for
+    /// files that come; `URLSESSIOND_LIMIT`, how many transfers run at a time; `URLSESSIOND_SYSFS`.
+    mutating func readEnvironment(_ environment: [String: String]) {
+        if let spool = environment["URLSESSIOND_SPOOL"], spool.hasPrefix("/") { spoolDirectory = spool }
+        if let limit = environment["URLSESSIOND_LIMIT"].flatMap(Int.init), limit > 0 { limits.simultaneous = limit }
+        if let sysfs = environment["URLSESSIOND_SYSFS"] { self.sysfs = sysfs }
+    }
+
     package init(stateDirectory: String) {
         self.stateDirectory = stateDirectory
     }

@@ -116,9 +116,10 @@ extension TransferDesk {
     private func askBeforeBegin(_ transfer: Transfer, _ preparation: Preparation, _ attempt: Attempt) {
         lastQuestion += 1
         let number = transfer.number
+        let load = attempt.load
         let asked = Transfer.Question(number: lastQuestion, question: .delayedRequest(preparation.order.task.request)) { answer in
             self.enter { desk in
-                guard let transfer = desk.transfers[number], transfer.attempt === attempt else { return }
+                guard let transfer = desk.transfers[number], transfer.attempt?.load === load else { return }
                 transfer.mayBegin = true
                 var next = preparation
                 switch answer {

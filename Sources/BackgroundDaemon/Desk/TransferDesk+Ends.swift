@@ -10,6 +10,7 @@
 import BackgroundProtocol
 import FoundationEssentials
 import HTTPRules
+import HTTPWire
 import LoadingModel
 import NIOCore
 
@@ -65,7 +66,7 @@ extension TransferDesk {
             }
             save(transfer)
             noteChange(transfer)
-        case .over(var outcome):
+        case .over(let outcome):
             guard case .success(.file(let path)) = outcome.result else { return end(transfer, outcome, file: nil, nil) }
             transfer.isClosing = true
             let number = transfer.number
@@ -77,8 +78,9 @@ extension TransferDesk {
                     guard let transfer = desk.transfers[number] else { return }
                     transfer.isClosing = false
                     if let version { return desk.end(transfer, outcome, file: file, version) }
-                    outcome.result = .failure(LoadError(.cannotWriteToFile, "the downloaded file cannot be brought to the disk"))
-                    desk.conclude(transfer, outcome)
+                    var failed = outcome
+                    failed.result = .failure(LoadError(.cannotWriteToFile, "the downloaded file cannot be brought to the disk"))
+                    desk.conclude(transfer, failed)
                 }
             }
         }

@@ -63,9 +63,10 @@ extension TransferDesk {
             return connection.refuse(.inUse, "another process has the background session \(session.identifier)")
         }
         session.waiting = (connection, attachment)
+        let id = session.id
         enter(after: session.client?.isPeerGone == true ? 5 : 1) { desk in
-            guard let (waiting, _) = desk.sessionsByID[session.id]?.waiting, waiting === connection else { return }
-            desk.sessionsByID[session.id]?.waiting = nil
+            guard let (waiting, _) = desk.sessionsByID[id]?.waiting, waiting === connection else { return }
+            desk.sessionsByID[id]?.waiting = nil
             waiting.refuse(.inUse, "another process has the background session \(attachment.identifier)")
         }
     }

@@ -21,6 +21,9 @@ package actor TransferDesk {
     static let sessionLimit = 50_000
     static let totalLimit = 200_000
 
+    /// Seconds after which it is looked anew what is due: the machine may have slept, or its clock been set.
+    private static let longestSleep = 900.0
+
     nonisolated let executor: DeskExecutor
     nonisolated let store: TransferStore
     nonisolated let journal: Journal
@@ -48,6 +51,7 @@ package actor TransferDesk {
     var changed: Set<Int64> = []
     var isReporting = false
     var storageTrouble: String?
+    var isWatchingPower = false
     var onIdle: (@Sendable () -> Void)?
     var idleTimer: Scheduled<Void>?
 
@@ -98,7 +102,7 @@ package actor TransferDesk {
                 timer?.cancel()
                 timer = nil
                 guard let at else { continue }
-                timer = executor.loop.scheduleTask(in: .nanoseconds(Int64(max(0, min(at - now, 1e7)) * 1e9) + 1_000_000)) {
+                timer = executor.loop.scheduleTask(in: .nanoseconds(Int64(max(0, min(at - now, Self.longestSleep)) * 1e9) + 1_000_000)) {
                     self.assumeIsolated { $0.schedule(.tick) }
                 }
             }
@@ -116,6 +120,10 @@ package actor TransferDesk {
 
     func add(_ transfer: Transfer) {
         let record = transfer.record
+        if record.isDiscretionary, !isWatchingPower {
+            isWatchingPower = true
+            watchPower()
+        }
         schedule(
             .added(
                 TransferScheduler.Item(

@@ -37,6 +37,11 @@ package enum StoreLocations {
         base("XDG_CACHE_HOME", ".cache", environment).map { "\($0)/\(project)/\(component(program))" }
     }
 
+    /// For what the daemon has to remember.
+    package static func stateDirectory(environment: [String: String] = ProcessInfo.processInfo.environment) -> String? {
+        base("XDG_STATE_HOME", ".local/state", environment).map { "\($0)/\(project)" }
+    }
+
     /// For what the programs of a group share.
     ///
     /// No program's folder is called so: component(_:) never writes a plus sign.

@@ -1,0 +1,128 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import BackgroundProtocol
+package import LoadingModel
+import NIOCore
+import Synchronization
+
+/// The user's way to the daemon: sees the transfers of all programs, and drives them.
+package final class ManagerConnection: Sendable {
+    private struct State {
+        var connection: DaemonConnection?
+        var requests: [Int: @Sendable (DaemonMessage?) -> Void] = [:]
+        var last = 0
+        var isOver = false
+        var refusal: String?
+    }
+
+    private let state = Mutex(State())
+
+    private init() {}
+
+    /// Connects to a daemon that runs.
+    ///
+    /// - Returns: The connection, or nil where none runs.
+    package static func open(_ place: DaemonPlace = DaemonPlace()) async -> ManagerConnection? {
+        let manager = ManagerConnection()
+        let handler = DaemonConnection.Handler(
+            received: { manager.receive($0) },
+            closed: { manager.closed() }
+        )
+        guard let connection = try? await DaemonConnection.open(place, handler).get(),
+            let hello = try? MessageCoding.encode(.hello(version: MessageCoding.version, role: .manager))
+        else { return nil }
+        manager.state.withLock { $0.connection = connection }
+        connection.send(hello)
+        return manager
+    }
+
+    /// Asks for something that is answered once.
+    ///
+    /// - Returns: The answer: `.done`, `.status`, `.log`.
+    package func ask(_ request: ManagerRequest) async throws(LoadError) -> DaemonMessage {
+        let answer = await withCheckedContinuation { continuation in
+            send(request) { _, answer in
+                continuation.resume(returning: answer)
+                return true
+            }
+        }
+        switch answer {
+        case .failed(let error, _): throw error
+        case let answer?: return answer
+        case nil: throw LoadError(.backgroundSessionDisconnected, state.withLock { $0.refusal } ?? "urlsessiond went away")
+        }
+    }
+
+    /// Every transfer there is.
+    ///
+    /// - Returns: What is known of them, by their numbers.
+    package func list() async throws(LoadError) -> [TransferReport] {
+        var all: [TransferReport] = []
+        for await page in reports(.list) {
+            all += page.reports
+            if page.isLast { return all }
+        }
+        throw LoadError(.backgroundSessionDisconnected, state.withLock { $0.refusal } ?? "urlsessiond went away")
+    }
+
+    /// Reports of `.list`, in pages, or of `.watch`, without end; ends with the connection.
+    package func reports(_ request: ManagerRequest) -> AsyncStream<(reports: [TransferReport], isLast: Bool)> {
+        AsyncStream { continuation in
+            send(request) { _, answer in
+                guard case .transfers(let reports, _, let isLast)? = answer else {
+                    continuation.finish()
+                    return true
+                }
+                continuation.yield((reports, isLast))
+                guard isLast, request == .list else { return false }
+                continuation.finish()
+                return true
+            }
+        }
+    }
+
+    package func close() { state.withLock { $0.connection }?.close() }
+
+    /// - Parameter answer: Answers whether that was all.
+    private func send(_ request: ManagerRequest, _ answer: @escaping @Sendable (Int, DaemonMessage?) -> Bool) {
+        let (connection, payload): (DaemonConnection?, [UInt8]?) = state.withLock { state in
+            guard !state.isOver else { return (nil, nil) }
+            state.last += 1
+            let number = state.last
+            state.requests[number] = { message in
+                if answer(number, message) { self.state.withLock { $0.requests[number] = nil } }
+            }
+            return (state.connection, try? MessageCoding.encode(.manage(request, request: number)))
+        }
+        guard let connection, let payload else {
+            _ = answer(0, nil)
+            return
+        }
+        connection.send(payload)
+    }
+
+    private func receive(_ message: DaemonMessage) {
+        switch message {
+        case .refused(_, let reason): state.withLock { $0.refusal = reason }
+        case .transfers(_, let request, _), .status(_, let request), .log(_, let request), .done(let request), .failed(_, let request):
+            state.withLock { $0.requests[request] }?(message)
+        default: break
+        }
+    }
+
+    private func closed() {
+        let requests = state.withLock { state in
+            state.isOver = true
+            defer { state.requests = [:] }
+            return state.requests
+        }
+        for (_, request) in requests.sorted(by: { $0.key < $1.key }) { request(nil) }
+    }
+}

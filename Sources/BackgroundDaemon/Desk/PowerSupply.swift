@@ -1,0 +1,55 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+
+/// Whether the machine is on external power, as sysfs says (Documentation/ABI/testing/sysfs-class-power).
+struct PowerSupply: Sendable {
+    let root: String
+
+    /// True where there is no battery, or a supply is online.
+    var isExternal: Bool {
+        let folder = root + "/class/power_supply"
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        var hasBattery = false
+        for name in names {
+            switch word(folder + "/" + name + "/type") {
+            case "Battery":
+                // A mouse's or a keyboard's says nothing of the machine.
+                if word(folder + "/" + name + "/scope") == "Device" { continue }
+                hasBattery = true
+            case "Mains", "USB", "UPS", "Wireless": if word(folder + "/" + name + "/online") == "1" { return true }
+            default: break
+            }
+        }
+        return !hasBattery
+    }
+
+    private func word(_ path: String) -> String? {
+        (try? String(contentsOfFile: path, encoding: .utf8))?.filter { !$0.isWhitespace }
+    }
+}
+
+extension TransferDesk {
+    /// Seconds between two looks at the power supply, while a transfer wants to know.
+    private static let powerInterval = 30.0
+
+    /// Looks at the power supply now, and again while a discretionary transfer is there: otherwise nobody is woken for it.
+    func watchPower() {
+        let supply = PowerSupply(root: options.sysfs)
+        ownFiles.run {
+            let isExternal = supply.isExternal
+            self.enter { desk in
+                desk.setConditions { $0.hasExternalPower = isExternal }
+                desk.isWatchingPower = desk.transfers.values.contains { !$0.isOver && $0.record.isDiscretionary }
+                if desk.isWatchingPower { desk.enter(after: Self.powerInterval) { $0.watchPower() } }
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import CLoadingSystem
+import NIOCore
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// A program at the other end of the socket.
+///
+/// What it sends is looked at on the desk's loop, which it shares with all others: a connection that sends much takes turns with them, and
+/// one that does not read what it is sent is closed. Nothing is lost by that, as it is told anew when it comes back.
+final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
+    // Sendable because all that changes is on the desk's loop, but for `send` and `close`, which go there.
+    typealias InboundIn = ByteBuffer
+
+    /// Bytes that may wait to be read by the program.
+    private static let outgoingLimit = 64 << 20
+    /// Seconds in which a connection has to say hello.
+    private static let patience = 10
+
+    /// The file of the program; never empty.
+    let program: String
+    let process: Int32
+    private let desk: TransferDesk
+    private let channel: any Channel
+    private let mayManage: Bool
+    private var reader = FrameReader()
+    private(set) var role: ClientMessage.Role?
+    private var outgoing: [UInt8] = []
+    private var isFlushing = false
+    private var waitingBytes = 0
+    private var isOver = false
+    private var pending: [[UInt8]] = []
+    private var isReading = false
+    /// The one it has joined.
+    var session: Session?
+
+    init(_ channel: any Channel, peer: cls_peer, program: String, mayManage: Bool, desk: TransferDesk) {
+        self.channel = channel
+        self.program = program
+        self.desk = desk
+        self.mayManage = mayManage
+        process = peer.process
+    }
+
+    /// The process has ended, though its connection may not have yet.
+    var isPeerGone: Bool { kill(process, 0) != 0 && errno == ESRCH }
+
+    // MARK: What it says
+
+    func channelActive(context: ChannelHandlerContext) {
+        desk.assumeIsolated { $0.connections[ObjectIdentifier(self)] = self }
+        channel.eventLoop.scheduleTask(in: .seconds(Int64(Self.patience))) {
+            if self.role == nil { self.close() }
+        }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isOver else { return }
+        do {
+            reader.append(unwrapInboundIn(data).readableBytesView)
+            while let payload = try reader.next() { pending.append(payload) }
+        } catch {
+            return refuse(.malformed, "\(error)")
+        }
+        work()
+    }
+
+    /// Messages are dealt with a few at a time, so that others have their turn.
+    private func work() {
+        guard !isReading, !pending.isEmpty else { return }
+        isReading = true
+        let batch = pending.prefix(64)
+        pending.removeFirst(batch.count)
+        for payload in batch where !isOver { receive(payload) }
+        isReading = false
+        guard !pending.isEmpty, !isOver else { return channel.setOption(.autoRead, value: true).whenComplete { _ in } }
+        // Nothing more is read before this is done.
+        channel.setOption(.autoRead, value: false).whenComplete { _ in }
+        channel.eventLoop.execute { self.work() }
+    }
+
+    private func receive(_ payload: [UInt8]) {
+        let message: ClientMessage
+        do throws(MessageFailure) {
+            message = try MessageCoding.decodeClientMessage(payload)
+        } catch {
+            return refuse(.malformed, "a message cannot be understood: \(error)")
+        }
+        guard role != nil else { return welcome(message) }
+        desk.assumeIsolated { $0.receive(message, from: self) }
+    }
+
+    private func welcome(_ message: ClientMessage) {
+        guard case .hello(let version, let role) = message else { return refuse(.malformed, "the first message is hello") }
+        guard version <= MessageCoding.version else {
+            return refuse(.version, "this urlsessiond speaks version \(MessageCoding.version), and the program \(version)")
+        }
+        guard role == .session || mayManage else {
+            return refuse(.malformed, "\(program) is not the tool urlsession that belongs to this urlsessiond")
+        }
+        self.role = role
+        send(.welcome(version: MessageCoding.version))
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        isOver = true
+        pending = []
+        desk.assumeIsolated { $0.left(self) }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+    // MARK: What it is told
+
+    /// From any thread.
+    func send(_ message: DaemonMessage) {
+        guard let payload = try? MessageCoding.encode(message) else { return }
+        if channel.eventLoop.inEventLoop { return enqueue(payload) }
+        channel.eventLoop.execute { self.enqueue(payload) }
+    }
+
+    private func enqueue(_ payload: [UInt8]) {
+        guard !isOver else { return }
+        outgoing += FrameReader.frame(payload)
+        guard outgoing.count + waitingBytes <= Self.outgoingLimit else { return close() }
+        guard !isFlushing else { return }
+        isFlushing = true
+        channel.eventLoop.execute { self.flush() }
+    }
+
+    private func flush() {
+        isFlushing = false
+        guard !outgoing.isEmpty else { return }
+        let count = outgoing.count
+        let buffer = ByteBuffer(bytes: outgoing)
+        outgoing = []
+        waitingBytes += count
+        channel.writeAndFlush(buffer).whenComplete { _ in self.waitingBytes -= count }
+    }
+
+    /// Says why, and closes.
+    func refuse(_ refusal: DaemonMessage.Refusal, _ reason: String) {
+        guard !isOver else { return }
+        desk.journal.say(.warning, "\(program) (\(process)): \(reason)")
+        send(.refused(refusal, reason))
+        close()
+    }
+
+    func close() {
+        channel.eventLoop.execute {
+            self.flush()
+            self.isOver = true
+            self.channel.close(promise: nil)
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import CLoadingSystem
+import FoundationEssentials
+import NIOCore
+import NIOPosix
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// Listens for the user's programs, and for nobody else's.
+struct SocketServer: Sendable {
+    private static let connectionLimit = 1024
+
+    let desk: TransferDesk
+    let group: MultiThreadedEventLoopGroup
+
+    /// Listens on a socket that systemd made.
+    func listen(on descriptor: CInt) throws -> any Channel {
+        try bootstrap.withBoundSocket(descriptor).wait()
+    }
+
+    /// Listens at the daemon's place, which nobody sees before somebody listens there.
+    func listen(at place: DaemonPlace) throws -> any Channel {
+        let temporary = "\(place.socket).\(getpid())"
+        unlink(temporary)
+        let old = umask(0o177)
+        defer { umask(old) }
+        let channel = try bootstrap.bind(unixDomainSocketPath: temporary).wait()
+        guard rename(temporary, place.socket) == 0 else {
+            let reason = String(cString: strerror(errno))
+            try? channel.close().wait()
+            unlink(temporary)
+            throw StorageFailure.failed("The socket \(place.socket) cannot be made: \(reason).")
+        }
+        return channel
+    }
+
+    private var bootstrap: ServerBootstrap {
+        ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 128)
+            .childChannelOption(.maxMessagesPerRead, value: 1)
+            .childChannelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 64 << 10))
+            .childChannelInitializer { [desk] channel in Self.accept(channel, desk) }
+    }
+
+    /// Nothing that the other end sends is looked at before it is known who it is.
+    private static func accept(_ channel: any Channel, _ desk: TransferDesk) -> EventLoopFuture<Void> {
+        guard let provider = channel as? any SocketOptionProvider else { return channel.close() }
+        return provider.unsafeGetSocketOption(level: .socket, name: .init(rawValue: SO_PEERCRED)).flatMap { (peer: PeerCredentials) in
+            let isFull = desk.assumeIsolated { $0.connections.count >= connectionLimit }
+            guard peer.user == geteuid(), !isFull else {
+                desk.journal.say(.warning, isFull ? "there are too many connections" : "user \(peer.user) was refused")
+                return channel.close()
+            }
+            guard let program = program(of: peer.process) else { return channel.close() }
+            return channel.eventLoop.makeCompletedFuture {
+                try channel.pipeline.syncOperations.addHandler(
+                    ClientConnection(
+                        channel, peer: cls_peer(process: peer.process, user: peer.user), program: program, mayManage: mayManage(program),
+                        desk: desk))
+            }
+        }
+    }
+
+    /// The file that a process runs; of one that was replaced since, the name it had.
+    private static func program(of process: Int32) -> String? {
+        guard let path = target(of: "/proc/\(process)/exe"), !path.isEmpty else { return nil }
+        let mark = " (deleted)"
+        return path.hasSuffix(mark) ? String(path.dropLast(mark.count)) : path
+    }
+
+    /// Whether a program is the user's own means to see and to drive the transfers of all programs.
+    private static func mayManage(_ program: String) -> Bool {
+        guard let own = target(of: "/proc/self/exe").map({ $0.split(separator: "/", omittingEmptySubsequences: false).dropLast() }) else {
+            return false
+        }
+        let path = program.split(separator: "/", omittingEmptySubsequences: false)
+        guard let name = path.last, name == "urlsession" || name == "urlsessiond" else { return false }
+        // Beside it, or in PREFIX/bin where it is in PREFIX/libexec.
+        return path.dropLast() == own || path.dropLast() == own.dropLast() + ["bin"]
+    }
+
+    private static func target(of link: String) -> String? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
+            guard let start = buffer.baseAddress else { return nil }
+            let count = readlink(link, start, buffer.count)
+            guard count > 0, count < buffer.count else { return nil }
+            return String(decoding: UnsafeRawBufferPointer(start: start, count: count), as: UTF8.self)
+        }
+    }
+}
+
+/// `struct ucred`.
+private struct PeerCredentials: Sendable {
+    var process: Int32 = 0
+    var user: UInt32 = 0
+    var group: UInt32 = 0
+}
