@@ -96,7 +96,7 @@ var targets: [Target] = [
     // Background sessions: what programs and the daemon say to each other.
     room("BackgroundProtocol", ["HTTPWire", "HTTPRules", "LoadingModel"]),
     // The program's side: an engine that is in another process.
-    room("BackgroundClient", ["BackgroundProtocol", "LoadingModel", "SystemThreads", "CLoadingSystem", nioCore, nioPosix]),
+    room("BackgroundClient", ["BackgroundProtocol", "LoadingModel", "SystemThreads", "CLoadingSystem"]),
     // The daemon's.
     room(
         "BackgroundDaemon",
@@ -163,10 +163,11 @@ var targets: [Target] = [
     example("ResumableDownload"),
     example("FanOut"),
     example("Pinning"),
+    example("BackgroundDownload"),
     .target(name: "Weather", dependencies: ["URLLoading"], path: "Examples/MockedSession/Sources/Weather"),
     .testTarget(
         name: "WeatherTests", dependencies: ["Weather", "URLLoading"], path: "Examples/MockedSession/Tests/WeatherTests"),
-    tests("ExampleTests", ["LoadingTestKit", "ResumableDownload", "FanOut", "Pinning"]),
+    tests("ExampleTests", ["LoadingTestKit", "ResumableDownload", "FanOut", "Pinning", "BackgroundDownload"]),
 ]
 
 // Fuzzers see `package` declarations, so they live here; only `FUZZING=1 swift build --sanitize=fuzzer` builds them.

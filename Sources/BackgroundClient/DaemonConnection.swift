@@ -8,115 +8,66 @@
 //===----------------------------------------------------------------------===//
 
 import BackgroundProtocol
-import NIOCore
-import NIOPosix
-import Synchronization
+import CLoadingSystem
 
-/// A connection to the daemon: messages out, in the order in which they were said, and messages in.
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// A connection to the daemon.
 ///
-/// All of a process's go over one loop of their own, so that a daemon that says a lot holds up no load of this process.
+/// What is sent is the system's when the call returns, so that it arrives even if this process ends right after.
 final class DaemonConnection: Sendable {
-    /// What a connection tells of; on the loop.
-    struct Handler: Sendable {
-        var received: @Sendable (DaemonMessage) -> Void
-        /// Once, and nothing after it.
-        var closed: @Sendable () -> Void
+    /// Seconds that a daemon may take to read, before it counts as dead.
+    private static let patience: CInt = 20
+    private static let bufferSize = 256 << 10
+
+    private let descriptor: CInt
+
+    private init(_ socket: CInt) { self.descriptor = socket }
+
+    deinit { _ = cls_close(descriptor) }
+
+    /// Nil where nobody listens.
+    static func open(_ place: DaemonPlace) -> DaemonConnection? {
+        let socket = cls_connect(place.socket, patience)
+        guard socket >= 0 else { return nil }
+        var peer = cls_peer()
+        // In a folder that others could write to once, it may be another user's.
+        guard cls_peer(socket, &peer) == 0, peer.user == geteuid() else {
+            _ = cls_close(socket)
+            return nil
+        }
+        return DaemonConnection(socket)
     }
 
-    /// Bytes that may wait to be sent, beyond which the daemon is taken for dead.
-    private static let waitingLimit = 64 << 20
-    private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-
-    private struct Outgoing {
-        var bytes: [UInt8] = []
-        var isScheduled = false
-        var isOver = false
-    }
-
-    private let channel: any Channel
-    private let outgoing = Mutex(Outgoing())
-
-    private init(_ channel: any Channel) { self.channel = channel }
-
-    static var loop: any EventLoop { group.next() }
-
-    /// Connects; the handler hears nothing before the future has succeeded.
-    static func open(_ place: DaemonPlace, _ handler: Handler) -> EventLoopFuture<DaemonConnection> {
-        ClientBootstrap(group: loop)
-            .channelOption(.maxMessagesPerRead, value: 4)
-            .channelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 256 << 10))
-            .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(MessageReader(handler))
-                }
-            }
-            .connect(unixDomainSocketPath: place.socket)
-            .map { DaemonConnection($0) }
-    }
-
-    /// Says something; what cannot be encoded is the caller's to find out before.
+    /// Calls made one after another arrive in that order.
+    ///
+    /// A daemon that does not take it ends the connection, which whoever receives finds out.
     func send(_ payload: [UInt8]) {
         let frame = FrameReader.frame(payload)
-        let (mustSchedule, isTooMuch) = outgoing.withLock { outgoing in
-            guard !outgoing.isOver else { return (false, false) }
-            outgoing.bytes += frame
-            if outgoing.bytes.count > Self.waitingLimit {
-                outgoing.isOver = true
-                return (false, true)
+        if frame.withUnsafeBytes({ cls_send_all(descriptor, $0.baseAddress, $0.count) }) != 0 { close() }
+    }
+
+    /// Hands over what the daemon says, and returns when the connection is over.
+    func receive(_ handler: (DaemonMessage) -> Void) {
+        var reader = FrameReader()
+        var buffer = [UInt8](repeating: 0, count: Self.bufferSize)
+        while true {
+            let count = buffer.withUnsafeMutableBytes { cls_receive_some(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 else { return }
+            do {
+                reader.append(buffer.prefix(Int(count)))
+                while let payload = try reader.next() { handler(try MessageCoding.decodeDaemonMessage(payload)) }
+            } catch {
+                // Another version's, or not the daemon: the connection cannot be gone on with.
+                return close()
             }
-            defer { outgoing.isScheduled = true }
-            return (!outgoing.isScheduled, false)
-        }
-        if isTooMuch { return channel.close(promise: nil) }
-        if mustSchedule { channel.eventLoop.execute { self.flush() } }
-    }
-
-    private func flush() {
-        let bytes = outgoing.withLock { outgoing in
-            outgoing.isScheduled = false
-            defer { outgoing.bytes = [] }
-            return outgoing.bytes
-        }
-        guard !bytes.isEmpty else { return }
-        channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil)
-    }
-
-    /// Closes it once what was said is on its way.
-    func close() {
-        channel.eventLoop.execute {
-            self.flush()
-            self.channel.close(promise: nil)
-        }
-    }
-}
-
-/// Cuts what the daemon says into messages.
-private final class MessageReader: ChannelInboundHandler {
-    typealias InboundIn = ByteBuffer
-
-    private let handler: DaemonConnection.Handler
-    private var reader = FrameReader()
-    private var isClosed = false
-
-    init(_ handler: DaemonConnection.Handler) { self.handler = handler }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard !isClosed else { return }
-        let buffer = unwrapInboundIn(data)
-        do {
-            reader.append(buffer.readableBytesView)
-            while let payload = try reader.next() { handler.received(try MessageCoding.decodeDaemonMessage(payload)) }
-        } catch {
-            // Another version's, or not the daemon: the connection cannot be gone on with.
-            context.close(promise: nil)
         }
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
-
-    func channelInactive(context: ChannelHandlerContext) {
-        guard !isClosed else { return }
-        isClosed = true
-        handler.closed()
-    }
+    /// Ends it; what was sent arrives.
+    func close() { cls_end_connection(descriptor) }
 }

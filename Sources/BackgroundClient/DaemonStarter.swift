@@ -45,7 +45,8 @@ package enum DaemonStarter {
             let named = environment["URLSESSIOND"].map { "URLSESSIOND names \($0), which cannot be run" }
             throw LoadError(
                 .backgroundSessionDisconnected,
-                (named ?? "background sessions need the program urlsessiond, which was not found beside the program, in libexec or in PATH")
+                (named
+                    ?? "background sessions need the program urlsessiond, which was not found beside the program, in libexec or in PATH")
                     + "; install it by: make install, or have the package depend on the product urlsessiond"
             )
         }
@@ -64,7 +65,8 @@ package enum DaemonStarter {
 
     /// Whether the daemon, which serves all programs, is to have a variable of the one that happened to start it.
     private static func isPassedOn(_ name: String) -> Bool {
-        ["HOME", "USER", "LOGNAME", "PATH", "LANG", "TZ", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS",
+        [
+            "HOME", "USER", "LOGNAME", "PATH", "LANG", "TZ", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS",
             "KRB5_CONFIG", "KRB5CCNAME", "LD_LIBRARY_PATH", "URLSESSIOND",
         ].contains(name) || name.hasPrefix("XDG_") || name.hasPrefix("LC_") || name.hasPrefix("SWIFT_BACKTRACE")
     }

@@ -9,8 +9,8 @@
 
 package import BackgroundProtocol
 package import LoadingModel
-import NIOCore
 import Synchronization
+import SystemThreads
 
 /// The user's way to the daemon: sees the transfers of all programs, and drives them.
 package final class ManagerConnection: Sendable {
@@ -29,18 +29,18 @@ package final class ManagerConnection: Sendable {
     /// Connects to a daemon that runs.
     ///
     /// - Returns: The connection, or nil where none runs.
-    package static func open(_ place: DaemonPlace = DaemonPlace()) async -> ManagerConnection? {
+    package static func open(_ place: DaemonPlace = DaemonPlace()) -> ManagerConnection? {
         let manager = ManagerConnection()
-        let handler = DaemonConnection.Handler(
-            received: { manager.receive($0) },
-            closed: { manager.closed() }
-        )
-        guard let connection = try? await DaemonConnection.open(place, handler).get(),
+        guard let connection = DaemonConnection.open(place),
             let hello = try? MessageCoding.encode(.hello(version: MessageCoding.version, role: .manager))
         else { return nil }
         manager.state.withLock { $0.connection = connection }
         connection.send(hello)
-        return manager
+        let listen: @Sendable () -> Void = {
+            connection.receive { manager.receive($0) }
+            manager.closed()
+        }
+        return Threads.start("bg-manager", listen) == nil ? nil : manager
     }
 
     /// Asks for something that is answered once.
@@ -90,7 +90,7 @@ package final class ManagerConnection: Sendable {
 
     package func close() { state.withLock { $0.connection }?.close() }
 
-    /// - Parameter answer: Answers whether that was all.
+    /// Asks; `answer` says whether that was all.
     private func send(_ request: ManagerRequest, _ answer: @escaping @Sendable (Int, DaemonMessage?) -> Bool) {
         let (connection, payload): (DaemonConnection?, [UInt8]?) = state.withLock { state in
             guard !state.isOver else { return (nil, nil) }
@@ -111,7 +111,8 @@ package final class ManagerConnection: Sendable {
     private func receive(_ message: DaemonMessage) {
         switch message {
         case .refused(_, let reason): state.withLock { $0.refusal = reason }
-        case .transfers(_, let request, _), .status(_, let request), .log(_, let request), .done(let request), .failed(_, let request):
+        case .transfers(_, let request, _), .status(_, let request), .log(_, let request), .done(let request),
+            .failed(_, let request):
             state.withLock { $0.requests[request] }?(message)
         default: break
         }

@@ -9,7 +9,6 @@
 
 import BackgroundProtocol
 import LoadingModel
-import NIOCore
 import SystemThreads
 
 /// The daemon's side: how it is joined, again where it went away, and what it says.
@@ -17,40 +16,48 @@ extension RemoteSession {
     /// Seconds between attempts to reach a daemon that does not listen.
     private static let pauses = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
 
-    func connect(attempt: Int) {
-        if let reason = place.prepare() { return lose(LoadError(.backgroundSessionDisconnected, reason)) }
-        let handler = DaemonConnection.Handler(
-            received: { self.receive($0) },
-            closed: { self.closed() }
-        )
-        DaemonConnection.open(place, handler).whenComplete { result in
-            switch result {
-            case .success(let connection): self.opened(connection)
-            case .failure: self.tryAgain(attempt)
+    /// What the session's thread does: is connected, hears what the daemon says, and connects again when that ends.
+    func live() {
+        var attempt = 0
+        while true {
+            let end: Double? = monitor.locked { if case .joining = standing { attemptsEnd } else { nil } }
+            guard let end else { return }
+            if let reason = place.prepare() { return lose(LoadError(.backgroundSessionDisconnected, reason)) }
+            if let connection = DaemonConnection.open(place) {
+                attempt = 0
+                if opened(connection) { connection.receive { self.receive($0) } } else { connection.close() }
+                closed()
+                // One that ends while it is joined may do so at every attempt.
+                pause(0.02)
+                continue
             }
+            guard Monitor.clock < end else {
+                return lose(
+                    LoadError(
+                        .backgroundSessionDisconnected, "urlsessiond cannot be reached at \(place.socket); see \(place.log)"))
+            }
+            // Nobody listens. One that was just started may still be at its database; another one is tried from time to time.
+            if attempt % 40 == 0 {
+                do throws(LoadError) {
+                    try DaemonStarter.start(place)
+                } catch {
+                    return lose(error)
+                }
+            }
+            pause(Self.pauses[min(attempt, Self.pauses.count - 1)])
+            attempt += 1
         }
     }
 
-    /// Nobody listens: the daemon is started, and waited for.
-    private func tryAgain(_ attempt: Int) {
-        let end = monitor.locked { attemptsEnd ?? 0 }
-        guard Monitor.clock < end else {
-            return lose(LoadError(.backgroundSessionDisconnected, "urlsessiond cannot be reached at \(place.socket); see \(place.log)"))
+    private func pause(_ seconds: Double) {
+        let end = Monitor.clock + seconds
+        monitor.locked {
+            while case .joining = standing, monitor.wait(until: end) {}
         }
-        // One that was just started may still be at its database; another one is tried from time to time.
-        if attempt % 40 == 0 {
-            do throws(LoadError) {
-                try DaemonStarter.start(place)
-            } catch {
-                return lose(error)
-            }
-        }
-        let pause = Self.pauses[min(attempt, Self.pauses.count - 1)]
-        DaemonConnection.loop.scheduleTask(in: .nanoseconds(Int64(pause * 1e9))) { self.connect(attempt: attempt + 1) }
     }
 
-    private func opened(_ connection: DaemonConnection) {
-        let isWanted = monitor.locked {
+    private func opened(_ connection: DaemonConnection) -> Bool {
+        monitor.locked {
             guard case .joining = standing else { return false }
             var attachment = attachment
             attachment.told = told.sorted()
@@ -63,33 +70,26 @@ extension RemoteSession {
             connection.send(attach)
             return true
         }
-        if !isWanted { connection.close() }
     }
 
     private func closed() {
-        let mustConnect = monitor.locked {
+        let (answers, isHopeless) = monitor.locked { () -> ([@Sendable (DaemonMessage?) -> Void], Bool) in
             joining = nil
-            for answer in requests.values { DaemonConnection.loop.execute { answer(nil) } }
+            let answers = Array(requests.values)
             requests = [:]
-            switch standing {
-            case .attached:
+            if case .attached = standing {
                 attemptsEnd = Monitor.clock + Self.patience
                 standing = .joining
-                return true
-            case .joining: return true
-            case .apart, .lost, .left: return false
             }
+            guard case .joining = standing else { return (answers, false) }
+            return (answers, (attemptsEnd ?? 0) < Monitor.clock)
         }
-        guard mustConnect else { return }
-        // One that ends while it is joined may do so at every attempt.
-        guard monitor.locked({ (attemptsEnd ?? 0) > Monitor.clock }) else {
-            return lose(LoadError(.backgroundSessionDisconnected, "urlsessiond ends again and again; see \(place.log)"))
-        }
-        DaemonConnection.loop.scheduleTask(in: .milliseconds(20)) { self.connect(attempt: 0) }
+        for answer in answers { answer(nil) }
+        if isHopeless { lose(LoadError(.backgroundSessionDisconnected, "urlsessiond ends again and again; see \(place.log)")) }
     }
 
     /// The daemon is gone for good, or will not have the session.
-    private func lose(_ error: LoadError) {
+    func lose(_ error: LoadError) {
         let (clients, report): ([any LoadClient], (@Sendable (LoadError) -> Void)?) = monitor.locked {
             switch standing {
             case .lost, .left: return ([], nil)
@@ -170,8 +170,6 @@ extension RemoteSession {
         }
         let error = LoadError(.backgroundSessionDisconnected, "urlsessiond does not have the task any more")
         for client in lost { client.fail(with: error) }
-        // In an earlier connection's life the program had taken over; what ended since then is told now.
-        if monitor.locked({ held == nil }) { tellEnded() }
     }
 
     /// Says again what may have been lost with the connection.
@@ -199,28 +197,21 @@ extension RemoteSession {
         }
     }
 
-    /// On the loop: the program has taken over what is known.
+    /// The program has taken over what is known: it is told of what came meanwhile, and from then on by the session's thread.
     func deliverHeld() {
-        tellEnded()
-        let messages = monitor.locked { () -> [DaemonMessage] in
-            defer { held = nil }
-            return held ?? []
-        }
-        for message in messages { tell(message) }
-        monitor.locked { takeFarewell() }?()
-    }
-
-    /// Tells of tasks that the daemon listed as ended.
-    private func tellEnded() {
-        guard attachment.takesEvents else { return }
-        let ended: [(TaskID, TaskOutcome)] = monitor.locked {
-            known.compactMap { task in
-                guard case .ended(let outcome) = task.phase else { return nil }
-                return (task.order.task.id, outcome)
+        while true {
+            let messages: [DaemonMessage]? = monitor.locked {
+                guard let messages = held, !messages.isEmpty else {
+                    held = nil
+                    return nil
+                }
+                held = []
+                return messages
             }
+            guard let messages else { break }
+            for message in messages { tell(message) }
         }
-        for (id, outcome) in ended { deliverEnd(outcome, to: id) }
-        monitor.locked { known = [] }
+        monitor.locked { takeFarewell() }?()
     }
 
     private func tell(_ message: DaemonMessage) {

@@ -10,17 +10,18 @@
 package import BackgroundProtocol
 package import FoundationEssentials
 package import LoadingModel
-import NIOCore
 import SystemThreads
 
 /// An engine in another process: carries out the tasks of a background session by the daemon.
 ///
 /// What the program ordered, and what it wants of it, is kept here until the daemon has it for certain, so that a daemon that ends, or is
 /// killed, is started again and told; what the program was told of is said to the daemon only when it was. Whatever the daemon
-/// says reaches the clients on one thread, in order.
+/// says reaches the clients in order, from one thread at a time. What is said has left the process when the call returns: a program
+/// may end right after it.
+///
+/// Sendable because all that changes is read and changed inside `monitor.locked`.
 package final class RemoteSession: LoadingService, @unchecked Sendable {
-    // Sendable because all that changes is read and changed inside `monitor.locked`, and by `Standing` and `Entry` nowhere else.
-
+    static let elsewhere = WorkThread("bg-refusals")
     /// Seconds that making a session, or a daemon that went away, may take.
     static let patience = 20.0
 
@@ -50,8 +51,9 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     package let identifier: String
     let place = DaemonPlace()
+    /// Held while messages are sent, so that they leave in the order in which they took effect.
     let monitor = Monitor()
-    let attachment: ClientMessage.Attachment
+    package let attachment: ClientMessage.Attachment
     var standing = Standing.apart
     /// The connection on which hello was said.
     var joining: DaemonConnection?
@@ -75,8 +77,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     var onEventsTold: (@Sendable () -> Void)?
     var onLoss: (@Sendable (LoadError) -> Void)?
 
-    /// - Parameters:
-    ///   - attachment: What the daemon is told of the session.
+    /// - Parameter attachment: What the daemon is told of the session.
     package init(_ attachment: ClientMessage.Attachment) {
         identifier = attachment.identifier
         self.attachment = attachment
@@ -93,7 +94,10 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             standing = .joining
             attemptsEnd = deadline
         }
-        connect(attempt: 0)
+        // The thread has the session alive while it is joined.
+        if Threads.start("bg-session", { self.live() }) == nil {
+            lose(LoadError(.backgroundSessionDisconnected, "the system has no thread for the background session"))
+        }
         let result: Result<([KnownTask], TaskID), LoadError> = monitor.locked {
             while case .joining = standing {
                 guard monitor.wait(until: deadline + 1) else { break }
@@ -104,7 +108,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             case .apart, .joining, .left: break
             }
             let error = LoadError(
-                .backgroundSessionDisconnected, "urlsessiond did not answer within \(Int(Self.patience)) seconds; see \(place.log)")
+                .backgroundSessionDisconnected,
+                "urlsessiond did not answer within \(Int(Self.patience)) seconds; see \(place.log)")
             standing = .lost(error)
             return .failure(error)
         }
@@ -135,7 +140,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             }
             owesFarewell = !arrears.isEmpty || attachment.wasLaunched
         }
-        DaemonConnection.loop.execute { self.deliverHeld() }
+        deliverHeld()
     }
 
     /// Why the daemon cannot be had any more.
@@ -298,7 +303,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     ///
     /// Elsewhere than in the caller's thread, which may hold locks that the client needs.
     private func refuse(_ task: TaskID, _ client: any LoadClient, _ error: LoadError) {
-        DaemonConnection.loop.execute { client.fail(with: error) }
+        Self.elsewhere.run { client.fail(with: error) }
     }
 
     private func ask(_ message: (Int) -> ClientMessage, _ answer: @escaping @Sendable (DaemonMessage?) -> Void) {

@@ -124,7 +124,7 @@ package enum Daemon {
             if lock != -EWOULDBLOCK { journal.say(.error, "\(place.lock): \(String(cString: strerror(-lock)))") }
             return nil
         }
-        if let manager = await ManagerConnection.open(place) { _ = try? await manager.ask(.handOver) }
+        if let manager = ManagerConnection.open(place) { _ = try? await manager.ask(.handOver) }
         let waited = cls_lock_file(place.lock, 1)
         return waited >= 0 ? waited : nil
     }
@@ -132,7 +132,8 @@ package enum Daemon {
     /// The socket that systemd listens on for us (sd_listen_fds(3)).
     private static func inheritedSocket() -> CInt? {
         let environment = ProcessInfo.processInfo.environment
-        guard environment["LISTEN_PID"].flatMap(Int32.init) == getpid(), let count = environment["LISTEN_FDS"].flatMap(Int.init), count >= 1
+        guard environment["LISTEN_PID"].flatMap(Int32.init) == getpid(), let count = environment["LISTEN_FDS"].flatMap(Int.init),
+            count >= 1
         else { return nil }
         return 3
     }

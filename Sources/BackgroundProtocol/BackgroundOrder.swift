@@ -42,8 +42,8 @@ package struct KnownTask: Sendable {
         case running
         /// Held back by the program.
         case suspended
-        /// The program has not been told yet.
-        case ended(TaskOutcome)
+        /// The program has not been told yet: it is behind ``DaemonMessage/attached(lastTask:)``.
+        case ended
     }
 
     package var order: BackgroundOrder

@@ -16,7 +16,8 @@ import Musl
 /// Arguments or an environment as C has them.
 package enum CStringList {
     /// Calls `body` with the strings, and NULL behind them.
-    package static func with<Value>(_ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Value) -> Value {
+    package static func with<Value>(_ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Value) -> Value
+    {
         let copies: [UnsafeMutablePointer<CChar>?] = strings.map { strdup($0) } + [nil]
         defer { for copy in copies { free(copy) } }
         return copies.withUnsafeBufferPointer { buffer in

@@ -54,7 +54,9 @@ package struct DaemonPlace: Sendable, Hashable {
         }
         guard Self.isOwnDirectory(directory) else { return "\(directory) is not a folder of this user's alone" }
         // sockaddr_un has room for 107 bytes.
-        guard socket.utf8.count <= 100 else { return "the path \(socket) is too long for a socket; set XDG_RUNTIME_DIR to a shorter one" }
+        guard socket.utf8.count <= 100 else {
+            return "the path \(socket) is too long for a socket; set XDG_RUNTIME_DIR to a shorter one"
+        }
         return nil
     }
 

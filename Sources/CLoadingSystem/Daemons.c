@@ -19,6 +19,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,6 +85,44 @@ int cls_start_daemon(const char *path, char *const arguments[], char *const envi
     while ((count = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR) {}
     close(ends[0]);
     return count == sizeof error && error > 0 ? -error : 0;
+}
+
+int cls_connect(const char *path, int seconds) {
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    if (strlen(path) >= sizeof address.sun_path) return -ENAMETOOLONG;
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -errno;
+    struct timeval limit = { .tv_sec = seconds };
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    int result;
+    do { result = connect(fd, (struct sockaddr *)&address, sizeof address); } while (result < 0 && errno == EINTR);
+    if (result == 0) return fd;
+    int error = errno;
+    close(fd);
+    return -error;
+}
+
+int cls_send_all(int socket_fd, const void *bytes, size_t count) {
+    const char *next = bytes;
+    while (count > 0) {
+        ssize_t sent = send(socket_fd, next, count, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0) return -errno;
+        next += sent;
+        count -= (size_t)sent;
+    }
+    return 0;
+}
+
+int64_t cls_receive_some(int socket_fd, void *target, size_t count) {
+    ssize_t received;
+    do { received = recv(socket_fd, target, count, 0); } while (received < 0 && errno == EINTR);
+    return received < 0 ? -errno : received;
+}
+
+void cls_end_connection(int socket_fd) {
+    shutdown(socket_fd, SHUT_RDWR);
 }
 
 int cls_peer(int socket_fd, struct cls_peer *peer) {

@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 import BackgroundDaemon
-
 import Glibc
 
 exit(await Daemon.main())

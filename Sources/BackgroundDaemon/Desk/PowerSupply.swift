@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import FoundationEssentials
+import SystemThreads
 
 /// Whether the machine is on external power, as sysfs says (Documentation/ABI/testing/sysfs-class-power).
 struct PowerSupply: Sendable {

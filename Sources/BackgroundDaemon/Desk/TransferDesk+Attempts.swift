@@ -12,6 +12,7 @@ import FoundationEssentials
 import HTTPRules
 import LoadingModel
 import NIOCore
+import SystemThreads
 
 /// Transfers run.
 extension TransferDesk {
@@ -234,7 +235,10 @@ extension TransferDesk {
             transfer.record.partial = point?.temporaryFileName
             transfer.record.syncedBytes = 0
             transfer.record.bootID = spool.bootID
-            keep([.setPart(number, .resume, point == nil ? nil : data.map { Array($0) }), .setState(number, transfer.record.encoded)])
+            keep([
+                .setPart(number, .resume, point == nil ? nil : data.map { Array($0) }),
+                .setState(number, transfer.record.encoded),
+            ])
         case .finished(let outcome): finished(transfer, outcome)
         case .sent, .wrote, .resumed, .data, .sentHead, .informational, .becameDownload: break
         }

@@ -13,6 +13,7 @@ import HTTPRules
 import HTTPWire
 import LoadingModel
 import NIOCore
+import SystemThreads
 
 /// Attempts end, and transfers with them or not.
 extension TransferDesk {
@@ -93,7 +94,8 @@ extension TransferDesk {
                 transfer.record.refusals < Self.refusalLimit
             else { return .over(outcome) }
             transfer.record.refusals += 1
-            return .again(.server, after: Self.retryAfter(head.headers.first("Retry-After"), now: now), "the server said \(head.status)")
+            return .again(
+                .server, after: Self.retryAfter(head.headers.first("Retry-After"), now: now), "the server said \(head.status)")
         case .failure(let error):
             switch error.kind {
             case .timedOut, .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .connectionLost, .notConnectedToInternet,
@@ -154,7 +156,8 @@ extension TransferDesk {
         var error = LoadError.cancelled
         switch ending {
         case .cancelled, .stopped: break
-        case .expired: error = LoadError(.timedOut, "the transfer did not end within the time that its session allows for resources")
+        case .expired:
+            error = LoadError(.timedOut, "the transfer did not end within the time that its session allows for resources")
         case .quit:
             error.message = "the user ended the program"
             error.cancelReason = .userForceQuit
@@ -162,7 +165,8 @@ extension TransferDesk {
         let failure = error
         guard transfer.wantsResumeData || ending == .quit, let partial = transfer.record.partial else {
             forgetPartial(of: transfer)
-            return end(transfer, TaskOutcome(result: .failure(failure), response: nil, timelines: [], redirectCount: 0), file: nil, nil)
+            return end(
+                transfer, TaskOutcome(result: .failure(failure), response: nil, timelines: [], redirectCount: 0), file: nil, nil)
         }
         transfer.isClosing = true
         let (number, record, folder) = (transfer.number, transfer.record, transfer.session.folder)
@@ -183,7 +187,8 @@ extension TransferDesk {
     private static func resumeData(
         _ number: Int64, _ record: TransferRecord, _ partial: String, _ folder: String, _ store: TransferStore, _ spool: Spool
     ) -> Data? {
-        guard let bytes = (try? store.part(.resume, of: number)) ?? nil, var point = try? ResumePoint(decoding: Data(bytes)) else {
+        guard let bytes = (try? store.part(.resume, of: number)) ?? nil, var point = try? ResumePoint(decoding: Data(bytes))
+        else {
             return nil
         }
         let usable = spool.usableBytes(of: partial, in: folder, synced: record.syncedBytes, bootID: record.bootID)

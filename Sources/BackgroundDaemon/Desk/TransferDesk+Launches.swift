@@ -12,6 +12,7 @@ import CLoadingSystem
 import FoundationEssentials
 import LoadingModel
 import NIOCore
+import SystemThreads
 
 #if canImport(Glibc)
 import Glibc

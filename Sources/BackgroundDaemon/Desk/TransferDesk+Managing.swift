@@ -35,14 +35,16 @@ extension TransferDesk {
             list(transfers.values.sorted { $0.number < $1.number }, number, connection)
         case .status: connection.send(.status(status, request: number))
         case .log: connection.send(.log(journal.recent, request: number))
-        case .pause(let transfer): drive(transfer, number, connection) { desk, transfer in
-            transfer.record.isPaused = true
-            desk.held(transfer)
-        }
-        case .resume(let transfer): drive(transfer, number, connection) { desk, transfer in
-            transfer.record.isPaused = false
-            desk.held(transfer)
-        }
+        case .pause(let transfer):
+            drive(transfer, number, connection) { desk, transfer in
+                transfer.record.isPaused = true
+                desk.held(transfer)
+            }
+        case .resume(let transfer):
+            drive(transfer, number, connection) { desk, transfer in
+                transfer.record.isPaused = false
+                desk.held(transfer)
+            }
         case .cancel(let transfer): drive(transfer, number, connection) { $0.cancel($1, as: .cancelled) }
         case .quit(let program):
             guard quit(program: program) else {
@@ -91,14 +93,16 @@ extension TransferDesk {
         }
         return TransferReport(
             number: transfer.number, program: transfer.session.program, session: transfer.session.identifier, task: transfer.task,
-            url: record.url, isUpload: record.isUpload, state: state, reason: reason(of: transfer, state), counts: transfer.counts,
+            url: record.url, isUpload: record.isUpload, state: state, reason: reason(of: transfer, state),
+            counts: transfer.counts,
             created: record.created, description: record.notes.description)
     }
 
     /// Why it waits, or how it ended, in plain words.
     private func reason(of transfer: Transfer, _ state: TransferReport.State) -> String {
         if transfer.question != nil {
-            return transfer.session.client == nil ? "needs a decision of its program, which is not running" : "needs a decision of its program"
+            return transfer.session.client == nil
+                ? "needs a decision of its program, which is not running" : "needs a decision of its program"
         }
         switch state {
         case .running: return transfer.isWaitingForNetwork ? "no network" : ""

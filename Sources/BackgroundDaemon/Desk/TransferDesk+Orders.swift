@@ -11,6 +11,7 @@ import BackgroundProtocol
 import FoundationEssentials
 import LoadingModel
 import NIOCore
+import SystemThreads
 
 /// What programs say of their tasks.
 extension TransferDesk {
@@ -114,7 +115,8 @@ extension TransferDesk {
                     desk.noteChange(transfer)
                 case .failure(let failure):
                     desk.reject(
-                        transfer, LoadError(.cannotWriteToFile, "urlsessiond cannot keep the task: \(failure.reason)"), connection)
+                        transfer, LoadError(.cannotWriteToFile, "urlsessiond cannot keep the task: \(failure.reason)"), connection
+                    )
                 }
             }
         }

@@ -11,6 +11,7 @@ import BackgroundProtocol
 import FoundationEssentials
 import LoadingModel
 import NIOCore
+import SystemThreads
 
 /// Programs come and go.
 extension TransferDesk {
@@ -73,7 +74,9 @@ extension TransferDesk {
 
     /// Tells a program what there is of its session.
     private func introduce(_ session: Session, to connection: ClientConnection) {
-        let numbers = session.transfers.values.filter(\.isAccepted).sorted { $0.task < $1.task }.map { ($0.number, $0.task, $0.isOver) }
+        let numbers = session.transfers.values.filter(\.isAccepted).sorted { $0.task < $1.task }.map {
+            ($0.number, $0.task, $0.isOver)
+        }
         let id = session.id
         ownFiles.run { [store] in
             let read = Introduction(numbers, from: store)
@@ -87,6 +90,7 @@ extension TransferDesk {
             guard let transfer = session.transfers[part.task], transfer.number == part.number else { continue }
             var phase = KnownTask.Phase.running
             if transfer.record.isSuspended { phase = .suspended }
+            if transfer.isOver { phase = .ended }
             var known = KnownTask(order: part.order, phase: phase)
             known.order.notes = transfer.record.notes.notes
             known.order.task.priority = transfer.record.priority
@@ -161,7 +165,9 @@ private struct Introduction: Sendable {
         let orders = (try? store.orders(of: tasks.map(\.number)))?.orders ?? [:]
         for task in tasks {
             guard let bytes = orders[task.number], let order = try? MessageCoding.decodeOrder(bytes) else { continue }
-            let response = (try? store.part(.response, of: task.number)).flatMap { $0 }.flatMap { try? MessageCoding.decodeResponse($0) }
+            let response = (try? store.part(.response, of: task.number)).flatMap { $0 }.flatMap {
+                try? MessageCoding.decodeResponse($0)
+            }
             parts.append(Part(number: task.number, task: task.task, order: order, response: response))
         }
     }

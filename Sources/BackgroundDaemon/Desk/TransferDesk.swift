@@ -11,6 +11,7 @@ import BackgroundProtocol
 import FoundationEssentials
 import LoadingModel
 import NIOCore
+import SystemThreads
 
 /// The daemon's heart: knows every session and transfer, has the store keep them, the scheduler choose, and engines carry them out, and
 /// tells programs what became of theirs.
@@ -102,7 +103,9 @@ package actor TransferDesk {
                 timer?.cancel()
                 timer = nil
                 guard let at else { continue }
-                timer = executor.loop.scheduleTask(in: .nanoseconds(Int64(max(0, min(at - now, Self.longestSleep)) * 1e9) + 1_000_000)) {
+                timer = executor.loop.scheduleTask(
+                    in: .nanoseconds(Int64(max(0, min(at - now, Self.longestSleep)) * 1e9) + 1_000_000)
+                ) {
                     self.assumeIsolated { $0.schedule(.tick) }
                 }
             }
@@ -130,7 +133,8 @@ package actor TransferDesk {
                     id: transfer.number, program: programNumber(transfer.session.program), session: transfer.session.id,
                     host: record.host, hostLimit: record.hostLimit, priority: record.priority,
                     isDiscretionary: record.isDiscretionary, isUpload: record.isUpload, isLocal: record.isLocal,
-                    earliestBegin: record.earliestBegin, deadline: record.deadline, isHeld: record.isHeld, attempts: record.attempts,
+                    earliestBegin: record.earliestBegin, deadline: record.deadline, isHeld: record.isHeld,
+                    attempts: record.attempts,
                     notBefore: record.notBefore)))
     }
 
@@ -189,7 +193,8 @@ package actor TransferDesk {
                 continue
             }
             let session = Session(
-                id: row.id, program: row.program, identifier: row.identifier, folder: spool.folder(of: row.id), settings: settings,
+                id: row.id, program: row.program, identifier: row.identifier, folder: spool.folder(of: row.id),
+                settings: settings,
                 encodedSettings: row.settings, record: SessionRecord.decoded(row.state) ?? SessionRecord(), isSaved: true)
             sessions[SessionName(program: row.program, identifier: row.identifier)] = session
             sessionsByID[row.id] = session

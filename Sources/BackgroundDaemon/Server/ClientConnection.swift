@@ -21,8 +21,9 @@ import Musl
 ///
 /// What it sends is looked at on the desk's loop, which it shares with all others: a connection that sends much takes turns with them, and
 /// one that does not read what it is sent is closed. Nothing is lost by that, as it is told anew when it comes back.
+///
+/// Sendable because all that changes is on the desk's event loop; `send` and `close` go there.
 final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
-    // Sendable because all that changes is on the desk's loop, but for `send` and `close`, which go there.
     typealias InboundIn = ByteBuffer
 
     /// Bytes that may wait to be read by the program.

@@ -58,7 +58,8 @@ struct SocketServer: Sendable {
     /// Nothing that the other end sends is looked at before it is known who it is.
     private static func accept(_ channel: any Channel, _ desk: TransferDesk) -> EventLoopFuture<Void> {
         guard let provider = channel as? any SocketOptionProvider else { return channel.close() }
-        return provider.unsafeGetSocketOption(level: .socket, name: .init(rawValue: SO_PEERCRED)).flatMap { (peer: PeerCredentials) in
+        return provider.unsafeGetSocketOption(level: .socket, name: .init(rawValue: SO_PEERCRED)).flatMap {
+            (peer: PeerCredentials) in
             let isFull = desk.assumeIsolated { $0.connections.count >= connectionLimit }
             guard peer.user == geteuid(), !isFull else {
                 desk.journal.say(.warning, isFull ? "there are too many connections" : "user \(peer.user) was refused")
@@ -68,7 +69,8 @@ struct SocketServer: Sendable {
             return channel.eventLoop.makeCompletedFuture {
                 try channel.pipeline.syncOperations.addHandler(
                     ClientConnection(
-                        channel, peer: cls_peer(process: peer.process, user: peer.user), program: program, mayManage: mayManage(program),
+                        channel, peer: cls_peer(process: peer.process, user: peer.user), program: program,
+                        mayManage: mayManage(program),
                         desk: desk))
             }
         }
@@ -83,7 +85,9 @@ struct SocketServer: Sendable {
 
     /// Whether a program is the user's own means to see and to drive the transfers of all programs.
     private static func mayManage(_ program: String) -> Bool {
-        guard let own = target(of: "/proc/self/exe").map({ $0.split(separator: "/", omittingEmptySubsequences: false).dropLast() }) else {
+        guard
+            let own = target(of: "/proc/self/exe").map({ $0.split(separator: "/", omittingEmptySubsequences: false).dropLast() })
+        else {
             return false
         }
         let path = program.split(separator: "/", omittingEmptySubsequences: false)

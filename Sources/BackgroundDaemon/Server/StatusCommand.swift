@@ -15,7 +15,7 @@ import LoadingModel
 /// `urlsessiond status`.
 enum StatusCommand {
     static func run(asJSON: Bool) async -> Int32 {
-        guard let manager = await ManagerConnection.open() else {
+        guard let manager = ManagerConnection.open() else {
             StandardError.say("urlsessiond: none runs at \(DaemonPlace().socket)")
             return 1
         }

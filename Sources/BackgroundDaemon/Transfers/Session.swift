@@ -76,7 +76,8 @@ final class Session {
         policy.resourceTimeout = 0
         policy.maximumCollectedBytes = min(policy.maximumCollectedBytes ?? .max, 16 << 20)
         let made = SessionEngine.make(
-            policy: policy, stores: stores(), security: settings.security, proxies: settings.proxies, network: SystemPathMonitor.shared)
+            policy: policy, stores: stores(), security: settings.security, proxies: settings.proxies,
+            network: SystemPathMonitor.shared)
         engine = made
         engineSettings = encodedSettings
         return made

@@ -30,7 +30,8 @@ struct Spool: Sendable {
 
     init(_ directory: String) throws(StorageFailure) {
         self.directory = directory
-        bootID = (try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8))?.filter { !$0.isWhitespace } ?? ""
+        bootID =
+            (try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8))?.filter { !$0.isWhitespace } ?? ""
         try Self.make(directory)
     }
 
@@ -47,7 +48,8 @@ struct Spool: Sendable {
             throw .failed("The folder \(path) cannot be made: \(String(cString: strerror(errno))).")
         }
         var facts = stat()
-        guard lstat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFDIR, facts.st_uid == geteuid(), facts.st_mode & 0o022 == 0 else {
+        guard lstat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFDIR, facts.st_uid == geteuid(), facts.st_mode & 0o022 == 0
+        else {
             throw .refused("The folder \(path) is not this user's alone.")
         }
     }
@@ -63,7 +65,8 @@ struct Spool: Sendable {
         }
         defer { _ = cls_close(fd) }
         guard let version = version(fd) else {
-            return .failure(LoadError(.fileIsDirectory, "\(path) is no regular file, which an upload in the background must be from"))
+            return .failure(
+                LoadError(.fileIsDirectory, "\(path) is no regular file, which an upload in the background must be from"))
         }
         return .success(version)
     }

@@ -124,7 +124,6 @@ struct WireKnownTask: WireValue {
     var order: WireOrder
     /// Nil for one that runs.
     var phase: String?
-    var outcome: WireOutcome?
     var counts: WireCounts?
     var current: WireRequest?
     var response: WireResponse?
@@ -134,9 +133,7 @@ struct WireKnownTask: WireValue {
         switch task.phase {
         case .running: phase = nil
         case .suspended: phase = Phase.suspended.rawValue
-        case .ended(let outcome):
-            phase = Phase.ended.rawValue
-            self.outcome = try WireOutcome(outcome)
+        case .ended: phase = Phase.ended.rawValue
         }
         counts = WireCounts(task.counts)
         current = try task.current.map { try WireRequest($0) }
@@ -148,7 +145,7 @@ struct WireKnownTask: WireValue {
         switch try Wire.need(Phase(rawValue: self.phase ?? Phase.running.rawValue), "a task's phase") {
         case .running: phase = .running
         case .suspended: phase = .suspended
-        case .ended: phase = .ended(try Wire.need(outcome, "a task's outcome").model())
+        case .ended: phase = .ended
         }
         var task = KnownTask(order: try order.model(), phase: phase)
         task.counts = counts?.counts ?? TransferCounts()

@@ -120,6 +120,15 @@ int32_t cls_key_remove(int32_t key, int32_t keyring);
 // to; nowhere if NULL); arguments and environment end with NULL. Returns when it was started.
 int cls_start_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log);
 
+// Connects to a Unix-domain socket; what is sent there waits at most so many seconds.
+int cls_connect(const char *path, int seconds);
+// Sends all of it, or fails; never raises SIGPIPE.
+int cls_send_all(int socket_fd, const void *bytes, size_t count);
+// Waits for bytes: how many came, 0 at the end.
+int64_t cls_receive_some(int socket_fd, void *target, size_t count);
+// Ends a connection in both directions; whoever reads there sees the end.
+void cls_end_connection(int socket_fd);
+
 // Who is at the other end of a Unix-domain socket.
 struct cls_peer {
     int32_t process;

@@ -10,6 +10,7 @@
 internal import BackgroundClient
 internal import BackgroundProtocol
 internal import Foundation
+internal import LoadingEngine
 internal import LoadingModel
 internal import LoadingStores
 internal import Synchronization
@@ -80,7 +81,8 @@ extension SessionSettings {
         let isExtension = Bundle.main.bundleURL.pathExtension == "appex"
         if background.sharedContainer?.isEmpty ?? isExtension {
             return LoadError(
-                .backgroundSessionNeedsContainer, "a background session of an extension needs a sharedContainerIdentifier that is not empty")
+                .backgroundSessionNeedsContainer,
+                "a background session of an extension needs a sharedContainerIdentifier that is not empty")
         }
         return nil
     }
@@ -101,7 +103,8 @@ extension SessionSettings {
                 storage === URLCredentialStorage.shared ? data.map { .file($0 + "/credentials") } ?? .memory : .memory
         }
         if usesStrictTransportSecurity {
-            result.strictTransportSecurity = strictTransportSecurity == nil ? data.map { .file($0 + "/hsts") } ?? .memory : .memory
+            result.strictTransportSecurity =
+                strictTransportSecurity == nil ? data.map { .file($0 + "/hsts") } ?? .memory : .memory
         }
         result.isDiscretionary = background.isDiscretionary
         result.sendsLaunchEvents = background.sendsLaunchEvents

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+internal import BackgroundClient
 internal import Foundation
 internal import LoadingModel
 internal import Synchronization
@@ -73,7 +74,8 @@ final class DelegateBridge: LoadClient {
         // No delegate hears of them where the result is for an async caller, who may look at the task at any time.
         case .response, .wrote:
             if let task = callersTask() { return task.tell(event) }
-        case .requestChanged, .waitingForConnectivity, .sentHead, .informational, .sent, .resumed, .resumable, .becameDownload, .finished:
+        case .requestChanged, .waitingForConnectivity, .sentHead, .informational, .sent, .resumed, .resumable, .becameDownload,
+            .finished:
             break
         }
         post(.event(event))

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+internal import BackgroundClient
 internal import Foundation
 package import LoadingModel
 internal import Synchronization

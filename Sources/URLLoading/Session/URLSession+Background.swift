@@ -9,7 +9,7 @@
 
 internal import BackgroundClient
 internal import BackgroundProtocol
-public import Foundation
+internal import Foundation
 internal import LoadingModel
 
 /// What is different about a session whose tasks the daemon carries out.
@@ -82,8 +82,12 @@ extension URLSession {
     /// Why a background session has no such task; nil where it may.
     final func backgroundObjection(to state: borrowing TaskState, _ request: LoadRequest) -> LoadError? {
         if let objection = equipment.background?.loss { return objection }
-        if !customClasses.isEmpty { return .notInBackground("URLProtocol classes do not load in background sessions; leave protocolClasses empty") }
-        if state.ownDelegate != nil { return .notInBackground("a task of a background session has no delegate of its own; use the session's") }
+        if !customClasses.isEmpty {
+            return .notInBackground("URLProtocol classes do not load in background sessions; leave protocolClasses empty")
+        }
+        if state.ownDelegate != nil {
+            return .notInBackground("a task of a background session has no delegate of its own; use the session's")
+        }
         guard case .delegate = state.audience else {
             return .notInBackground("background sessions have no completion handlers and no async methods; use a delegate")
         }

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+internal import BackgroundClient
 public import Foundation
 package import LoadingModel
 internal import Synchronization

@@ -7,8 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-public import Foundation
-
 extension URLSessionConfiguration {
     /// How the daemon starts a program when a background session has something to tell.
     ///

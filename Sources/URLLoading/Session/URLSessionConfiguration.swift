@@ -62,7 +62,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// The identifier of a background configuration; nil for others.
-    open var identifier: String? { get { $0.background.identifier } }
+    open var identifier: String? { snapshot.background.identifier }
 
     /// An independent copy.
     ///

@@ -32,7 +32,8 @@ extension URLSessionTask {
         if case .stream = delivery { delivery = .collect }
         var order = BackgroundOrder(
             TaskOrder(
-                id: identity, request: request, delivery: delivery, interests: interests(&state, session), priority: state.priority,
+                id: identity, request: request, delivery: delivery, interests: interests(&state, session),
+                priority: state.priority,
                 earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
             ),
             created: Date.timeIntervalSinceReferenceDate

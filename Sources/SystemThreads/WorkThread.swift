@@ -7,20 +7,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-import SystemThreads
-
 /// A thread for what waits for a disk, in the order in which it is asked for.
-final class WorkThread: @unchecked Sendable {
-    // Sendable because all that changes is read and changed inside `monitor.locked`.
+///
+/// Sendable because all that changes is read and changed inside `monitor.locked`.
+package final class WorkThread: @unchecked Sendable {
     private let monitor = Monitor()
     private var work: [@Sendable () -> Void] = []
     private var isRunning = false
     private let name: String
 
-    init(_ name: String) { self.name = name }
+    package init(_ name: String) { self.name = name }
 
     /// The thread is there while there is something to do.
-    func run(_ step: @escaping @Sendable () -> Void) {
+    package func run(_ step: @escaping @Sendable () -> Void) {
         let mustStart = monitor.locked {
             work.append(step)
             defer { isRunning = true }

@@ -1,0 +1,60 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+import URLLoading
+
+/// Downloads URLs into a folder, by transfers that outlive this program.
+///
+/// Killed at any moment and started again, with or without further URLs, it goes on where it was. With `--leave` it ends as soon as the
+/// transfers are ordered, and the daemon starts it again when they are done.
+@main
+enum BackgroundDownload {
+    static func main() async {
+        var urls: [URL] = []
+        var folder = FileManager.default.currentDirectoryPath
+        var leaves = false
+        var arguments = CommandLine.arguments.dropFirst()
+        while let argument = arguments.popFirst() {
+            switch argument {
+            case "--to": folder = arguments.popFirst() ?? folder
+            case "--leave": leaves = true
+            default: if let url = URL(string: argument) { urls.append(url) }
+            }
+        }
+        let downloads = Downloads(into: URL(fileURLWithPath: folder))
+        URLSession.handleEventsForBackgroundURLSession { identifier, completionHandler in
+            say("started for \(identifier)")
+            downloads.whenToldOfAll(completionHandler)
+        }
+
+        let configuration = URLSessionConfiguration.background(withIdentifier: "downloads")
+        if let program = Bundle.main.executablePath {
+            configuration.backgroundLaunch = .arguments([program, "--to", folder], directory: folder)
+        }
+        // The tasks of an earlier life of the program are there when the session is.
+        let session = URLSession(configuration: configuration, delegate: downloads, delegateQueue: nil)
+        for task in await session.allTasks { say("going on with \(task.taskDescription ?? "?")") }
+        for url in urls {
+            let task = session.downloadTask(with: url)
+            task.taskDescription = url.lastPathComponent
+            // Durable when this returns.
+            task.resume()
+            say("ordered \(url.lastPathComponent)")
+        }
+        if leaves { return }
+        while await !session.allTasks.isEmpty { await downloads.nextEnd() }
+        say("nothing is left to do")
+    }
+
+    static func say(_ text: String) {
+        FileHandle.standardOutput.write(Data("\(text)\n".utf8))
+    }
+}
