@@ -366,7 +366,7 @@ extension Samples {
         let refusals: [DaemonMessage.Refusal] = [.version, .inUse, .malformed, .tooMany, .storage]
         var messages: [DaemonMessage] = [
             .welcome(version: 2), .known(try knownTask(.running)), .known(try knownTask(.suspended)),
-            .known(try knownTask(.ended(try outcome(.failure(try error()))))), .attached(lastTask: 0), .attached(lastTask: 12),
+            .known(try knownTask(.ended)), .attached(lastTask: 0), .attached(lastTask: 12),
             .accepted([]), .accepted([1, 2]), .rejected(3, try error()), .question(.challenge(try challenge()), 4, question: 5),
             .question(.challenge(ChallengeQuestion(space)), 4, question: 5),
             .question(.delayedRequest(try request()), 6, question: 7),

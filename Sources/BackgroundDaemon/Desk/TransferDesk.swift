@@ -127,15 +127,17 @@ package actor TransferDesk {
             isWatchingPower = true
             watchPower()
         }
-        schedule(
-            .added(
-                TransferScheduler.Item(
-                    id: transfer.number, program: programNumber(transfer.session.program), session: transfer.session.id,
-                    host: record.host, hostLimit: record.hostLimit, priority: record.priority,
-                    isDiscretionary: record.isDiscretionary, isUpload: record.isUpload, isLocal: record.isLocal,
-                    earliestBegin: record.earliestBegin, deadline: record.deadline, isHeld: record.isHeld,
-                    attempts: record.attempts,
-                    notBefore: record.notBefore)))
+        var item = TransferScheduler.Item(
+            id: transfer.number, program: programNumber(transfer.session.program), session: transfer.session.id, host: record.host,
+            hostLimit: record.hostLimit, priority: record.priority, deadline: record.deadline)
+        item.isDiscretionary = record.isDiscretionary
+        item.isUpload = record.isUpload
+        item.isLocal = record.isLocal
+        item.earliestBegin = record.earliestBegin
+        item.isHeld = record.isHeld
+        item.attempts = record.attempts
+        item.notBefore = record.notBefore
+        schedule(.added(item))
     }
 
     private var programNumbers: [String: Int64] = [:]

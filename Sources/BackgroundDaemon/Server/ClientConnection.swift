@@ -43,8 +43,6 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     private var isFlushing = false
     private var waitingBytes = 0
     private var isOver = false
-    private var pending: [[UInt8]] = []
-    private var isReading = false
     /// The one it has joined.
     var session: Session?
 
@@ -68,29 +66,14 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         }
     }
 
+    /// At most 64 KiB in a turn, so that others have theirs.
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard !isOver else { return }
         do {
             reader.append(unwrapInboundIn(data).readableBytesView)
-            while let payload = try reader.next() { pending.append(payload) }
+            while !isOver, let payload = try reader.next() { receive(payload) }
         } catch {
-            return refuse(.malformed, "\(error)")
+            refuse(.malformed, "\(error)")
         }
-        work()
-    }
-
-    /// Messages are dealt with a few at a time, so that others have their turn.
-    private func work() {
-        guard !isReading, !pending.isEmpty else { return }
-        isReading = true
-        let batch = pending.prefix(64)
-        pending.removeFirst(batch.count)
-        for payload in batch where !isOver { receive(payload) }
-        isReading = false
-        guard !pending.isEmpty, !isOver else { return channel.setOption(.autoRead, value: true).whenComplete { _ in } }
-        // Nothing more is read before this is done.
-        channel.setOption(.autoRead, value: false).whenComplete { _ in }
-        channel.eventLoop.execute { self.work() }
     }
 
     private func receive(_ payload: [UInt8]) {
@@ -118,7 +101,6 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
 
     func channelInactive(context: ChannelHandlerContext) {
         isOver = true
-        pending = []
         desk.assumeIsolated { $0.left(self) }
     }
 
