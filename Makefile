@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # The tool needs no Swift where it runs: the toolchain's libraries are in it.
 STATIC = swift build -c release --static-swift-stdlib --scratch-path .build-static
 
-.PHONY: demo test docs sanitize fuzz bench scale check api format format-check tool install uninstall
+.PHONY: demo test docs sanitize fuzz bench scale crash-test check api format format-check tool install uninstall
 
 demo:
 	@Scripts/demo
@@ -33,6 +33,13 @@ scale:
 
 check:
 	@Scripts/check
+
+# Kills the daemon and programs with background transfers at random moments: KILLS=300.
+crash-test:
+	@Scripts/install-needs build
+	@swift build --product urlsessiond
+	@swift build --product TransferProgram
+	@Scripts/crash-test
 
 # Writes API/URLLoading.txt, the list of everything that is public.
 api:

@@ -159,6 +159,8 @@ var targets: [Target] = [
         swiftSettings: [.swiftLanguageMode(.v5)]
     ),
     tests("ToolTests", ["LoadingTestKit", "urlsession"]),
+    // What Scripts/crash-test kills.
+    .executableTarget(name: "TransferProgram", dependencies: ["URLLoading"], path: "Tests/TransferProgram"),
     // Each folder of Examples/ is a package for who copies it. Here its sources share the build, and belong to no product.
     example("ResumableDownload"),
     example("FanOut"),

@@ -67,8 +67,9 @@ package enum DaemonStarter {
     private static func isPassedOn(_ name: String) -> Bool {
         [
             "HOME", "USER", "LOGNAME", "PATH", "LANG", "TZ", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS",
-            "KRB5_CONFIG", "KRB5CCNAME", "LD_LIBRARY_PATH", "URLSESSIOND",
+            "KRB5_CONFIG", "KRB5CCNAME", "LD_LIBRARY_PATH",
         ].contains(name) || name.hasPrefix("XDG_") || name.hasPrefix("LC_") || name.hasPrefix("SWIFT_BACKTRACE")
+            || name.hasPrefix("URLSESSIOND")
     }
 
     /// The file of this process's program.

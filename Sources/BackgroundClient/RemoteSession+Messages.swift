@@ -118,6 +118,11 @@ extension RemoteSession {
         case .rejected(let task, let error):
             accepted([task])
             deliver(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)), to: task)
+        case .forgotten(let task):
+            monitor.locked {
+                told.remove(task)
+                monitor.wakeAll()
+            }
         case .event, .question:
             let isHeld = monitor.locked { () -> Bool in
                 guard held != nil else { return false }
@@ -153,7 +158,8 @@ extension RemoteSession {
             joining = nil
             lastTask = max(lastTask, last)
             let there = Dictionary(known.map { ($0.order.task.id, $0) }) { first, _ in first }
-            told.formIntersection(there.keys)
+            // Some may have been told of since the daemon was joined.
+            for id in told { say(.told(id)) }
             for (id, entry) in entries.sorted(by: { $0.key < $1.key }) where !entry.isEnded {
                 if let task = there[id] {
                     if entry.order != nil { settle(id) }
@@ -235,8 +241,8 @@ extension RemoteSession {
     /// An upload's answer was collected by the daemon; the delegate hears of it as data.
     private func deliverEnd(_ outcome: TaskOutcome, to task: TaskID) {
         var outcome = outcome
+        if let response = outcome.response { deliver(.response(response), to: task) }
         if case .success(.collected(let data)) = outcome.result {
-            if let response = outcome.response { deliver(.response(response), to: task) }
             if !data.isEmpty { deliver(.data(data), to: task) }
             outcome.result = .success(.none)
         }

@@ -58,7 +58,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     /// The connection on which hello was said.
     var joining: DaemonConnection?
     var entries: [TaskID: Entry] = [:]
-    /// Ended, and the program was told; the daemon may not know yet.
+    /// Ended, and the program was told; the daemon may not know yet for certain.
     var told: Set<TaskID> = []
     /// The order that was submitted last; those above the first one that waits are not durable.
     var sequence = 0
@@ -153,6 +153,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         monitor.locked {
             if case .attached(let connection) = standing { connection.close() }
             standing = .lost(error)
+            monitor.wakeAll()
         }
     }
 
@@ -233,16 +234,33 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     }
 
     /// The program was told of the task's end, and has taken its file.
+    ///
+    /// Returns when that is durable, so that a program which ends next is not told again, or when the daemon cannot be had.
     package func acknowledge(_ task: TaskID) {
         let farewell: (@Sendable () -> Void)? = monitor.locked {
             guard let entry = entries.removeValue(forKey: task) else { return nil }
-            if entry.order == nil { told.insert(task) }
-            if entry.sequence > 0 { waiting[entry.sequence] = nil }
-            say(.told(task))
+            waiting[entry.sequence] = nil
+            // One that the daemon never had for certain needs no end there.
+            if entry.order == nil {
+                told.insert(task)
+                say(.told(task))
+                waitUntilForgotten(task)
+            }
             arrears.remove(task)
             return takeFarewell()
         }
         farewell?()
+    }
+
+    private func waitUntilForgotten(_ task: TaskID) {
+        let deadline = Monitor.clock + Self.patience
+        while told.contains(task) {
+            switch standing {
+            case .joining, .attached: break
+            case .apart, .lost, .left: return
+            }
+            guard monitor.wait(until: deadline) else { return }
+        }
     }
 
     /// The program has dealt with what it was started for.

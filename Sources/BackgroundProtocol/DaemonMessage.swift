@@ -36,6 +36,8 @@ package enum DaemonMessage: Sendable {
     case accepted([TaskID])
     /// The task is not taken.
     case rejected(TaskID, LoadError)
+    /// That the program was told of the task's end is durable: it is not told again.
+    case forgotten(TaskID)
     /// What became of a task. A file's path is a link of the program's own to what was downloaded.
     case event(TaskEvent, TaskID)
     /// `.challenge` or `.delayedRequest`; asked again of the next connection, where this one ends without an answer.

@@ -30,10 +30,12 @@ package struct DaemonOptions: Sendable {
     var sysfs = "/sys"
 
     /// Takes over what the environment says, for tests and for machines that are unlike others: `URLSESSIOND_SPOOL`, another folder for
-    /// files that come; `URLSESSIOND_LIMIT`, how many transfers run at a time; `URLSESSIOND_SYSFS`.
+    /// files that come; `URLSESSIOND_LIMIT`, how many transfers run at a time; `URLSESSIOND_PAUSE`, seconds
+    /// after a first failed attempt; `URLSESSIOND_SYSFS`.
     mutating func readEnvironment(_ environment: [String: String]) {
         if let spool = environment["URLSESSIOND_SPOOL"], spool.hasPrefix("/") { spoolDirectory = spool }
         if let limit = environment["URLSESSIOND_LIMIT"].flatMap(Int.init), limit > 0 { limits.simultaneous = limit }
+        if let pause = environment["URLSESSIOND_PAUSE"].flatMap(Double.init), pause > 0, pause.isFinite { limits.firstPause = pause }
         if let sysfs = environment["URLSESSIOND_SYSFS"] { self.sysfs = sysfs }
     }
 

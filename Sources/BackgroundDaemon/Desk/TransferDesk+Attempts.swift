@@ -228,6 +228,8 @@ extension TransferDesk {
             noteChange(transfer)
         case .response(let response):
             transfer.isWaitingForNetwork = false
+            // What asks to come again is not the program's to see.
+            guard !asksToComeAgain(response, transfer) else { return }
             if let encoded = try? MessageCoding.encode(response) { keep([.setPart(number, .response, encoded)]) }
             tell(event, of: transfer)
         case .resumable(let data):

@@ -90,9 +90,9 @@ extension TransferDesk {
     private func verdict(on outcome: TaskOutcome, of transfer: Transfer) -> Verdict {
         switch outcome.result {
         case .success:
-            guard let head = outcome.response?.head, [408, 425, 429, 502, 503, 504].contains(head.status),
-                transfer.record.refusals < Self.refusalLimit
-            else { return .over(outcome) }
+            guard let response = outcome.response, let head = response.head, asksToComeAgain(response, transfer) else {
+                return .over(outcome)
+            }
             transfer.record.refusals += 1
             return .again(
                 .server, after: Self.retryAfter(head.headers.first("Retry-After"), now: now), "the server said \(head.status)")
@@ -111,6 +111,12 @@ extension TransferDesk {
             default: return .over(outcome)
             }
         }
+    }
+
+    /// Whether the server may answer otherwise later, and it is not too often that it said so.
+    func asksToComeAgain(_ response: LoadResponse, _ transfer: Transfer) -> Bool {
+        guard let status = response.head?.status, transfer.record.refusals < Self.refusalLimit else { return false }
+        return [408, 425, 429, 502, 503, 504].contains(status)
     }
 
     /// Seconds that a `Retry-After` field asks to wait (RFC 9110, section 10.2.3).

@@ -183,7 +183,10 @@ extension TransferDesk {
 
     /// The program knows how the task ended, and has its file: nothing of it is kept.
     func told(_ task: TaskID, _ session: Session) {
-        guard let transfer = session.transfers[task], transfer.isOver else { return }
+        guard let transfer = session.transfers[task], transfer.isOver else {
+            session.client?.send(.forgotten(task))
+            return
+        }
         session.transfers[task] = nil
         transfers[transfer.number] = nil
         let files = [transfer.record.end?.file, Spool.handedName(transfer.number)].compactMap { $0 }
@@ -191,7 +194,10 @@ extension TransferDesk {
         ownFiles.run { [spool] in for file in files { spool.remove(file, in: folder) } }
         noteGone(transfer)
         // Without its tasks a session would begin to count anew.
-        keep([.removeTransfer(transfer.number)] + (session.transfers.isEmpty ? [.saveSession(session.row)] : []))
+        let id = session.id
+        keep([.removeTransfer(transfer.number)] + (session.transfers.isEmpty ? [.saveSession(session.row)] : [])) { desk in
+            desk.sessionsByID[id]?.client?.send(.forgotten(task))
+        }
         if session.record.isInvalidated { forget(session, ifUnused: true) }
         if session.transfers.isEmpty { session.release() }
         considerIdling()

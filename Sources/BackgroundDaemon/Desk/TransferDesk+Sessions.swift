@@ -74,10 +74,17 @@ extension TransferDesk {
 
     /// Tells a program what there is of its session.
     private func introduce(_ session: Session, to connection: ClientConnection) {
-        let numbers = session.transfers.values.filter(\.isAccepted).sorted { $0.task < $1.task }.map {
+        let id = session.id
+        // What an earlier life of the program ordered at its last moment is either taken or not before anything is said.
+        guard session.transfers.values.allSatisfy(\.isAccepted) else {
+            return enter(after: 0.002) { desk in
+                guard let session = desk.sessionsByID[id], session.client === connection else { return }
+                desk.introduce(session, to: connection)
+            }
+        }
+        let numbers = session.transfers.values.sorted { $0.task < $1.task }.map {
             ($0.number, $0.task, $0.isOver)
         }
-        let id = session.id
         ownFiles.run { [store] in
             let read = Introduction(numbers, from: store)
             self.enter { $0.introduce(read, id, connection) }

@@ -213,7 +213,9 @@ package actor TransferDesk {
             transfers[row.id] = transfer
             session.transfers[row.task] = transfer
             session.record.lastTask = max(session.record.lastTask, row.task)
-            files[session.id, default: []].formUnion([record.partial, record.end?.file].compactMap { $0 })
+            // What was handed over may be in a program's hands.
+            let handed = record.end?.file == nil ? nil : Spool.handedName(row.id)
+            files[session.id, default: []].formUnion([record.partial, record.end?.file, handed].compactMap { $0 })
         }
         let known = files
         let numbers = Set(sessionsByID.keys)

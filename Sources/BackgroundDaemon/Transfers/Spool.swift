@@ -132,8 +132,12 @@ struct Spool: Sendable {
     func handOver(_ file: String, _ version: TransferRecord.FileVersion?, number: Int64, in folder: String) -> String? {
         guard let found = withFile(file, folder, { Self.version($0) }), version == nil || found == version else { return nil }
         let path = folder + "/" + Self.handedName(number)
+        if link(folder + "/" + file, path) == 0 { return path }
+        guard errno == EEXIST else { return folder + "/" + file }
+        // The program may be at it at this moment.
+        if withFile(Self.handedName(number), folder, { Self.version($0) })?.inode == found.inode { return path }
         _ = cls_unlink(path)
-        return link(folder + "/" + file, path) == 0 ? path : folder + "/" + file
+        return link(folder + "/" + file, path) == 0 ? path : nil
     }
 
     /// Has an unfinished file outlast its transfer.

@@ -12,7 +12,7 @@ import LoadingModel
 
 struct WireDaemonMessage: WireValue {
     enum Kind: String {
-        case welcome, refused, known, attached, accepted, rejected, event, question, renewed, proxies, failed, transfers, status,
+        case welcome, refused, known, attached, accepted, rejected, forgotten, event, question, renewed, proxies, failed, transfers, status,
             log, done
     }
 
@@ -54,6 +54,9 @@ struct WireDaemonMessage: WireValue {
         case .rejected(let task, let error):
             kind = .rejected
             (self.task, self.error) = (task, WireError(error))
+        case .forgotten(let task):
+            kind = .forgotten
+            self.task = task
         case .event(let event, let task):
             kind = .event
             (self.event, self.task) = (try WireEvent(event), task)
@@ -98,6 +101,7 @@ struct WireDaemonMessage: WireValue {
             return .attached(lastTask: task ?? 0)
         case .accepted: return .accepted(try (tasks ?? []).map { try Wire.task($0) })
         case .rejected: return .rejected(try Wire.task(task), try Wire.need(error, "an error").model())
+        case .forgotten: return .forgotten(try Wire.task(task))
         case .event: return .event(try Wire.need(event, "an event").model(), try Wire.task(task))
         case .question:
             return .question(

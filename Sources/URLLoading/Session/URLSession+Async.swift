@@ -163,14 +163,25 @@ extension URLSession {
     /// The tasks that have not completed, also those never resumed.
     public var tasks: ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
         get async {
-            let sorted = TasksByKind(watchedTasks)
+            let sorted = TasksByKind(await settledTasks)
             return (sorted.data, sorted.upload, sorted.download)
         }
     }
 
     /// The tasks that have not completed, also those never resumed.
     public var allTasks: [URLSessionTask] {
-        get async { watchedTasks }
+        get async { await settledTasks }
+    }
+
+    /// Those of a background session as they are once the delegate's methods that run now have returned, and it is durable that the app
+    /// knows: a program may end when none is left.
+    private var settledTasks: [URLSessionTask] {
+        get async {
+            guard equipment.background != nil else { return watchedTasks }
+            return await withCheckedContinuation { continuation in
+                delegateQueue.addOperation { continuation.resume(returning: self.watchedTasks) }
+            }
+        }
     }
 
     /// Empties what the session remembers; see `reset(completionHandler:)`.

@@ -1,0 +1,110 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+import URLLoading
+
+/// A program for `Scripts/crash-test`: has downloads and uploads in a background session, and is killed all the time.
+///
+/// What it ordered and what it was told goes into a journal, line by line, which outlives it. It ends when it was told the end of all.
+@main
+enum TransferProgram {
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count == 6, let server = URL(string: arguments[3]), let downloads = Int(arguments[4]),
+            let uploads = Int(arguments[5])
+        else {
+            FileHandle.standardError.write(Data("usage: TransferProgram FOLDER IDENTIFIER SERVER DOWNLOADS UPLOADS\n".utf8))
+            exit(64)
+        }
+        let folder = URL(fileURLWithPath: arguments[1])
+        let journal = try Journal(folder.appending(path: "journal"))
+        journal.write("life \(getpid())")
+        let delegate = Delegate(folder, journal)
+        let session = URLSession(
+            configuration: .background(withIdentifier: arguments[2]), delegate: delegate, delegateQueue: nil)
+        let known = Set(await session.allTasks.compactMap(\.taskDescription))
+
+        let names = (0..<downloads).map { "d\($0)" } + (0..<uploads).map { "u\($0)" }
+        for name in names where !known.contains(name) && !journal.knows("end \(name)") && !journal.knows("accepted \(name)") {
+            var request = URLRequest(url: server.appending(path: "\(arguments[2])-\(name)"))
+            let task: URLSessionTask
+            if name.hasPrefix("d") {
+                task = session.downloadTask(with: request)
+            } else {
+                request.httpMethod = "PUT"
+                task = session.uploadTask(with: request, fromFile: folder.appending(path: "upload-\(name)"))
+            }
+            task.taskDescription = name
+            task.resume()
+            // Durable from here on: it must never have to be ordered again.
+            journal.write("accepted \(name)")
+        }
+        journal.write("ordered")
+        var rest = Set(names.filter { !journal.knows("end \($0)") })
+        var ends = delegate.ends.makeAsyncIterator()
+        while !rest.isEmpty, let name = await ends.next() { rest.remove(name) }
+        // Whoever is not listed was told, and the daemon knows.
+        while await !session.allTasks.isEmpty {}
+        journal.write("done")
+    }
+}
+
+/// Lines in a file, each of which is there or not.
+final class Journal: Sendable {
+    private let file: FileHandle
+    private let before: Set<String>
+    private let lines = Mutex<Set<String>>([])
+
+    init(_ url: URL) throws {
+        if !FileManager.default.fileExists(atPath: url.path) { FileManager.default.createFile(atPath: url.path, contents: nil) }
+        before = Set(try String(contentsOf: url, encoding: .utf8).split(separator: "\n").map { Self.key(String($0)) })
+        file = try FileHandle(forWritingTo: url)
+        file.seekToEndOfFile()
+    }
+
+    func write(_ line: String) {
+        file.write(Data("\(line)\n".utf8))
+        lines.withLock { _ = $0.insert(Self.key(line)) }
+    }
+
+    func knows(_ key: String) -> Bool { before.contains(key) || lines.withLock { $0.contains(key) } }
+
+    private static func key(_ line: String) -> String { line.split(separator: " ").prefix(2).joined(separator: " ") }
+}
+
+final class Delegate: NSObject, URLSessionDownloadDelegate, URLSessionDataDelegate {
+    private let folder: URL
+    private let journal: Journal
+    let (ends, end) = AsyncStream.makeStream(of: String.self)
+
+    init(_ folder: URL, _ journal: Journal) {
+        self.folder = folder
+        self.journal = journal
+    }
+
+    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+        guard let name = downloadTask.taskDescription else { return }
+        let target = folder.appending(path: "got-\(name)")
+        try? FileManager.default.removeItem(at: target)
+        do {
+            try FileManager.default.moveItem(at: location, to: target)
+        } catch {
+            journal.write("lost \(name) \(error)")
+        }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        guard let name = task.taskDescription else { return journal.write("nameless \(task.taskIdentifier)") }
+        let status = (task.response as? HTTPURLResponse)?.statusCode ?? 0
+        journal.write("end \(name) \(error == nil ? "\(status)" : "failed \(error?.localizedDescription ?? "")")")
+        end.yield(name)
+    }
+}
