@@ -143,7 +143,7 @@ var targets: [Target] = [
         "BackgroundDaemonTests",
         [
             "BackgroundDaemon", "BackgroundProtocol", "LoadingModel", "LoadingTestKit", "HTTPRules", "HTTPWire", "SeededNumbers",
-            grdb,
+            "urlsessiond", "TransferProgram", grdb,
         ]),
     tests("LoadingTrustTests", ["LoadingTrust", "LoadingModel", "LoadingTestKit", x509, asn1, crypto]),
     tests("NetworkPathsTests", ["NetworkPaths", "LoadingModel", "LoadingTestKit", "SeededNumbers"]),

@@ -22,6 +22,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef SYS_close_range
@@ -157,10 +158,10 @@ int cls_open_directory(const char *path) {
     return fd < 0 ? -errno : fd;
 }
 
-int64_t cls_change_time(int fd) {
-    struct stat status;
-    if (fstat(fd, &status) < 0) return -errno;
-    return (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
+double cls_boot_seconds(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_BOOTTIME, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 int64_t cls_resident_bytes(void) {

@@ -52,15 +52,28 @@ int cls_open_for_reading(const char *path) {
     return open_retrying(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 }
 
+static void fill_facts(const struct stat *status, struct cls_file_facts *facts) {
+    facts->size = status->st_size;
+    facts->link_count = (int64_t)status->st_nlink;
+    facts->inode = status->st_ino;
+    facts->device = status->st_dev;
+    facts->owner = status->st_uid;
+    facts->kind = S_ISREG(status->st_mode) ? 1 : S_ISDIR(status->st_mode) ? 2 : 0;
+    facts->mode = status->st_mode & 07777;
+    facts->changed = (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
+}
+
 int cls_file_facts(int fd, struct cls_file_facts *facts) {
     struct stat status;
     if (fstat(fd, &status) < 0) return -errno;
-    facts->size = status.st_size;
-    facts->link_count = (int64_t)status.st_nlink;
-    facts->inode = status.st_ino;
-    facts->device = status.st_dev;
-    facts->owner = status.st_uid;
-    facts->kind = S_ISREG(status.st_mode) ? 1 : S_ISDIR(status.st_mode) ? 2 : 0;
+    fill_facts(&status, facts);
+    return 0;
+}
+
+int cls_path_facts(const char *path, struct cls_file_facts *facts) {
+    struct stat status;
+    if (lstat(path, &status) < 0) return -errno;
+    fill_facts(&status, facts);
     return 0;
 }
 

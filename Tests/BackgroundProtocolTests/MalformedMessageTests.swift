@@ -171,7 +171,6 @@ import Testing
         #"{"kind":"event","event":{"kind":"waitingForConnectivity"},"task":0}"#, #"{"kind":"attached","task":-1}"#,
         #"{"kind":"accepted","tasks":[0]}"#, #"{"kind":"welcome"}"#, #"{"kind":"done"}"#, #"{"kind":"known"}"#,
         #"{"kind":"proxies","number":1,"urls":[""]}"#, #"{"kind":"status","number":1,"status":{"process":2147483648}}"#,
-        #"{"kind":"known","known":{"phase":"ended","order":{"task":1,"delivery":"collect","created":0,"request":{}}}}"#,
         #"{"kind":"known","known":{"phase":"dreaming","order":{"task":1,"delivery":"collect","created":0,"request":{}}}}"#,
     ])
     func `what is malformed of the daemon's is refused`(text: String) {

@@ -64,10 +64,10 @@ final class Journal: Sendable {
     private let lines = Mutex<Set<String>>([])
 
     init(_ url: URL) throws {
-        if !FileManager.default.fileExists(atPath: url.path) { FileManager.default.createFile(atPath: url.path, contents: nil) }
+        let descriptor = open(url.path, O_RDWR | O_CREAT | O_APPEND, 0o600)
+        guard descriptor >= 0 else { throw CocoaError(.fileWriteUnknown) }
         before = Set(try String(contentsOf: url, encoding: .utf8).split(separator: "\n").map { Self.key(String($0)) })
-        file = try FileHandle(forWritingTo: url)
-        file.seekToEndOfFile()
+        file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     }
 
     func write(_ line: String) {

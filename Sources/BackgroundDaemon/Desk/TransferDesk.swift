@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import BackgroundProtocol
+import CLoadingSystem
 import FoundationEssentials
 import LoadingModel
 import NIOCore
@@ -24,6 +25,8 @@ package actor TransferDesk {
 
     /// Seconds after which it is looked anew what is due: the machine may have slept, or its clock been set.
     private static let longestSleep = 900.0
+    /// Seconds by which the clock may be set without more ado.
+    private static let clockTolerance = 30.0
 
     nonisolated let executor: DeskExecutor
     nonisolated let store: TransferStore
@@ -52,6 +55,8 @@ package actor TransferDesk {
     var changed: Set<Int64> = []
     var isReporting = false
     var storageTrouble: String?
+    /// What the clock shows beyond the time since the machine started.
+    private var clockOffset = Date.timeIntervalSinceReferenceDate - cls_boot_seconds()
     var isWatchingPower = false
     var onIdle: (@Sendable () -> Void)?
     var idleTimer: Scheduled<Void>?
@@ -90,7 +95,23 @@ package actor TransferDesk {
     // MARK: Scheduling
 
     func schedule(_ event: TransferScheduler.Event) {
+        noteClock()
         perform(scheduler.handle(event, now: now))
+    }
+
+    /// Moves what counts from an instant along where the clock was set: neither does a week pass in a moment, nor does it begin anew.
+    private func noteClock() {
+        let offset = now - cls_boot_seconds()
+        let moved = offset - clockOffset
+        clockOffset = offset
+        guard abs(moved) > Self.clockTolerance else { return }
+        journal.say(.notice, "the clock was set by \(Int(moved)) s")
+        for transfer in transfers.values where !transfer.isOver {
+            transfer.record.deadline += moved
+            transfer.record.notBefore = transfer.record.notBefore.map { $0 + moved }
+            save(transfer)
+        }
+        perform(scheduler.handle(.clockMoved(by: moved), now: now))
     }
 
     func perform(_ actions: [TransferScheduler.Action]) {

@@ -43,11 +43,7 @@ enum StorageKey {
     private static func read(in folder: borrowing StoreDirectory) throws(StoreFailure) -> [UInt8]? {
         do throws(StoreFailure) {
             let file = try Descriptor(name, in: folder.number, O_RDONLY, doing: "opening its key")
-            let status = try file.status(doing: "looking at its key")
-            guard status.st_mode & S_IFMT == S_IFREG else { throw .refused("its key is not an ordinary file") }
-            guard status.st_uid == geteuid() else { throw .refused("its key belongs to another user") }
-            guard status.st_mode & 0o022 == 0 else { throw .refused("others may write to its key") }
-            if status.st_mode & 0o077 != 0 { fchmod(file.number, 0o600) }
+            try Ownership.demand(of: file, "its key")
             let key = try file.readAll(limit: StorageSeal.keySize, doing: "reading its key")
             guard let key, key.count == StorageSeal.keySize else { throw .refused("its key is not \(StorageSeal.keySize) bytes") }
             return key

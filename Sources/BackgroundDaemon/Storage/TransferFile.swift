@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+import CLoadingSystem
 import FoundationEssentials
 import GRDB
 import LoadingStores
@@ -111,9 +112,9 @@ extension TransferFile {
     private static func open(in folder: borrowing StoreDirectory, _ directory: String) throws(StorageFailure) -> DatabasePool {
         do {
             try prepare(in: folder)
-            var status = stat()
-            let log = fstatat(folder.number, name + "-wal", &status, AT_SYMLINK_NOFOLLOW) == 0 ? Int(clamping: status.st_size) : 0
-            let size = fstatat(folder.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? Int(clamping: status.st_size) : 0
+            var facts = cls_file_facts()
+            let log = cls_path_facts("\(directory)/\(name)-wal", &facts) == 0 ? Int(clamping: facts.size) : 0
+            let size = cls_path_facts("\(directory)/\(name)", &facts) == 0 ? Int(clamping: facts.size) : 0
             let isSuspect = faccessat(folder.number, suspectName, F_OK, 0) == 0
             let path = directory + "/" + name
             try look(at: path, thoroughly: isSuspect || (log > 0 && log + size <= cheap))
@@ -209,13 +210,7 @@ extension TransferFile {
     /// Sees that a file is ours alone.
     private static func own(_ name: String, in folder: borrowing StoreDirectory, _ creation: CInt) throws(StoreFailure) {
         let file = try Descriptor(name, in: folder.number, O_RDWR | creation, doing: "opening \(name)")
-        let status = try file.status(doing: "looking at \(name)")
-        guard status.st_mode & S_IFMT == S_IFREG else { throw .refused("\(name) is not an ordinary file") }
-        guard status.st_uid == geteuid() else { throw .refused("\(name) belongs to another user") }
-        guard status.st_mode & 0o022 == 0 else { throw .refused("others may write to \(name)") }
-        if status.st_mode & 0o777 != 0o600, fchmod(file.number, 0o600) != 0 {
-            throw .system(errno, while: "setting the mode of \(name)")
-        }
+        try Ownership.demand(of: file, name)
     }
 
     /// Gives the damaged database another name, in the place of an earlier one.

@@ -104,7 +104,9 @@ final class Session {
         switch settings.credentials {
         case .none: break
         case .memory: stores.credentials = CredentialStore(permanent: nil)
-        case .file(let path): stores.credentials = CredentialStore(permanent: SealedCredentialFile(path: path))
+        case .file(let path):
+            let folders = path.split(separator: "/").dropLast()
+            stores.credentials = CredentialStore.other(program: folders.last.map(String.init) ?? "", path: path)
         }
         if let credentials = stores.credentials {
             for known in settings.knownCredentials { known.keep(in: credentials) }

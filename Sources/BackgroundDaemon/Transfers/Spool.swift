@@ -47,8 +47,8 @@ struct Spool: Sendable {
         if mkdir(path, 0o700) != 0, errno != EEXIST {
             throw .failed("The folder \(path) cannot be made: \(String(cString: strerror(errno))).")
         }
-        var facts = stat()
-        guard lstat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFDIR, facts.st_uid == geteuid(), facts.st_mode & 0o022 == 0
+        var facts = cls_file_facts()
+        guard cls_path_facts(path, &facts) == 0, facts.kind == 2, facts.owner == geteuid(), facts.mode & 0o022 == 0
         else {
             throw .refused("The folder \(path) is not this user's alone.")
         }
@@ -74,7 +74,7 @@ struct Spool: Sendable {
     private static func version(_ fd: CInt) -> TransferRecord.FileVersion? {
         var facts = cls_file_facts()
         guard cls_file_facts(fd, &facts) == 0, facts.kind == 1 else { return nil }
-        return TransferRecord.FileVersion(size: facts.size, changed: cls_change_time(fd), inode: facts.inode)
+        return TransferRecord.FileVersion(size: facts.size, changed: facts.changed, inode: facts.inode)
     }
 
     // MARK: Files that come
@@ -176,9 +176,9 @@ struct Spool: Sendable {
     }
 
     private func age(of path: String) -> Double? {
-        var facts = stat()
-        guard lstat(path, &facts) == 0 else { return nil }
-        return Date().timeIntervalSince1970 - Double(facts.st_mtim.tv_sec)
+        var facts = cls_file_facts()
+        guard cls_path_facts(path, &facts) == 0 else { return nil }
+        return Date().timeIntervalSince1970 - Double(facts.changed) / 1e9
     }
 
     private func names(in folder: String) -> [String] {

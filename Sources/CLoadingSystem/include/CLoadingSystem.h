@@ -34,8 +34,14 @@ struct cls_file_facts {
     uint32_t owner;
     // 1 for a regular file, 2 for a directory, 0 for anything else.
     int32_t kind;
+    // Permissions, as in 0600.
+    uint32_t mode;
+    // Of its last change, in nanoseconds since 1970.
+    int64_t changed;
 };
 int cls_file_facts(int fd, struct cls_file_facts *facts);
+// The same of what a path names, following no link at its last component.
+int cls_path_facts(const char *path, struct cls_file_facts *facts);
 
 // Reserves blocks of the file without changing its length and without glibc's fall-back of writing zeros.
 int cls_preallocate(int fd, int64_t offset, int64_t length);
@@ -142,8 +148,8 @@ int cls_lock_file(const char *path, int wait);
 int cls_sync(int fd);
 // Opens a directory, following no link at the last component.
 int cls_open_directory(const char *path);
-// The time of a file's last change, in nanoseconds since 1970.
-int64_t cls_change_time(int fd);
+// Seconds since the machine started, those in which it slept included.
+double cls_boot_seconds(void);
 // Bytes of memory that the process has resident; 0 where that is not known.
 int64_t cls_resident_bytes(void);
 

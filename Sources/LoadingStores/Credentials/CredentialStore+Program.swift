@@ -25,4 +25,15 @@ extension CredentialStore {
             return store
         }
     }
+
+    /// The one store of this process for what another program keeps in a file, or in the keyring.
+    package static func other(program name: String, path: String) -> CredentialStore {
+        programs.withLock { stores in
+            if let store = stores[path] { return store }
+            let service = SecretServiceCredentials(SystemSecretItems(), program: name)
+            let store = CredentialStore(permanent: LayeredCredentials(service, otherwise: SealedCredentialFile(path: path)))
+            stores[path] = store
+            return store
+        }
+    }
 }

@@ -32,10 +32,18 @@ enum BackgroundSessions {
     /// Set by the daemon for a program that it starts: the session's identifier.
     static let launchVariable = "URLSESSION_BACKGROUND_EVENTS"
 
-    private static let state = Mutex(State(awaited: [launchedFor].compactMap { $0 }))
+    private static let state = Mutex(State(awaited: launchedFor.sorted()))
 
-    /// The session that the daemon started the program for, if it did.
-    static let launchedFor = ProcessInfo.processInfo.environment[launchVariable].flatMap { $0.isEmpty ? nil : $0 }
+    /// The sessions that the daemon started the program for, if it did.
+    static let launchedFor: Set<String> = {
+        if let named = ProcessInfo.processInfo.environment[launchVariable], !named.isEmpty { return [named] }
+        // A service manager starts a program with no word of ours in its environment.
+        guard let program = DaemonStarter.executable() else { return [] }
+        let path = DaemonPlace().events(for: program)
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [] }
+        try? FileManager.default.removeItem(atPath: path)
+        return Set(text.split(separator: "\n").map(String.init))
+    }()
 
     /// The engine of a background session; nil for the other kinds.
     static func remote(
@@ -45,7 +53,7 @@ enum BackgroundSessions {
         let remote = RemoteSession(
             ClientMessage.Attachment(
                 identifier: identifier, settings: settings.backgroundSettings(policy, memory), takesEvents: takesEvents,
-                wasLaunched: launchedFor == identifier))
+                wasLaunched: launchedFor.contains(identifier)))
         state.withLock { $0.sessions[identifier] = WeakRemote(remote: remote) }
         return remote
     }
@@ -87,6 +95,18 @@ extension SessionSettings {
         return nil
     }
 
+    /// Those that the daemon finds in no file.
+    private static func credentials(in store: CredentialStore, isKept: Bool) -> [BackgroundSettings.KnownCredential] {
+        var known: [BackgroundSettings.KnownCredential] = []
+        for (space, credentials) in store.all() {
+            let preferred = store.defaultCredential(for: space)
+            for credential in credentials.values where !isKept || credential.persistence == .forSession {
+                known.append(.init(space: space, credential: credential, isDefault: credential == preferred))
+            }
+        }
+        return Array(known.prefix(1000))
+    }
+
     func backgroundSettings(_ policy: SessionPolicy, _ memory: SessionMemory) -> BackgroundSettings {
         var result = BackgroundSettings()
         result.policy = policy
@@ -94,13 +114,11 @@ extension SessionSettings {
         result.proxies = proxyRules()
         result.security = security
         let data = StoreLocations.dataDirectory(program: ProcessInfo.processInfo.processName)
-        if let storage = cookieStorage {
-            result.cookies = memory.stores.cookies?.path.map { .file($0) } ?? .memory
-            _ = storage
-        }
+        if cookieStorage != nil { result.cookies = memory.stores.cookies?.path.map { .file($0) } ?? .memory }
         if let storage = credentialStorage {
-            result.credentials =
-                storage === URLCredentialStorage.shared ? data.map { .file($0 + "/credentials") } ?? .memory : .memory
+            let isKept = storage === URLCredentialStorage.shared && data != nil
+            result.credentials = isKept ? data.map { .file($0 + "/credentials") } ?? .memory : .memory
+            if let store = memory.stores.credentials { result.knownCredentials = Self.credentials(in: store, isKept: isKept) }
         }
         if usesStrictTransportSecurity {
             result.strictTransportSecurity =

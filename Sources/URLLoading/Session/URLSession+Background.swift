@@ -10,7 +10,10 @@
 internal import BackgroundClient
 internal import BackgroundProtocol
 internal import Foundation
+internal import HTTPWire
+internal import LoadingEngine
 internal import LoadingModel
+internal import LoadingStores
 
 /// What is different about a session whose tasks the daemon carries out.
 extension URLSession {
@@ -77,6 +80,19 @@ extension URLSession {
         }
         registry.add(task)
         background.adopt(known, client: task.restore(known))
+    }
+
+    /// Adds the cookies for the request that are in this process's memory alone, where the daemon does not find them.
+    final func addMemoryCookies(to request: inout LoadRequest) {
+        let settings = equipment.settings.snapshot
+        guard request.handlesCookies, settings.shouldSetCookies, let url = request.url, let storage = settings.cookieStorage,
+            HTTPCookieStorage.isPlain(storage)
+        else { return }
+        let isKept = equipment.memory.stores.cookies?.path != nil
+        let cookies = (storage.cookies(for: url) ?? []).filter { !isKept || $0.isSessionOnly }
+        guard let field = HTTPCookie.requestHeaderFields(with: cookies)["Cookie"] else { return }
+        let own = request.headers.first("Cookie")
+        request.headers.set("Cookie", own.map { "\($0); \(field)" } ?? field)
     }
 
     /// Why a background session has no such task; nil where it may.

@@ -22,6 +22,7 @@ extension URLSessionTask {
     ) -> (any LoadClient, LoadError)? {
         var request = state.original?.loadRequest ?? LoadRequest(url: nil)
         if let body = state.uploadBody { request.body = body }
+        session.addMemoryCookies(to: &request)
         if let objection = session.backgroundObjection(to: state, request) { return (client, objection) }
         guard session.registry.start(self) else {
             return (client, LoadError(.cancelled, "the session was invalidated before the task began"))

@@ -1,0 +1,31 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CLoadingSystem
+import LoadingStores
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// Whether a file is one that may be relied on.
+enum Ownership {
+    /// An ordinary file of the user's that others may not write to, and from now on not read either.
+    static func demand(of file: borrowing Descriptor, _ name: String) throws(StoreFailure) {
+        var facts = cls_file_facts()
+        let result = cls_file_facts(file.number, &facts)
+        guard result == 0 else { throw .system(-result, while: "looking at \(name)") }
+        guard facts.kind == 1 else { throw .refused("\(name) is not an ordinary file") }
+        guard facts.owner == geteuid() else { throw .refused("\(name) belongs to another user") }
+        guard facts.mode & 0o022 == 0 else { throw .refused("others may write to \(name)") }
+        if facts.mode != 0o600, fchmod(file.number, 0o600) != 0 { throw .system(errno, while: "setting the mode of \(name)") }
+    }
+}

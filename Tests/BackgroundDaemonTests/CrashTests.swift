@@ -1,0 +1,27 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// `Scripts/crash-test`, small: what it looks at is said there.
+@Suite struct CrashTests {
+    @Test("nothing is lost, mixed, told twice or left behind when the daemon and programs are killed at random moments")
+    func kills() async throws {
+        let folder = try TemporaryDirectory()
+        let build = try OwnProcess.executable().deletingLastPathComponent().path
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let text = try await ServerProcess.run(
+            ServerProcess.Order(
+                ["/usr/bin/env", "python3", root.appending(path: "Scripts/crash-test").path],
+                environment: ["KILLS": "20", "BUILD": build, "LIMIT": "120"], output: folder.file("output")))
+        #expect(text.contains("killed in"))
+    }
+}
