@@ -7,61 +7,71 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Transfers in the order of a number, of equal ones the older first.
-///
-/// A binary heap whose entries are taken out lazily: what was removed is left where it is until it comes to the front, or half of all is.
-struct OrderedLine: Sendable {
+/// Things in the order of their places: a binary heap that knows where each of them is.
+struct OrderedLine<ID: Hashable & Sendable, Place: Comparable & Sendable>: Sendable {
     private struct Slot: Sendable {
-        var at: Double
-        var id: Int64
+        var id: ID
+        var at: Place
     }
 
     private var slots: [Slot] = []
-    /// Where each one stands that is here.
-    private var places: [Int64: Double] = [:]
+    private var indices: [ID: Int] = [:]
 
-    var isEmpty: Bool { places.isEmpty }
-    var count: Int { places.count }
+    var isEmpty: Bool { slots.isEmpty }
+    var count: Int { slots.count }
 
     /// The one in front.
-    var first: (id: Int64, at: Double)? { slots.first.map { ($0.id, $0.at) } }
+    var first: (id: ID, at: Place)? { slots.first.map { ($0.id, $0.at) } }
 
-    mutating func insert(_ id: Int64, at place: Double) {
-        if let known = places[id] {
-            if known == place { return }
-            remove(id, at: known)
-        }
-        places[id] = place
-        slots.append(Slot(at: place, id: id))
-        rise(slots.count - 1)
-    }
-
-    mutating func remove(_ id: Int64, at place: Double) {
-        guard places[id] == place else { return }
-        places[id] = nil
-        if slots.count > 64, slots.count > 2 * places.count { rebuild() } else { dropStale() }
-    }
-
-    /// Has the one in front be one that is here.
-    private mutating func dropStale() {
-        while let front = slots.first, places[front.id] != front.at {
-            let last = slots.removeLast()
-            guard !slots.isEmpty else { return }
-            slots[0] = last
-            sink(0)
+    /// The first one that is as wanted; costs as many looks as there are others before it.
+    func first(where isWanted: (ID) -> Bool) -> ID? {
+        guard let front = slots.first else { return nil }
+        if isWanted(front.id) { return front.id }
+        // Whose parent was looked at, and was not it.
+        var next = OrderedLine<Int, Place>()
+        var index = 0
+        while true {
+            for child in [2 * index + 1, 2 * index + 2] where child < slots.count { next.insert(child, at: slots[child].at) }
+            guard let (nearest, _) = next.first else { return nil }
+            next.remove(nearest)
+            if isWanted(slots[nearest].id) { return slots[nearest].id }
+            index = nearest
         }
     }
 
-    private mutating func rebuild() {
-        slots = places.map { Slot(at: $0.value, id: $0.key) }.sorted(by: Self.isBefore)
+    /// Has it stand there, wherever it was.
+    mutating func insert(_ id: ID, at place: Place) {
+        if let index = indices[id] {
+            let isSooner = place < slots[index].at
+            slots[index].at = place
+            if isSooner { rise(index) } else { sink(index) }
+        } else {
+            slots.append(Slot(id: id, at: place))
+            indices[id] = slots.count - 1
+            rise(slots.count - 1)
+        }
     }
 
-    private static func isBefore(_ left: Slot, _ right: Slot) -> Bool { (left.at, left.id) < (right.at, right.id) }
+    mutating func remove(_ id: ID) {
+        guard let index = indices.removeValue(forKey: id) else { return }
+        let last = slots.removeLast()
+        guard index < slots.count else { return }
+        slots[index] = last
+        indices[last.id] = index
+        rise(index)
+        if let index = indices[last.id] { sink(index) }
+    }
+
+    private mutating func swap(_ left: Int, _ right: Int) {
+        slots.swapAt(left, right)
+        indices[slots[left].id] = left
+        indices[slots[right].id] = right
+    }
 
     private mutating func rise(_ start: Int) {
         var index = start
-        while index > 0, case let parent = (index - 1) / 2, Self.isBefore(slots[index], slots[parent]) {
-            slots.swapAt(index, parent)
+        while index > 0, case let parent = (index - 1) / 2, slots[index].at < slots[parent].at {
+            swap(index, parent)
             index = parent
         }
     }
@@ -70,11 +80,11 @@ struct OrderedLine: Sendable {
         var index = start
         while true {
             var least = index
-            for child in [2 * index + 1, 2 * index + 2] where child < slots.count && Self.isBefore(slots[child], slots[least]) {
-                least = child
-            }
+            let child = 2 * index + 1
+            if child < slots.count, slots[child].at < slots[least].at { least = child }
+            if child + 1 < slots.count, slots[child + 1].at < slots[least].at { least = child + 1 }
             if least == index { return }
-            slots.swapAt(index, least)
+            swap(index, least)
             index = least
         }
     }

@@ -67,7 +67,9 @@ extension TransferScheduler {
         /// Not before that, after a failed attempt.
         package var notBefore: Double?
 
-        package init(id: ID, program: Int64, session: Int64, host: String, hostLimit: Int = 6, priority: Float = 0.5, deadline: Double) {
+        package init(
+            id: ID, program: Int64, session: Int64, host: String, hostLimit: Int = 6, priority: Float = 0.5, deadline: Double
+        ) {
             self.id = id
             self.program = program
             self.session = session

@@ -11,114 +11,123 @@
 extension TransferScheduler {
     /// Those whose time has come.
     mutating func bringDue(_ now: Double, _ actions: inout [Action]) {
-        while let (id, instant) = instants.first, instant <= now {
-            if entries[id] == nil { instants.remove(id, at: instant) } else { reconsider(id, now) }
-        }
-        while let (id, deadline) = deadlines.first, deadline <= now {
-            deadlines.remove(id, at: deadline)
-            guard let entry = entries[id], !entry.isExpired else { continue }
+        while let (id, rank) = instants.first, rank.at <= now { reconsider(id, now) }
+        while let (id, rank) = deadlines.first, rank.at <= now {
+            deadlines.remove(id)
             entries[id]?.isExpired = true
+            isUnsettled = true
             reconsider(id, now)
             actions.append(.expire(id))
         }
     }
 
-    /// Has those that hardly move give their places to others that wait for them.
-    mutating func judgeSpeed(_ now: Double, _ actions: inout [Action]) {
-        guard isSampling else { return }
-        for id in running.sorted() {
-            guard let entry = entries[id], entry.place == .running, now - entry.sampleTime >= limits.floorWindow else { continue }
-            let speed = Double(entry.bytes - entry.sampleBytes) / (now - entry.sampleTime)
-            entries[id]?.sampleTime = now
-            entries[id]?.sampleBytes = entry.bytes
-            if speed < limits.floor, isWanted(entry) { stop(id, .tooSlow, &actions) }
-        }
+    /// Gives and takes places until nothing more is to be done now.
+    mutating func settle(_ now: Double, _ actions: inout [Action]) {
+        guard isUnsettled || sampleDue <= now else { return }
+        fill(&actions)
+        judgeSpeed(now, &actions)
+        isUnsettled = false
     }
 
-    /// Speeds matter only while others wait for places.
-    private var isSampling: Bool { !running.isEmpty && !lines.isEmpty }
+    // MARK: Places
 
-    /// Whether another transfer would run in its place.
-    private func isWanted(_ entry: Entry) -> Bool {
-        if running.count >= limits.simultaneous { return true }
-        return lines.keys.contains { $0.host == entry.item.host }
-    }
+    private var hasPlace: Bool { running.count < limits.simultaneous }
+    private var hasDiscretionaryPlace: Bool { hasPlace && runningDiscretionary < max(1, limits.simultaneous / 2) }
 
     /// Gives free places to those whose turn it is.
-    mutating func fill(_ now: Double, _ actions: inout [Action]) {
-        while running.count < limits.simultaneous, let id = next(isDiscretionary: false) { start(id, now, &actions) }
-        // One that the system may put off makes room for one that it may not.
-        if runningDiscretionary > 0, running.count >= limits.simultaneous {
-            let leaving = running.reduce(0) { if case .stopping = entries[$1]?.place { $0 + 1 } else { $0 } }
-            if leaving == 0, next(isDiscretionary: false) != nil,
-                let id = running.filter({ entries[$0]?.item.isDiscretionary == true }).max()
-            {
-                stop(id, .yields, &actions)
+    private mutating func fill(_ actions: inout [Action]) {
+        while hasPlace, let id = next(of: ordinary) { start(id, &actions) }
+        // One that the system may put off makes room for one that it may not: one at a time, as each may be all that is needed.
+        if runningDiscretionary > 0, stoppingCount == 0, !ordinary.isEmpty {
+            let isAnyReady = !hasPlace && next(of: ordinary) != nil
+            let leaving = running.filter { id in
+                guard let entry = entries[id], entry.item.isDiscretionary, !entry.isExpired else { return false }
+                return isAnyReady || makesRoom(entry, for: ordinary)
             }
+            if let id = leaving.max() { stop(id, .yields, &actions) }
         }
-        guard conditions.allowDiscretionary else { return }
-        let limit = max(1, limits.simultaneous / 2)
-        while running.count < limits.simultaneous, runningDiscretionary < limit, let id = next(isDiscretionary: true) {
-            start(id, now, &actions)
-        }
+        while hasDiscretionaryPlace, let id = next(of: discretionary) { start(id, &actions) }
     }
 
-    private mutating func start(_ id: ID, _ now: Double, _ actions: inout [Action]) {
+    private mutating func start(_ id: ID, _ actions: inout [Action]) {
         guard var entry = entries[id] else { return }
-        lines[entry.line]?.remove(id, at: entry.rank)
-        if lines[entry.line]?.isEmpty == true {
-            lines[entry.line] = nil
-            shares[entry.item.program]?.lines.remove(entry.line)
-        }
+        takeFromLine(entry)
         entry.place = .running
-        entry.sampleTime = now
-        entry.sampleBytes = entry.bytes
+        entry.isBehind = false
+        entry.failure = nil
+        entry.serverBound = nil
         entries[id] = entry
         running.insert(id)
-        if entry.item.isDiscretionary { runningDiscretionary += 1 }
         count(entry, by: 1)
-        served += 1
-        shares[entry.item.program]?.lastServed = served
         actions.append(.start(id))
     }
 
-    /// The next one to run, of the program that has the least.
-    private func next(isDiscretionary: Bool) -> ID? {
-        var best: (running: Int, lastServed: Int, rank: Double, id: ID)?
-        for share in shares.values {
-            var first: (id: ID, rank: Double)?
-            for line in share.lines where line.isDiscretionary == isDiscretionary {
-                guard hasRoom(line), let candidate = lines[line]?.first else { continue }
-                if let known = first, (known.rank, known.id) <= (candidate.at, candidate.id) { continue }
-                first = (candidate.id, candidate.at)
-            }
-            guard let first else { continue }
-            if let best, (best.running, best.lastServed, best.id) <= (share.running, share.lastServed, first.id) { continue }
-            best = (share.running, share.lastServed, first.rank, first.id)
-        }
-        return best?.id
+    private func next(of ready: ReadyTransfers) -> ID? {
+        guard !ready.isEmpty else { return nil }
+        return ready.next(full: fullHosts) { hasRoom($0, in: ready) }
     }
 
-    private func hasRoom(_ line: LineKey) -> Bool {
-        guard hostCounts[line.host, default: 0] < limits.perHost, let id = lines[line]?.first?.id, let entry = entries[id] else {
-            return false
+    /// Whether the first of a line could have a place, as far as its host goes; or could, if this one were gone.
+    private func hasRoom(_ line: LineKey, in ready: ReadyTransfers, without gone: Entry? = nil) -> Bool {
+        guard let id = ready.front(of: line), let hostLimit = entries[id]?.item.hostLimit else { return false }
+        let atHost = hostCounts[line.host, default: 0] - (gone?.item.host == line.host ? 1 : 0)
+        let inSession = sessionHostCounts[line, default: 0] - (gone?.line == line ? 1 : 0)
+        return atHost < limits.perHost && inSession < max(1, hostLimit)
+    }
+
+    /// Whether somebody waits for the same host who could run if this one were gone.
+    private func makesRoom(_ entry: Entry, for ready: ReadyTransfers) -> Bool {
+        ready.hasLine(at: entry.item.host) { hasRoom($0, in: ready, without: entry) }
+    }
+
+    // MARK: Speed
+
+    /// Has the one that moves least give its place to another that waits for it: one at a time, as each may be all that is needed.
+    ///
+    /// Speed is measured while somebody waits. A discretionary transfer does not have the place of one that is not, as it would lose it again.
+    private mutating func judgeSpeed(_ now: Double, _ actions: inout [Action]) {
+        sampleDue = .infinity
+        let isOrdinaryReady = !hasPlace && next(of: ordinary) != nil
+        let isDiscretionaryReady = !hasDiscretionaryPlace && next(of: discretionary) != nil
+        var overdue: [ID] = []
+        var slowest: (speed: Double, id: ID)?
+        for id in running {
+            guard let entry = entries[id], entry.place == .running, !entry.isExpired else { continue }
+            var isWanted = isOrdinaryReady || makesRoom(entry, for: ordinary)
+            if entry.item.isDiscretionary { isWanted = isWanted || isDiscretionaryReady || makesRoom(entry, for: discretionary) }
+            guard isWanted else {
+                if entry.sampleTime != nil { entries[id]?.sampleTime = nil }
+                continue
+            }
+            if entry.sampleTime == nil { beginSample(of: id, now) }
+            let begin = entry.sampleTime ?? now
+            if begin + limits.floorWindow > now || entry.sampleTime == nil {
+                sampleDue = min(sampleDue, begin + limits.floorWindow)
+                continue
+            }
+            overdue.append(id)
+            let speed = (Double(entry.bytes) - Double(entry.sampleBytes)) / (now - begin)
+            if speed < limits.floor, (speed, id) < slowest ?? (.infinity, 0) { slowest = (speed, id) }
         }
-        let key = LineKey(session: line.session, host: line.host, isDiscretionary: false)
-        return sessionHostCounts[key, default: 0] < max(1, entry.item.hostLimit)
+        // While one stops, the others are not judged: they are when it is gone.
+        guard stoppingCount == 0, !overdue.isEmpty else { return }
+        if let slowest { return stop(slowest.id, .tooSlow, &actions) }
+        for id in overdue { beginSample(of: id, now) }
+        sampleDue = min(sampleDue, now + limits.floorWindow)
+    }
+
+    private mutating func beginSample(of id: ID, _ now: Double) {
+        guard let bytes = entries[id]?.bytes else { return }
+        entries[id]?.sampleTime = now
+        entries[id]?.sampleBytes = bytes
     }
 
     // MARK: The timer
 
-    mutating func setTimer(_ now: Double, _ actions: inout [Action]) {
-        var time = min(instants.first?.at ?? .infinity, deadlines.first?.at ?? .infinity)
-        if isSampling {
-            for id in running {
-                guard let entry = entries[id], entry.place == .running else { continue }
-                time = min(time, entry.sampleTime + limits.floorWindow)
-            }
-        }
+    mutating func setTimer(_ isGone: Bool, _ actions: inout [Action]) {
+        let time = min(instants.first?.at.at ?? .infinity, deadlines.first?.at.at ?? .infinity, sampleDue)
         let next = time == .infinity ? nil : time
-        guard next != wakeTime else { return }
+        guard next != wakeTime || isGone && next != nil else { return }
         wakeTime = next
         actions.append(.wake(at: next))
     }
@@ -134,7 +143,9 @@ extension TransferScheduler {
         case .timed:
             if let begin = item.earliestBegin, begin >= entry.instant { return .earliestBegin(begin) }
             return .retry(at: entry.instant, attempts: item.attempts)
-        case .ready: return hasRoom(entry.line) || running.count >= limits.simultaneous ? .turn : .host
+        case .ready:
+            let isRoomy = hasRoom(entry.line, in: item.isDiscretionary ? discretionary : ordinary)
+            return isRoomy || !hasPlace ? .turn : .host
         case .parked:
             if item.isHeld { return .held }
             if !conditions.isConnected, !item.isLocal { return .network }

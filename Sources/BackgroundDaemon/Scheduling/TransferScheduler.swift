@@ -30,51 +30,57 @@ package struct TransferScheduler: Sendable {
     struct Entry: Sendable {
         var item: Item
         var place = Place.parked
-        /// What orders it in its line: smaller is sooner.
-        var rank = 0.0
+        /// Since when it waits, as far as its order goes; the time of a pause is not waited.
+        var since: Double
+        /// It goes behind the others, whatever its priority.
+        var isBehind = false
         /// For the list of instants.
         var instant = 0.0
+        /// Of the last attempt, as long as there is no other.
         var failure: Failure?
+        /// Not before that, as the server asked for it.
+        var serverBound: Double?
         var isExpired = false
-        /// Of the sample of its speed.
-        var sampleTime = 0.0
+        /// When its speed began to be measured; nil where nobody waits for its place.
+        var sampleTime: Double?
         var sampleBytes: Int64 = 0
         var bytes: Int64 = 0
-        var line: LineKey { LineKey(session: item.session, host: item.host, isDiscretionary: item.isDiscretionary) }
+        var line: LineKey { LineKey(program: item.program, session: item.session, host: item.host) }
     }
 
-    struct LineKey: Hashable, Sendable {
-        var session: Int64
-        var host: String
-        var isDiscretionary: Bool
-    }
-
-    /// Those of one program that could run.
-    struct Share: Sendable {
-        var lines: Set<LineKey> = []
-        var running = 0
-        var lastServed = 0
-    }
+    typealias LineKey = ReadyTransfers.LineKey
+    typealias Rank = ReadyTransfers.Rank
+    typealias Turn = ReadyTransfers.Turn
 
     let limits: Limits
     var conditions = Conditions()
     var entries: [ID: Entry] = [:]
-    var lines: [LineKey: OrderedLine] = [:]
-    var shares: [Int64: Share] = [:]
-    var instants = OrderedLine()
-    var deadlines = OrderedLine()
-    var parked: Set<ID> = []
+    var ordinary = ReadyTransfers()
+    var discretionary = ReadyTransfers()
+    /// Of each program that has transfers that run or are ready.
+    var turns: [Int64: Turn] = [:]
+    var instants = OrderedLine<ID, Rank>()
+    var deadlines = OrderedLine<ID, Rank>()
     var running: Set<ID> = []
+    /// Of those that run, and of these those that are to stop.
     var runningDiscretionary = 0
+    var stoppingCount = 0
     var hostCounts: [String: Int] = [:]
+    /// Those that have as many as they may.
+    var fullHosts: Set<String> = []
     var sessionHostCounts: [LineKey: Int] = [:]
     var served = 0
+    /// When somebody's speed is to be judged.
+    var sampleDue = Double.infinity
+    /// Whether something changed that places are given by.
+    var isUnsettled = false
     var wakeTime: Double?
 
     package init(limits: Limits = Limits()) { self.limits = limits }
 
     package mutating func handle(_ event: Event, now: Double) -> [Action] {
         var actions: [Action] = []
+        var isTimerGone = false
         switch event {
         case .added(let item): add(item, now)
         case .removed(let id): remove(id)
@@ -82,23 +88,27 @@ package struct TransferScheduler: Sendable {
         case .released(let id):
             guard entries[id]?.item.isHeld == true else { break }
             entries[id]?.item.isHeld = false
+            entries[id]?.since = now
             reconsider(id, now)
         case .priorityChanged(let id, let priority):
             guard entries[id] != nil else { break }
-            entries[id]?.item.priority = priority
+            entries[id]?.item.priority = Self.cleaned(priority)
             reconsider(id, now)
-        case .progressed(let id, let bytes): entries[id]?.bytes = bytes
+        case .progressed(let id, let bytes): progressed(id, bytes)
         case .stopped(let id): stopped(id, now)
         case .failed(let id, let failure, let madeProgress, let retryAfter, let random):
             failed(id, failure, madeProgress, retryAfter, random, now)
         case .conditionsChanged(let next, let random): change(next, random, now, &actions)
-        case .clockMoved(let seconds): moveClock(by: seconds, now)
-        case .tick: break
+        case .clockMoved(let seconds):
+            moveClock(by: seconds, now)
+            // Whoever sleeps does so for a time, not until an instant.
+            isTimerGone = true
+        // It may have come early.
+        case .tick: isTimerGone = true
         }
         bringDue(now, &actions)
-        judgeSpeed(now, &actions)
-        fill(now, &actions)
-        setTimer(now, &actions)
+        settle(now, &actions)
+        setTimer(isTimerGone, &actions)
         return actions
     }
 
@@ -109,18 +119,20 @@ package struct TransferScheduler: Sendable {
         var item = item
         // A pause from before the clock was set, or from another life, is no longer than it could be now.
         item.notBefore = item.notBefore.map { min($0, now + limits.longestRetryAfter) }
-        entries[item.id] = Entry(item: item)
-        deadlines.insert(item.id, at: item.deadline)
-        parked.insert(item.id)
+        item.priority = Self.cleaned(item.priority)
+        if item.deadline.isNaN { item.deadline = .infinity }
+        entries[item.id] = Entry(item: item, since: max(now, item.earliestBegin ?? now))
+        deadlines.insert(item.id, at: Rank(at: item.deadline, id: item.id))
         reconsider(item.id, now)
     }
 
+    private static func cleaned(_ priority: Float) -> Float { priority.isNaN ? 0.5 : min(max(priority, 0), 1) }
+
     private mutating func remove(_ id: ID) {
-        guard let entry = entries[id] else { return }
-        leave(id)
-        deadlines.remove(id, at: entry.item.deadline)
+        guard entries[id] != nil else { return }
+        park(id)
+        deadlines.remove(id)
         entries[id] = nil
-        parked.remove(id)
     }
 
     private mutating func hold(_ id: ID, _ actions: inout [Action]) {
@@ -136,7 +148,17 @@ package struct TransferScheduler: Sendable {
     mutating func stop(_ id: ID, _ reason: StopReason, _ actions: inout [Action]) {
         guard entries[id]?.place == .running else { return }
         entries[id]?.place = .stopping(reason)
+        stoppingCount += 1
+        // Its speed does not matter any more.
+        isUnsettled = true
         actions.append(.stop(id, reason))
+    }
+
+    private mutating func progressed(_ id: ID, _ bytes: Int64) {
+        guard let entry = entries[id], entry.place == .running else { return }
+        entries[id]?.bytes = bytes
+        // It began anew.
+        if bytes < entry.bytes { entries[id]?.sampleBytes = min(entry.sampleBytes, bytes) }
     }
 
     private mutating func stopped(_ id: ID, _ now: Double) {
@@ -150,8 +172,8 @@ package struct TransferScheduler: Sendable {
         park(id)
         if isTooSlow {
             entries[id]?.item.notBefore = now + limits.firstPause
-            // Behind all that wait.
-            entries[id]?.item.attempts += 1
+            entries[id]?.since = now + limits.firstPause
+            entries[id]?.isBehind = true
         }
         reconsider(id, now)
     }
@@ -165,50 +187,60 @@ package struct TransferScheduler: Sendable {
         case .ready, .timed, .parked: return
         }
         park(id)
-        let attempts = madeProgress ? 1 : entry.item.attempts + 1
+        let attempts = madeProgress ? 1 : max(0, min(entry.item.attempts, 1 << 30)) + 1
         // Exponential, with full jitter: those that failed together do not come back together.
         var longest = limits.firstPause
         for _ in 1..<max(1, min(attempts, 32)) where longest < limits.longestPause { longest *= 2 }
-        var pause = min(longest, limits.longestPause) * Self.share(random)
-        if let retryAfter { pause = max(pause, min(max(0, retryAfter), limits.longestRetryAfter)) }
+        let end = now + min(longest, limits.longestPause) * Self.share(random)
+        let bound = retryAfter.map { now + min(max(0, $0), limits.longestRetryAfter) }
+        let notBefore = max(end, bound ?? end)
         entries[id]?.item.attempts = attempts
-        entries[id]?.item.notBefore = now + pause
+        entries[id]?.item.notBefore = notBefore
         entries[id]?.failure = failure
+        entries[id]?.serverBound = bound
+        // Those that get nowhere do not keep their age, or they would have all the places in turn.
+        if !madeProgress { entries[id]?.since = notBefore }
         reconsider(id, now)
     }
 
     private mutating func change(_ next: Conditions, _ random: UInt64, _ now: Double, _ actions: inout [Action]) {
         let before = conditions
+        guard before != next else { return }
         conditions = next
         if !next.allowDiscretionary {
             for id in running.sorted() where entries[id]?.item.isDiscretionary == true { stop(id, .conditions, &actions) }
         }
-        guard before != next else { return }
         let isBack = next.isConnected && !before.isConnected
         // What is in a line or waits for an instant may have to be parked, and the other way round.
         var random = random
         for id in entries.keys.sorted() {
-            guard let entry = entries[id], entry.place != .running else { continue }
-            if case .stopping = entry.place { continue }
-            if isBack, entry.failure == .network, let notBefore = entry.item.notBefore, notBefore > now {
+            guard let entry = entries[id], !running.contains(id) else { continue }
+            if isBack, entry.failure == .network {
                 random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-                entries[id]?.item.notBefore = min(notBefore, now + limits.spread * Self.share(random))
+                let soon = max(now + limits.spread * Self.share(random), entry.serverBound ?? now)
+                // A pause that is over is no reason to begin together with all the others.
+                let notBefore = entry.item.notBefore.map { $0 > now ? min($0, soon) : soon } ?? soon
+                entries[id]?.item.notBefore = notBefore
+                entries[id]?.since = min(entry.since, notBefore)
             }
             reconsider(id, now)
         }
     }
 
     private mutating func moveClock(by seconds: Double, _ now: Double) {
+        guard seconds.isFinite else { return }
         for id in entries.keys.sorted() {
-            guard let entry = entries[id] else { continue }
-            deadlines.remove(id, at: entry.item.deadline)
-            entries[id]?.item.deadline += seconds
-            deadlines.insert(id, at: entry.item.deadline + seconds)
-            entries[id]?.sampleTime += seconds
-            guard let notBefore = entry.item.notBefore else { continue }
-            entries[id]?.item.notBefore = notBefore + seconds
+            guard var entry = entries[id] else { continue }
+            entry.item.deadline += seconds
+            entry.item.notBefore = entry.item.notBefore.map { $0 + seconds }
+            entry.serverBound = entry.serverBound.map { $0 + seconds }
+            entry.sampleTime = entry.sampleTime.map { $0 + seconds }
+            entry.since += seconds
+            entries[id] = entry
+            if !entry.isExpired { deadlines.insert(id, at: Rank(at: entry.item.deadline, id: id)) }
             reconsider(id, now)
         }
+        isUnsettled = true
     }
 
     /// 0 up to 1.
@@ -218,68 +250,80 @@ package struct TransferScheduler: Sendable {
 
     /// Puts one that does not run where it belongs.
     mutating func reconsider(_ id: ID, _ now: Double) {
-        guard let entry = entries[id] else { return }
-        switch entry.place {
-        case .running, .stopping: return
-        case .ready, .timed, .parked: break
-        }
+        guard let entry = entries[id], !running.contains(id) else { return }
         park(id)
         let item = entry.item
         guard !item.isHeld, !entry.isExpired, conditions.isConnected || item.isLocal, conditions.hasSpace || item.isUpload,
             conditions.allowDiscretionary || !item.isDiscretionary
         else { return }
-        let instant = max(entries[id]?.item.notBefore ?? -.infinity, item.earliestBegin ?? -.infinity)
-        parked.remove(id)
+        let instant = max(item.notBefore ?? -.infinity, item.earliestBegin ?? -.infinity)
         if instant > now {
             entries[id]?.place = .timed
             entries[id]?.instant = instant
-            instants.insert(id, at: instant)
+            instants.insert(id, at: Rank(at: instant, id: id))
         } else {
-            enqueue(id, now)
+            enqueue(entry)
         }
     }
 
-    private mutating func enqueue(_ id: ID, _ now: Double) {
-        guard let entry = entries[id] else { return }
-        let rank = now - Double(entry.item.priority) * limits.aging
-        entries[id]?.place = .ready
-        entries[id]?.rank = rank
-        lines[entry.line, default: OrderedLine()].insert(id, at: rank)
-        shares[entry.item.program, default: Share()].lines.insert(entry.line)
+    private mutating func enqueue(_ entry: Entry) {
+        let item = entry.item
+        let rank = entry.since - (entry.isBehind ? 0 : Double(item.priority) * limits.aging)
+        let turn = turns[item.program, default: Turn(program: item.program)]
+        turns[item.program] = turn
+        entries[item.id]?.place = .ready
+        if item.isDiscretionary {
+            discretionary.insert(item.id, at: rank, in: entry.line, turn: turn)
+        } else {
+            ordinary.insert(item.id, at: rank, in: entry.line, turn: turn)
+        }
+        isUnsettled = true
     }
 
     /// Takes a transfer out of wherever it is.
-    private mutating func leave(_ id: ID) {
+    private mutating func park(_ id: ID) {
         guard let entry = entries[id] else { return }
+        entries[id]?.place = .parked
         switch entry.place {
-        case .ready:
-            lines[entry.line]?.remove(id, at: entry.rank)
-            if lines[entry.line]?.isEmpty == true {
-                lines[entry.line] = nil
-                shares[entry.item.program]?.lines.remove(entry.line)
-            }
-        case .timed: instants.remove(id, at: entry.instant)
-        case .parked: parked.remove(id)
+        case .parked: return
+        case .timed: return instants.remove(id)
+        case .ready: takeFromLine(entry)
         case .running, .stopping:
+            if case .stopping = entry.place { stoppingCount -= 1 }
+            entries[id]?.sampleTime = nil
             running.remove(id)
-            if entry.item.isDiscretionary { runningDiscretionary -= 1 }
             count(entry, by: -1)
         }
-        if let share = shares[entry.item.program], share.lines.isEmpty, share.running == 0 { shares[entry.item.program] = nil }
+        isUnsettled = true
+        let program = entry.item.program
+        if turns[program]?.running == 0, !ordinary.has(program), !discretionary.has(program) { turns[program] = nil }
     }
 
-    private mutating func park(_ id: ID) {
-        leave(id)
-        entries[id]?.place = .parked
-        parked.insert(id)
+    mutating func takeFromLine(_ entry: Entry) {
+        if entry.item.isDiscretionary {
+            discretionary.remove(entry.item.id, from: entry.line)
+        } else {
+            ordinary.remove(entry.item.id, from: entry.line)
+        }
     }
 
+    /// Counts one that runs, or did.
     mutating func count(_ entry: Entry, by change: Int) {
-        hostCounts[entry.item.host, default: 0] += change
-        if hostCounts[entry.item.host] == 0 { hostCounts[entry.item.host] = nil }
-        let key = LineKey(session: entry.item.session, host: entry.item.host, isDiscretionary: false)
-        sessionHostCounts[key, default: 0] += change
-        if sessionHostCounts[key] == 0 { sessionHostCounts[key] = nil }
-        shares[entry.item.program, default: Share()].running += change
+        let item = entry.item
+        if item.isDiscretionary { runningDiscretionary += change }
+        let ofHost = hostCounts[item.host, default: 0] + change
+        hostCounts[item.host] = ofHost == 0 ? nil : ofHost
+        if ofHost >= limits.perHost { fullHosts.insert(item.host) } else { fullHosts.remove(item.host) }
+        let ofSession = sessionHostCounts[entry.line, default: 0] + change
+        sessionHostCounts[entry.line] = ofSession == 0 ? nil : ofSession
+        var turn = turns[item.program, default: Turn(program: item.program)]
+        turn.running += change
+        if change > 0 {
+            served += 1
+            turn.lastServed = served
+        }
+        turns[item.program] = turn
+        ordinary.move(to: turn)
+        discretionary.move(to: turn)
     }
 }

@@ -1,0 +1,98 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Transfers that could run at once, if there were places.
+///
+/// Each session has a line at each host, each program its lines in the order of those in front, and the programs are in the order of their
+/// turns. Few lines are held up by their hosts at a time, as somebody runs for each of these; so a look from the front is short.
+struct ReadyTransfers: Sendable {
+    typealias ID = TransferScheduler.ID
+
+    /// An instant, of equal ones the older transfer's.
+    struct Rank: Hashable, Comparable, Sendable {
+        var at: Double
+        var id: ID
+
+        static func < (left: Rank, right: Rank) -> Bool { (left.at, left.id) < (right.at, right.id) }
+    }
+
+    struct LineKey: Hashable, Sendable {
+        var program: Int64
+        var session: Int64
+        var host: String
+    }
+
+    /// Of a program: who has the least is next, of equals the one that was served longest ago.
+    struct Turn: Hashable, Comparable, Sendable {
+        var running = 0
+        var lastServed = 0
+        var program: Int64
+
+        static func < (left: Turn, right: Turn) -> Bool {
+            (left.running, left.lastServed, left.program) < (right.running, right.lastServed, right.program)
+        }
+    }
+
+    private var lines: [LineKey: OrderedLine<ID, Rank>] = [:]
+    private var programs: [Int64: OrderedLine<LineKey, Rank>] = [:]
+    private var turns = OrderedLine<Int64, Turn>()
+    private var hosts: [String: Set<LineKey>] = [:]
+
+    var isEmpty: Bool { lines.isEmpty }
+
+    func has(_ program: Int64) -> Bool { programs[program] != nil }
+
+    /// The one in front of a line.
+    func front(of key: LineKey) -> ID? { lines[key]?.first?.id }
+
+    mutating func insert(_ id: ID, at instant: Double, in key: LineKey, turn: Turn) {
+        if lines[key] == nil { hosts[key.host, default: []].insert(key) }
+        lines[key, default: OrderedLine()].insert(id, at: Rank(at: instant, id: id))
+        if programs[key.program] == nil { turns.insert(key.program, at: turn) }
+        placeLine(key)
+    }
+
+    mutating func remove(_ id: ID, from key: LineKey) {
+        lines[key]?.remove(id)
+        placeLine(key)
+    }
+
+    /// Has a program that waits for its turn wait for this one.
+    mutating func move(to turn: Turn) {
+        if programs[turn.program] != nil { turns.insert(turn.program, at: turn) }
+    }
+
+    private mutating func placeLine(_ key: LineKey) {
+        if let front = lines[key]?.first {
+            programs[key.program, default: OrderedLine()].insert(key, at: front.at)
+            return
+        }
+        lines[key] = nil
+        hosts[key.host]?.remove(key)
+        if hosts[key.host]?.isEmpty == true { hosts[key.host] = nil }
+        programs[key.program]?.remove(key)
+        guard programs[key.program]?.isEmpty == true else { return }
+        programs[key.program] = nil
+        turns.remove(key.program)
+    }
+
+    /// Whose turn it is of those in whose lines there is room.
+    func next(full: Set<String>, hasRoom: (LineKey) -> Bool) -> ID? {
+        // All that wait may wait for the same host.
+        if lines.count == full.reduce(0, { $0 + (hosts[$1]?.count ?? 0) }) { return nil }
+        var found: LineKey?
+        _ = turns.first { program in
+            found = programs[program]?.first(where: hasRoom)
+            return found != nil
+        }
+        return found.flatMap { front(of: $0) }
+    }
+
+    func hasLine(at host: String, where isWanted: (LineKey) -> Bool) -> Bool { hosts[host]?.contains(where: isWanted) ?? false }
+}

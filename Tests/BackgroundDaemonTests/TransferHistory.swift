@@ -1,0 +1,373 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import SeededNumbers
+
+@testable import BackgroundDaemon
+
+/// Drives a scheduler with random events, carries its actions out on a model, and notes what breaks a rule.
+struct TransferHistory {
+    private typealias Scheduler = TransferScheduler
+    private enum Stage { case waiting, running, stopping, over }
+
+    private struct Transfer {
+        var item: TransferScheduler.Item
+        var stage = Stage.waiting
+        var isExpired = false
+        /// Nothing happened to it but that it was added.
+        var isFresh = true
+        var failedForNetwork = false
+        var serverBound: Double?
+        var bytes: Int64 = 0
+        var sample: (time: Double, bytes: Int64)?
+    }
+
+    private(set) var faults: [String] = []
+    private(set) var log: [String] = []
+    private var random: SeededNumbers
+    private var scheduler: TransferScheduler
+    private let limits: TransferScheduler.Limits
+    private var conditions = TransferScheduler.Conditions()
+    private var transfers: [Int64: Transfer] = [:]
+    private var now = 1000.0
+    private var wake: Double?
+    private var count: Int64 = 0
+    private(set) var starts = 0
+
+    init(seed: UInt64) {
+        random = SeededNumbers(seed: seed)
+        var limits = TransferScheduler.Limits()
+        limits.simultaneous = random.next(below: 5) + 1
+        limits.perHost = random.next(below: 3) + 1
+        self.limits = limits
+        scheduler = TransferScheduler(limits: limits)
+    }
+
+    mutating func run(steps: Int) {
+        for _ in 0..<steps where faults.isEmpty { step() }
+        for id in transfers.keys.sorted() where faults.isEmpty {
+            transfers[id] = nil
+            send(.removed(id))
+        }
+        if wake != nil { faults.append("the timer runs without transfers") }
+    }
+
+    private func all(_ stages: Stage...) -> [Int64] {
+        transfers.filter { stages.contains($0.value.stage) }.keys.sorted()
+    }
+
+    private mutating func any(_ stages: Stage...) -> Int64? {
+        transfers.filter { stages.contains($0.value.stage) }.keys.sorted().randomElement(using: &random)
+    }
+
+    // MARK: Events
+
+    private mutating func step() {
+        let next = now + [0, 0, 0.5, 2, 20, 70, 700][random.next(below: 7)]
+        if let wake, wake <= next, random.next(below: 8) > 0 {
+            now = max(now, wake)
+            return send(.tick)
+        }
+        now = next
+        switch random.next(below: 24) {
+        case 0..<7: add()
+        case 7, 8: end()
+        case 9, 10: fail()
+        case 11, 12: if let id = any(.stopping) { stopped(id) }
+        case 13: if let id = any(.waiting, .running, .stopping) { hold(id) }
+        case 14, 15:
+            if let id = transfers.filter({ $0.value.item.isHeld }).keys.sorted().randomElement(using: &random) { release(id) }
+        case 16: if let id = any(.waiting, .running, .stopping) { prioritise(id) }
+        case 17, 18: if let id = any(.running) { progress(id) }
+        case 19, 20: changeConditions()
+        case 21: moveClock()
+        case 22: sendSomethingLate()
+        default: send(.tick)
+        }
+    }
+
+    private mutating func add() {
+        count += 1
+        let program = Int64(random.next(below: 3))
+        var item = TransferScheduler.Item(
+            id: count, program: program, session: program * 2 + Int64(random.next(below: 2)),
+            host: ["a", "b", "c"][random.next(below: 3)],
+            hostLimit: 0, priority: [0, 0.5, 0.5, 1][random.next(below: 4)], deadline: now + Double(random.next(below: 20_000)))
+        item.hostLimit = Int(item.session % 3) + 1
+        item.isDiscretionary = random.next(below: 4) == 0
+        item.isUpload = random.next(below: 3) == 0
+        item.isLocal = random.next(below: 8) == 0
+        item.isHeld = random.next(below: 10) == 0
+        if random.next(below: 5) == 0 { item.earliestBegin = now + Double(random.next(below: 300)) - 100 }
+        var transfer = Transfer(item: item)
+        transfer.isFresh = item.earliestBegin == nil && !item.isHeld
+        transfers[count] = transfer
+        send(.added(item))
+    }
+
+    private mutating func end() {
+        guard let id = any(.running, .running, .stopping, .waiting) else { return }
+        transfers[id] = nil
+        send(.removed(id))
+    }
+
+    private mutating func stopped(_ id: Int64) {
+        transfers[id]?.stage = .waiting
+        if let reason = reasons[id], reason == .tooSlow { transfers[id]?.item.notBefore = now + limits.firstPause }
+        send(.stopped(id))
+    }
+
+    private mutating func fail() {
+        guard let id = any(.running, .stopping), let transfer = transfers[id] else { return }
+        let failure = [Scheduler.Failure.network, .network, .server, .noSpace, .other][random.next(below: 5)]
+        let hasMoved = random.next(below: 3) == 0
+        let retryAfter = random.next(below: 3) == 0 ? Double(random.next(below: 200_000)) / 10 : nil
+        let number = random.next()
+        let attempts = hasMoved ? 1 : transfer.item.attempts + 1
+        var longest = 2.0
+        for _ in 1..<attempts { longest = min(longest * 2, 900) }
+        let pause = max(longest * Double(number >> 11) / Double(1 << 53), min(retryAfter ?? 0, 86_400))
+        transfers[id]?.stage = .waiting
+        transfers[id]?.item.attempts = attempts
+        transfers[id]?.item.notBefore = now + pause
+        transfers[id]?.failedForNetwork = failure == .network
+        transfers[id]?.serverBound = retryAfter.map { now + $0 }
+        send(.failed(id, failure, madeProgress: hasMoved, retryAfter: retryAfter, random: number))
+    }
+
+    private mutating func hold(_ id: Int64) {
+        transfers[id]?.item.isHeld = true
+        transfers[id]?.isFresh = false
+        send(.held(id))
+    }
+
+    private mutating func release(_ id: Int64) {
+        transfers[id]?.item.isHeld = false
+        send(.released(id))
+    }
+
+    private mutating func prioritise(_ id: Int64) {
+        let priority: Float = [0, 0.5, 1][random.next(below: 3)]
+        transfers[id]?.item.priority = priority
+        send(.priorityChanged(id, priority))
+    }
+
+    private mutating func progress(_ id: Int64) {
+        transfers[id]?.bytes += Int64(random.next(below: 9000))
+        send(.progressed(id, bytes: transfers[id]?.bytes ?? 0))
+    }
+
+    private mutating func changeConditions() {
+        let before = conditions
+        switch random.next(below: 4) {
+        case 0: conditions.isConnected.toggle()
+        case 1: conditions.isMetered.toggle()
+        case 2: conditions.hasExternalPower.toggle()
+        default: conditions.hasSpace.toggle()
+        }
+        // How long their pauses are then is the scheduler's to say.
+        var shortened: [Int64] = []
+        if conditions.isConnected, !before.isConnected {
+            shortened = all(.waiting).filter { transfers[$0]?.failedForNetwork == true }
+        }
+        send(.conditionsChanged(conditions, random: random.next()), shortened: shortened)
+    }
+
+    private mutating func moveClock() {
+        let seconds = Double(random.next(below: 2000)) - 1000
+        now += seconds
+        for id in transfers.keys {
+            transfers[id]?.item.deadline += seconds
+            let transfer = transfers[id]
+            transfers[id]?.item.notBefore = transfer?.item.notBefore.map { $0 + seconds }
+            transfers[id]?.serverBound = transfer?.serverBound.map { $0 + seconds }
+            transfers[id]?.sample?.time += seconds
+        }
+        send(.clockMoved(by: seconds))
+    }
+
+    private mutating func sendSomethingLate() {
+        // Nothing is due.
+        if let wake, wake <= now { return send(.tick) }
+        let id = random.next(below: 2) == 0 ? count + 1 : any(.waiting) ?? count + 1
+        let late: [TransferScheduler.Event] = [
+            .stopped(id), .failed(id, .network, madeProgress: false, retryAfter: 5, random: 1), .progressed(id, bytes: 1),
+            .held(count + 1), .released(count + 1), .removed(count + 1), .priorityChanged(count + 1, 1),
+        ]
+        let event = late[random.next(below: late.count)]
+        let actions = scheduler.handle(event, now: now)
+        if !actions.isEmpty { faults.append("late \(event) -> \(actions)") }
+    }
+
+    // MARK: Actions
+
+    private var reasons: [Int64: TransferScheduler.StopReason] = [:]
+
+    private mutating func send(_ event: TransferScheduler.Event, shortened: [Int64] = []) {
+        let actions = scheduler.handle(event, now: now)
+        log.append("\(now) \(event) -> \(actions)")
+        for id in shortened { readPause(of: id) }
+        var timers = 0
+        for action in actions {
+            switch action {
+            case .start(let id): start(id)
+            case .stop(let id, let reason): stop(id, reason)
+            case .expire(let id):
+                if let transfer = transfers[id], !transfer.isExpired, transfer.item.deadline <= now {
+                    transfers[id]?.isExpired = true
+                } else {
+                    faults.append("\(id) is not over")
+                }
+            case .wake(let at):
+                wake = at
+                timers += 1
+            }
+        }
+        if timers > 1 { faults.append("several timers") }
+        checkRules()
+    }
+
+    private mutating func readPause(of id: Int64) {
+        guard let transfer = transfers[id], let pause = scheduler.entries[id]?.item.notBefore else { return }
+        transfers[id]?.item.notBefore = pause
+        if pause > max(now + limits.spread, transfer.serverBound ?? now) { faults.append("\(id) waits long for the network") }
+        if let bound = transfer.serverBound, pause < bound { faults.append("\(id) forgot what the server said") }
+    }
+
+    private func mayRun(_ transfer: Transfer) -> Bool {
+        let item = transfer.item
+        return !item.isHeld && !transfer.isExpired && item.deadline > now && (conditions.isConnected || item.isLocal)
+            && (conditions.hasSpace || item.isUpload)
+            && (!item.isDiscretionary || !conditions.isMetered && conditions.hasExternalPower)
+    }
+
+    private func isDue(_ transfer: Transfer) -> Bool {
+        max(transfer.item.notBefore ?? 0, transfer.item.earliestBegin ?? 0) <= now
+    }
+
+    /// Whether there is a place for it, or would be if that one were gone.
+    private func fits(_ item: TransferScheduler.Item, without gone: Int64? = nil) -> Bool {
+        var (total, discretionary, host, session) = (0, 0, 0, 0)
+        for (id, other) in transfers where (other.stage == .running || other.stage == .stopping) && id != gone {
+            total += 1
+            if other.item.isDiscretionary { discretionary += 1 }
+            guard other.item.host == item.host else { continue }
+            host += 1
+            if other.item.session == item.session { session += 1 }
+        }
+        return total < limits.simultaneous && host < limits.perHost && session < item.hostLimit
+            && (!item.isDiscretionary || discretionary < max(1, limits.simultaneous / 2))
+    }
+
+    private func runningCount(of program: Int64) -> Int {
+        all(.running, .stopping).count { transfers[$0]?.item.program == program }
+    }
+
+    private var ready: [Transfer] { all(.waiting).compactMap { transfers[$0] }.filter { mayRun($0) && isDue($0) } }
+
+    private mutating func start(_ id: Int64) {
+        starts += 1
+        guard let transfer = transfers[id], transfer.stage == .waiting, mayRun(transfer), isDue(transfer), fits(transfer.item)
+        else {
+            faults.append("\(id) must not start")
+            return
+        }
+        for other in ready where other.item.id != id && fits(other.item) {
+            let (one, two) = (transfer.item, other.item)
+            if one.isDiscretionary, !two.isDiscretionary { faults.append("\(id) took the place of \(two.id)") }
+            guard one.isDiscretionary == two.isDiscretionary else { continue }
+            if runningCount(of: two.program) < runningCount(of: one.program) {
+                faults.append("\(id) before the program of \(two.id)")
+            }
+            if one.program == two.program, transfer.isFresh, other.isFresh, two.id < id, two.priority >= one.priority {
+                faults.append("\(id) before \(two.id)")
+            }
+        }
+        transfers[id]?.stage = .running
+        transfers[id]?.isFresh = false
+        transfers[id]?.failedForNetwork = false
+        transfers[id]?.serverBound = nil
+        transfers[id]?.sample = nil
+    }
+
+    private mutating func stop(_ id: Int64, _ reason: TransferScheduler.StopReason) {
+        guard let transfer = transfers[id], transfer.stage == .running else {
+            faults.append("\(id) does not run, and cannot stop")
+            return
+        }
+        let isRight =
+            switch reason {
+            case .held: transfer.item.isHeld
+            case .conditions: transfer.item.isDiscretionary && (conditions.isMetered || !conditions.hasExternalPower)
+            case .yields: transfer.item.isDiscretionary && isWanted(transfer, onlyByOrdinary: true)
+            case .tooSlow:
+                if let sample = transfer.sample {
+                    isWanted(transfer) && sample.time + limits.floorWindow <= now
+                        && Double(transfer.bytes - sample.bytes) / (now - sample.time) < limits.floor
+                } else {
+                    false
+                }
+            }
+        if !isRight { faults.append("no reason to stop \(id)") }
+        transfers[id]?.stage = .stopping
+        transfers[id]?.sample = nil
+        reasons[id] = reason
+    }
+
+    private func isWanted(_ transfer: Transfer, onlyByOrdinary: Bool = false) -> Bool {
+        ready.contains { other in
+            (!other.item.isDiscretionary || transfer.item.isDiscretionary && !onlyByOrdinary)
+                && fits(other.item, without: transfer.item.id)
+        }
+    }
+
+    // MARK: Rules
+
+    private mutating func checkRules() {
+        let isLeaving = !all(.stopping).isEmpty
+        var due = Double.infinity
+        for id in all(.running) {
+            guard let transfer = transfers[id] else { continue }
+            if transfer.item.isHeld { faults.append("\(id) is held and runs") }
+            if transfer.item.isDiscretionary, conditions.isMetered || !conditions.hasExternalPower {
+                faults.append("\(id) runs on")
+            }
+            if transfer.isExpired { continue }
+            guard isWanted(transfer) else {
+                transfers[id]?.sample = nil
+                continue
+            }
+            if transfer.item.isDiscretionary, !isLeaving, isWanted(transfer, onlyByOrdinary: true) {
+                faults.append("\(id) does not yield")
+            }
+            var sample = transfer.sample ?? (now, transfer.bytes)
+            if sample.time + limits.floorWindow <= now, sample.time < now {
+                let isSlow = Double(transfer.bytes - sample.bytes) / (now - sample.time) < limits.floor
+                if isSlow, !isLeaving { faults.append("\(id) is slow and runs on") }
+                if !isSlow, !isLeaving { sample = (now, transfer.bytes) }
+            }
+            transfers[id]?.sample = sample
+            if sample.time + limits.floorWindow > now { due = min(due, sample.time + limits.floorWindow) }
+        }
+        for id in all(.waiting) {
+            guard let transfer = transfers[id] else { continue }
+            guard mayRun(transfer) else { continue }
+            if !isDue(transfer) {
+                due = min(due, max(transfer.item.notBefore ?? 0, transfer.item.earliestBegin ?? 0))
+            } else if fits(transfer.item) {
+                faults.append("\(id) could run")
+            }
+        }
+        for (id, transfer) in transfers where !transfer.isExpired {
+            if transfer.item.deadline <= now { faults.append("\(id) is over") }
+            due = min(due, transfer.item.deadline)
+        }
+        if (wake ?? .infinity) != due { faults.append("wakes at \(wake ?? .infinity), not \(due)") }
+    }
+}
