@@ -145,6 +145,9 @@ var targets: [Target] = [
             "BackgroundDaemon", "BackgroundProtocol", "LoadingModel", "LoadingTestKit", "HTTPRules", "HTTPWire", "SeededNumbers",
             "urlsessiond", "TransferProgram", grdb,
         ]),
+    tests(
+        "BackgroundTests",
+        ["URLLoading", "BackgroundClient", "BackgroundProtocol", "LoadingModel", "LoadingTestKit", "SeededNumbers", "urlsessiond"]),
     tests("LoadingTrustTests", ["LoadingTrust", "LoadingModel", "LoadingTestKit", x509, asn1, crypto]),
     tests("NetworkPathsTests", ["NetworkPaths", "LoadingModel", "LoadingTestKit", "SeededNumbers"]),
     tests("SystemLibrariesTests", ["SystemLibraries", "LoadingTestKit"]),

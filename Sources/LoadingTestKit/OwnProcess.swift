@@ -20,6 +20,14 @@ package enum OwnProcess {
         URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
     }
 
+    /// How a process of the suite is started: its arguments, and what its environment must have.
+    package static func command(_ suite: String, by executable: URL) -> (arguments: [String], variables: [String: String]) {
+        (
+            [executable.path, "--testing-library", "swift-testing", "--no-parallel", "--filter", "\(suite)/"],
+            [variable: suite]
+        )
+    }
+
     /// Runs the suite and says what it wrote; fails with that if it fails or finds nothing to do.
     ///
     /// - Parameters:
@@ -37,11 +45,11 @@ package enum OwnProcess {
         let program = try executable ?? Self.executable()
         var variables = ProcessInfo.processInfo.environment
         for (name, value) in environment { variables[name] = value }
-        variables[variable] = suite
+        let command = command(suite, by: program)
         let text = try await ServerProcess.run(
             ServerProcess.Order(
-                wrapper + [program.path, "--testing-library", "swift-testing", "--no-parallel", "--filter", "\(suite)/"],
-                environment: variables, output: directory.file("output")))
+                wrapper + command.arguments, environment: variables.merging(command.variables) { $1 },
+                output: directory.file("output")))
         guard text.contains("Suite \(suite) passed") else {
             throw ServerProcess.Failure(description: "\(suite) was not run: \(text.suffix(2000))")
         }

@@ -62,7 +62,7 @@ extension URLSessionTask {
             state.sentRequest = known.current
             if let response = known.response { state.note(response) }
             state.sentCount = known.counts.sent
-            state.expectedToSend = known.counts.expectedToSend
+            state.expectedToSend = max(known.counts.expectedToSend, known.order.task.request.body.knownLength)
             state.receivedCount = known.counts.received
             state.expectedToReceive = known.counts.expectedToReceive
             return client(&state)

@@ -1,0 +1,212 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// A user of a test's own: folders, a daemon, and programs that share it.
+///
+/// The programs, of whom each is this test program by another name, are in a folder with the daemon. Whatever runs from that folder is
+/// the test's, and is ended with it.
+final class BackgroundPlace: Sendable {
+    /// Short, as the path of a socket has to be.
+    let home: URL
+    let bin: URL
+    private let journal: ProgramJournal
+    private let daemonVariables: [String: String]
+
+    init(daemonVariables: [String: String] = [:]) throws {
+        let files = FileManager.default
+        let name = String(UUID().uuidString.prefix(8)).lowercased()
+        home = URL(fileURLWithPath: "/tmp/bg-\(name)")
+        let own = try OwnProcess.executable()
+        bin = own.deletingLastPathComponent().appendingPathComponent("background-places/\(name)")
+        self.daemonVariables = daemonVariables
+        for folder in ["run", "state", "data", "cache", "out", "tmp"] {
+            try files.createDirectory(
+                at: home.appendingPathComponent(folder), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700]
+            )
+        }
+        try files.createDirectory(at: bin, withIntermediateDirectories: true)
+        journal = try ProgramJournal(home.appendingPathComponent("journal"))
+        try put(own.deletingLastPathComponent().appendingPathComponent("urlsessiond"), "urlsessiond")
+        guard !daemonVariables.isEmpty else { return }
+        let variables = daemonVariables.map { "\($0.key)='\($0.value)'" }.joined(separator: " ")
+        try "#!/bin/sh\nexec env \(variables) '\(bin.path)/urlsessiond' \"$@\"\n".write(
+            to: home.appendingPathComponent("start"), atomically: true, encoding: .utf8)
+        try files.setAttributes([.posixPermissions: 0o755], ofItemAtPath: home.path + "/start")
+    }
+
+    private func put(_ file: URL, _ name: String) throws {
+        let target = bin.appendingPathComponent(name)
+        guard !FileManager.default.fileExists(atPath: target.path) else { return }
+        do {
+            try FileManager.default.linkItem(at: file, to: target)
+        } catch {
+            try FileManager.default.copyItem(at: file, to: target)
+        }
+    }
+
+    /// What the programs wrote, of all of them.
+    var lines: [String] { journal.lines.read { $0.map { "\($0.label): \($0.text)" } } }
+
+    // MARK: Files
+
+    /// Where programs put what was downloaded.
+    var out: URL { home.appendingPathComponent("out") }
+
+    func downloaded(_ name: String) throws -> [UInt8] { Array(try Data(contentsOf: out.appendingPathComponent(name))) }
+
+    @discardableResult
+    func write(_ bytes: some Sequence<UInt8>, to name: String) throws -> URL {
+        let file = home.appendingPathComponent(name)
+        try Data(bytes).write(to: file)
+        return file
+    }
+
+    private var spool: URL {
+        URL(fileURLWithPath: daemonVariables["URLSESSIOND_SPOOL"] ?? home.path + "/state/urlloading/background/spool")
+    }
+
+    /// The files that the daemon has of transfers.
+    var spooled: [String] {
+        (FileManager.default.enumerator(atPath: spool.path)?.allObjects ?? []).compactMap { $0 as? String }.filter {
+            $0.contains("/")
+        }
+    }
+
+    // MARK: Programs
+
+    private func variables(_ label: String) -> [String: String] {
+        var variables: [String: String] = [
+            "HOME": home.path, "XDG_RUNTIME_DIR": home.path + "/run", "XDG_STATE_HOME": home.path + "/state",
+            "XDG_DATA_HOME": home.path + "/data", "XDG_CACHE_HOME": home.path + "/cache", "TMPDIR": home.path + "/tmp",
+            "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent",
+            "URLSESSIOND": daemonVariables.isEmpty ? bin.path + "/urlsessiond" : home.path + "/start",
+            ProgramScript.labelKey: label, ProgramScript.journalKey: home.path + "/journal", ProgramScript.folderKey: out.path,
+        ]
+        for (key, value) in OwnProcess.command("BackgroundProgram", by: bin).variables { variables[key] = value }
+        return variables
+    }
+
+    /// Starts a program that does as it is told, by a label of this start alone.
+    ///
+    /// Its file's name is what tells one program from another. `launch` is what it does when it is started for its sessions' events; its
+    /// label is `launched` then.
+    func start(
+        _ label: String, as file: String = "program", launch: [String] = [], variables additional: [String: String] = [:]
+    ) throws -> ProgramHandle {
+        try put(OwnProcess.executable(), file)
+        let fifo = home.appendingPathComponent("orders-\(label)")
+        guard mkfifo(fifo.path, 0o600) == 0 else { throw PlaceFailure("mkfifo: errno \(errno)") }
+        // Not waiting for the other end.
+        let orders = open(fifo.path, O_RDWR | O_CLOEXEC)
+        guard orders >= 0 else { throw PlaceFailure("\(fifo.path): errno \(errno)") }
+        let command = OwnProcess.command("BackgroundProgram", by: bin.appendingPathComponent(file))
+        var environment = ProcessInfo.processInfo.environment.merging(variables(label)) { $1 }.merging(additional) { $1 }
+        if !launch.isEmpty {
+            let changed = variables("launched").merging([ProgramScript.scriptKey: launch.joined(separator: ";")]) { $1 }
+            let arguments = ["/usr/bin/env"] + changed.map { "\($0.key)=\($0.value)" } + command.arguments
+            environment[ProgramScript.launchKey] = arguments.joined(separator: "\u{1}")
+        }
+        let process = try ServerProcess.start(
+            ServerProcess.Order(
+                command.arguments, environment: environment, input: fifo, output: home.appendingPathComponent("\(label).log")))
+        return ProgramHandle(label: label, process: process, orders: orders, journal: journal)
+    }
+
+    /// The user's tool, which sees the transfers of all programs.
+    func manager() throws -> ProgramHandle { try start("manager", as: "urlsession") }
+
+    /// A program that the daemon starts.
+    var launched: ProgramHandle { ProgramHandle(label: "launched", process: nil, orders: -1, journal: journal) }
+
+    // MARK: Processes
+
+    /// Those that run a file of the place.
+    private func processes(of file: String? = nil) -> [pid_t] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return names.compactMap { pid_t($0) }.filter { process in
+            guard let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/exe") else {
+                return false
+            }
+            return file.map { path == bin.path + "/" + $0 } ?? path.hasPrefix(bin.path + "/")
+        }
+    }
+
+    var daemons: [pid_t] { processes(of: "urlsessiond") }
+
+    /// Kills the daemon, as for want of memory.
+    func killDaemon() { for process in daemons { kill(process, SIGKILL) } }
+
+    /// Ends the daemon as the system does, and returns when it is gone; no program is there that would start another one.
+    private func stopDaemon() async {
+        let daemons = daemons
+        for process in processes() where !daemons.contains(process) { kill(process, SIGKILL) }
+        for process in daemons { kill(process, SIGTERM) }
+        guard !daemons.isEmpty else { return }
+        let lock = home.path + "/run/urlloading/urlsessiond.lock"
+        let isOver = Watched(false)
+        Thread.detachNewThread {
+            // Held by the daemon for its life.
+            let descriptor = open(lock, O_RDWR | O_CLOEXEC)
+            if descriptor >= 0 {
+                while flock(descriptor, LOCK_EX) != 0, errno == EINTR {}
+                close(descriptor)
+            }
+            isOver.change { $0 = true }
+        }
+        try? await isOver.value { $0 ? () : nil }
+    }
+
+    /// The files of transfers that the daemon leaves when it ends.
+    fileprivate func leftovers() async -> [String] {
+        // Everything that was begun is done when it has ended.
+        await stopDaemon()
+        return spooled
+    }
+
+    fileprivate func end() {
+        for process in processes() { kill(process, SIGKILL) }
+        journal.close()
+        try? FileManager.default.removeItem(at: bin)
+        try? FileManager.default.removeItem(at: home)
+        if spool.path.hasPrefix("/dev/shm/") { try? FileManager.default.removeItem(at: spool) }
+    }
+
+    /// What helps to see what went wrong.
+    fileprivate var report: String {
+        let log = (try? String(contentsOfFile: home.path + "/run/urlloading/urlsessiond.log", encoding: .utf8)) ?? ""
+        let outputs = ((try? FileManager.default.contentsOfDirectory(atPath: home.path)) ?? []).filter { $0.hasSuffix(".log") }
+            .map { (try? String(contentsOfFile: home.path + "/" + $0, encoding: .utf8)) ?? "" }.filter { $0.contains("✘") }
+        return (lines + ["daemon: " + log] + outputs.map { String($0.suffix(2000)) }).joined(separator: "\n")
+    }
+}
+
+/// Runs a test in a place of its own, and expects that the daemon has no file of a transfer left at its end.
+func withBackgroundPlace(
+    daemonVariables: [String: String] = [:], leaves: Int? = 0, sourceLocation: SourceLocation = #_sourceLocation,
+    test: (BackgroundPlace) async throws -> Void
+) async throws {
+    let place = try BackgroundPlace(daemonVariables: daemonVariables)
+    defer { place.end() }
+    do {
+        try await test(place)
+        let leftovers = await place.leftovers()
+        #expect(leaves == nil || leftovers.count == leaves, "\(leftovers)\n\(place.report)", sourceLocation: sourceLocation)
+    } catch {
+        Issue.record("\(error)\n\(place.report)", sourceLocation: sourceLocation)
+        throw error
+    }
+}

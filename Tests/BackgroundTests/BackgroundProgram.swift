@@ -1,0 +1,306 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundClient
+import BackgroundProtocol
+import Foundation
+import LoadingModel
+import LoadingTestKit
+import Synchronization
+import Testing
+import URLLoading
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// A program that has background sessions, in a process of its own; what it does is told it by ``ProgramScript``.
+@Suite(.enabled(if: OwnProcess.isHere("BackgroundProgram"), "it runs in a process of its own"))
+struct BackgroundProgram {
+    @Test(.timeLimit(.minutes(5))) func `does as it is told`() async throws {
+        let journal = try ProgramVoice()
+        journal.say("started")
+        let work = ProgramWork(journal)
+        URLSession.handleEventsForBackgroundURLSession { identifier, completionHandler in
+            journal.say("launched for \(identifier)")
+            work.handlers.withLock { $0[identifier] = completionHandler }
+        }
+        for await line in ProgramScript.lines {
+            do { try await work.carryOut(ProgramScript.words(line)) } catch { journal.say("trouble \(line): \(error)") }
+        }
+    }
+}
+
+/// Writes to the test's journal.
+final class ProgramVoice: Sendable {
+    private let descriptor: CInt
+    private let label: String
+    private let said = Watched<[String]>([])
+
+    init() throws {
+        label = ProgramScript.environment[ProgramScript.labelKey] ?? "?"
+        descriptor = open(ProgramScript.environment[ProgramScript.journalKey] ?? "", O_WRONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw CocoaError(.fileNoSuchFile) }
+    }
+
+    func say(_ text: String) {
+        let line = Array("\(label)\t\(text.replacingOccurrences(of: "\n", with: " ").prefix(3000))\n".utf8)
+        _ = write(descriptor, line, line.count)
+        said.change { $0.append(text) }
+    }
+
+    func awaitLine(_ start: String) async throws {
+        try await said.value { $0.contains { $0.hasPrefix(start) } ? () : nil }
+    }
+}
+
+/// The sessions and tasks of a program.
+final class ProgramWork: Sendable {
+    struct State {
+        var sessions: [String: URLSession] = [:]
+        var resumeData: Data?
+    }
+
+    let journal: ProgramVoice
+    let handlers = Mutex<[String: @Sendable () -> Void]>([:])
+    /// What becomes of what was downloaded.
+    let taking = Mutex("move")
+    private let state = Mutex(State())
+
+    init(_ journal: ProgramVoice) { self.journal = journal }
+
+    func carryOut(_ words: [String]) async throws {
+        var plain = words.filter { !$0.contains("=") || $0.contains("://") || $0.hasPrefix("/") }
+        guard !plain.isEmpty else { return }
+        let verb = plain.removeFirst()
+        let options = Dictionary(
+            words.filter { $0.contains("=") && !$0.contains("://") && !$0.hasPrefix("/") }.map {
+                let parts = $0.split(separator: "=", maxSplits: 1)
+                return (String(parts[0]), parts.count > 1 ? String(parts[1]) : "")
+            }, uniquingKeysWith: { first, _ in first })
+        switch verb {
+        case "session": makeSession(plain[0], options)
+        case "take": taking.withLock { $0 = plain[0] }
+        case "await": try await journal.awaitLine(plain.joined(separator: " "))
+        case "sync":
+            await sync()
+            journal.say("synced")
+        case "leave":
+            await sync()
+            _exit(0)
+        case "watch": await watch()
+        case "manage": await manage(plain)
+        case "continue":
+            let session = try session(plain[0])
+            guard let data = state.withLock({ $0.resumeData }) else { return journal.say("no resume data") }
+            begin(session.downloadTask(withResumeData: data), plain[0], plain.dropFirst().first, options)
+        case "download":
+            let request = try request(plain[1], options)
+            begin(try session(plain[0]).downloadTask(with: request), plain[0], plain.dropFirst(2).first, options)
+        case "upload":
+            var request = try request(plain[1], options)
+            request.httpMethod = options["method"] ?? "PUT"
+            begin(
+                try session(plain[0]).uploadTask(with: request, fromFile: URL(fileURLWithPath: plain[2])), plain[0],
+                plain.dropFirst(3).first, options)
+        case "release": try session(plain[0]).delegateQueue.isSuspended = false
+        case "wrong": try wrong(plain)
+        case "tasks": try await listTasks(plain[0])
+        case "invalidate": try session(plain[0]).invalidateAndCancel()
+        case "finish": try session(plain[0]).finishTasksAndInvalidate()
+        case "handled": handlers.withLock { $0.removeValue(forKey: plain[0]) }?()
+        case "cancel", "suspend", "resume", "produce", "describe": try await drive(verb, plain)
+        default: journal.say("unknown \(verb)")
+        }
+    }
+
+    private func request(_ url: String, _ options: [String: String]) throws -> URLRequest {
+        guard let url = URL(string: url) else { throw URLError(.badURL) }
+        var request = URLRequest(url: url)
+        if let timeout = options["timeout"].flatMap(Double.init) { request.timeoutInterval = timeout }
+        if let header = options["header"]?.split(separator: ":", maxSplits: 1), header.count == 2 {
+            request.setValue(String(header[1]), forHTTPHeaderField: String(header[0]))
+        }
+        return request
+    }
+
+    func session(_ name: String) throws -> URLSession {
+        guard let session = state.withLock({ $0.sessions[name] }) else { throw CocoaError(.keyValueValidation) }
+        return session
+    }
+
+    private func makeSession(_ name: String, _ options: [String: String]) {
+        let configuration = URLSessionConfiguration.background(withIdentifier: options["identifier"] ?? name)
+        if let value = options["timeout"].flatMap(Double.init) { configuration.timeoutIntervalForRequest = value }
+        if let value = options["resource"].flatMap(Double.init) { configuration.timeoutIntervalForResource = value }
+        if let value = options["connections"].flatMap(Int.init) { configuration.httpMaximumConnectionsPerHost = value }
+        if let value = options["events"] { configuration.sessionSendsLaunchEvents = value == "1" }
+        if let value = options["container"] { configuration.sharedContainerIdentifier = value }
+        if options["discretionary"] != nil { configuration.isDiscretionary = true }
+        if let header = options["header"]?.split(separator: ":", maxSplits: 1), header.count == 2 {
+            configuration.httpAdditionalHeaders = [String(header[0]): String(header[1])]
+        }
+        if options["protocols"] != nil { configuration.protocolClasses = [IdleProtocol.self] }
+        if let port = options["proxy"].flatMap(Int.init) {
+            configuration.connectionProxyDictionary = [
+                "HTTPEnable": 1, "HTTPProxy": "127.0.0.1", "HTTPPort": port,
+            ]
+        }
+        if let pair = options["cookie"]?.split(separator: "@"), pair.count == 2,
+            let cookie = HTTPCookie(properties: [
+                .name: "taste", .value: String(pair[0]), .domain: String(pair[1]), .path: "/", .maximumAge: "1000", .version: "1",
+            ])
+        {
+            configuration.httpCookieStorage?.setCookie(cookie)
+        }
+        if options["launch"] != nil, let launch = ProgramScript.environment[ProgramScript.launchKey] {
+            configuration.backgroundLaunch = .arguments(
+                launch.split(separator: "\u{1}").map(String.init), directory: ProgramScript.environment[ProgramScript.folderKey])
+        }
+        let delegate: (any URLSessionDelegate)? =
+            switch options["delegate"] {
+            case "none": nil
+            case "credential": ChallengedDelegate(name, self)
+            default: ProgramDelegate(name, self)
+            }
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 1
+        queue.isSuspended = options["held"] != nil
+        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue)
+        state.withLock { $0.sessions[name] = session }
+        journal.say("session \(name)")
+    }
+
+    private func begin(_ task: URLSessionTask, _ name: String, _ description: String?, _ options: [String: String]) {
+        task.taskDescription = description
+        if let delay = options["begin"].flatMap(Double.init) { task.earliestBeginDate = Date(timeIntervalSinceNow: delay) }
+        if let expected = options["expects"].flatMap(Int64.init) { task.countOfBytesClientExpectsToReceive = expected }
+        if options["hold"] == nil { task.resume() }
+        journal.say("ordered \(name).\(task.taskIdentifier)")
+    }
+
+    private func listTasks(_ name: String) async throws {
+        let tasks = try await session(name).allTasks.sorted { $0.taskIdentifier < $1.taskIdentifier }
+        let texts = tasks.map { task in
+            let kind = task is URLSessionDownloadTask ? "download" : task is URLSessionUploadTask ? "upload" : "data"
+            return "[\(name).\(task.taskIdentifier) \(kind) \(task.taskDescription ?? "-") state=\(task.state.rawValue)"
+                + " received=\(task.countOfBytesReceived)/\(task.countOfBytesExpectedToReceive)"
+                + " progress=\(task.progress.completedUnitCount)/\(task.progress.totalUnitCount)"
+                + " expects=\(task.countOfBytesClientExpectsToReceive)"
+                + " url=\(task.originalRequest?.url?.path ?? "-")"
+                + " status=\((task.response as? HTTPURLResponse)?.statusCode ?? 0)]"
+        }
+        journal.say("tasks \(name): \(texts.joined(separator: " "))")
+    }
+
+    private func drive(_ verb: String, _ words: [String]) async throws {
+        let parts = words[0].split(separator: ".")
+        let tasks = try await session(String(parts[0])).allTasks
+        guard let task = tasks.first(where: { String($0.taskIdentifier) == parts[1] }) else {
+            return journal.say("no task \(words[0])")
+        }
+        switch verb {
+        case "cancel": task.cancel()
+        case "suspend": task.suspend()
+        case "resume": task.resume()
+        case "describe": task.taskDescription = words[1]
+        default:
+            (task as? URLSessionDownloadTask)?.cancel { data in
+                self.state.withLock { $0.resumeData = data }
+                self.journal.say("produced \(words[0]) \(data == nil ? "nothing" : "data")")
+            }
+        }
+        journal.say("did \(verb) \(words[0])")
+    }
+
+    /// Waits until the daemon heard what was said, and the delegates what they are to hear.
+    private func sync() async {
+        for session in state.withLock({ Array($0.sessions.values) }) {
+            await withCheckedContinuation { continuation in
+                session.delegateQueue.addOperation { continuation.resume() }
+            }
+            await session.flush()
+        }
+    }
+
+    /// Begins what no background session has.
+    private func wrong(_ words: [String]) throws {
+        let session = try session(words[1])
+        guard let url = URL(string: words[2]) else { throw URLError(.badURL) }
+        var post = URLRequest(url: url)
+        post.httpMethod = "POST"
+        let report: @Sendable ((any Error)?) -> Void = { [journal] in
+            journal.say("failed \(words[0]) \(ProgramDelegate.text($0))")
+        }
+        switch words[0] {
+        case "data": session.dataTask(with: url).resume()
+        case "handler": session.downloadTask(with: url) { report($2) }.resume()
+        case "dataHandler": session.dataTask(with: url) { report($2) }.resume()
+        case "async":
+            Task {
+                do { report(try await session.data(from: url).1.url == nil ? nil : nil) } catch { report(error) }
+            }
+        case "asyncDownload":
+            Task {
+                do { report(try await session.download(from: url).1.url == nil ? nil : nil) } catch { report(error) }
+            }
+        case "uploadData": session.uploadTask(with: post, from: Data("x".utf8)).resume()
+        case "uploadStream": session.uploadTask(withStreamedRequest: post).resume()
+        case "taskDelegate":
+            let task = session.downloadTask(with: url)
+            task.delegate = ProgramDelegate("own", self)
+            task.resume()
+        case "download": session.downloadTask(with: url).resume()
+        default: journal.say("unknown \(words[0])")
+        }
+    }
+
+    // MARK: The user's tool
+
+    private func watch() async {
+        guard let manager = ManagerConnection.open() else { return journal.say("no daemon") }
+        let reports = manager.reports(.watch)
+        // It goes on for the life of the program.
+        Task { [journal] in
+            for await page in reports {
+                for report in page.reports {
+                    journal.say(
+                        "transfer \(report.session).\(report.task) \(report.state.rawValue) \(report.counts.received) (\(report.reason))"
+                    )
+                }
+            }
+        }
+        journal.say("watching")
+    }
+
+    private func manage(_ words: [String]) async {
+        guard let manager = ManagerConnection.open() else { return journal.say("no daemon") }
+        do throws(LoadError) {
+            switch words[0] {
+            case "list":
+                let reports = try await manager.list()
+                journal.say("list: \(reports.map { "\($0.session).\($0.task) \($0.state.rawValue)" })")
+            case "quit":
+                _ = try await manager.ask(.quit(program: words[1]))
+                journal.say("quit \(words[1])")
+            case "status":
+                if case .status(let status, _) = try await manager.ask(.status) { journal.say("status \(status)") }
+            default: journal.say("unknown \(words)")
+            }
+        } catch {
+            journal.say("refused \(words.joined(separator: " ")): \(error.message)")
+        }
+        manager.close()
+    }
+}
+
+/// Takes no request.
+final class IdleProtocol: URLProtocol, @unchecked Sendable {
+    override class func canInit(with request: URLRequest) -> Bool { false }
+}

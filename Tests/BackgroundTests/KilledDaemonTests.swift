@@ -1,0 +1,141 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// Transfers whose daemon is killed in their middle go on by the next one.
+@Suite(.timeLimit(.minutes(3)))
+struct KilledDaemonTests {
+    private static let content = ScriptedFile.pattern(3_000_000, seed: 3)
+
+    /// The first answer stops after 2 000 000 bytes until the gate `never` opens, later ones are whole.
+    private func reply(_ file: ScriptedFile, _ later: ScriptedFile, _ request: RecordedRequest) -> ScriptedReply {
+        request.order == 0 ? file.reply(to: request, cutAfter: 2_000_000, ending: .gate("never")) : later.reply(to: request)
+    }
+
+    private func withDownload(
+        _ file: ScriptedFile, later: ScriptedFile, programStays: Bool,
+        _ test: (BackgroundPlace, ScriptedServer) async throws -> Void
+    ) async throws {
+        try await withScriptedServer(reply: { request in reply(file, later, request) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                var program = try place.start("before")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url("/file").absoluteString, "a")
+                try await program.line("wrote main.1 2000000/3000000")
+                if !programStays { try await program.leave() }
+                place.killDaemon()
+                if !programStays {
+                    program = try place.start("after")
+                    program.tell("session", "main")
+                }
+                try await program.line("completed main.1 ok gone")
+                try await program.leave()
+                #expect(program.lines.filter { $0.hasPrefix("finished") }.count == 1)
+                #expect(!program.lines.contains { $0.hasPrefix("invalid") })
+                #expect(try place.downloaded("a") == later.content)
+                try await test(place, server)
+            }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a download with a strong validator goes on where it was`(programStays: Bool) async throws {
+        let file = ScriptedFile(Self.content, entityTag: "\"v1\"")
+        try await withDownload(file, later: file, programStays: programStays) { _, server in
+            #expect(server.requests.count == 2)
+            // What came last may not have been written yet.
+            let start = try #require(server.requests[1].header("Range")?.firstMatch(of: /^bytes=(\d+)-$/)?.1)
+            #expect(Int(start).map { 1...2_000_000 ~= $0 } == true)
+            #expect(server.requests[1].header("If-Range") == "\"v1\"")
+        }
+    }
+
+    @Test func `a download of what changed meanwhile begins anew`() async throws {
+        let later = ScriptedFile(ScriptedFile.pattern(2_500_000, seed: 4), entityTag: "\"v2\"")
+        try await withDownload(ScriptedFile(Self.content, entityTag: "\"v1\""), later: later, programStays: true) { _, server in
+            #expect(server.requests.count == 2)
+            #expect(server.requests[1].header("If-Range") == "\"v1\"")
+        }
+    }
+
+    @Test(arguments: ["W/\"weak\"", nil])
+    func `a download without a strong validator begins anew`(entityTag: String?) async throws {
+        let file = ScriptedFile(Self.content, entityTag: entityTag)
+        try await withDownload(file, later: file, programStays: true) { _, server in
+            #expect(server.requests.count == 2)
+            #expect(server.requests[1].header("Range") == nil)
+        }
+    }
+
+    @Test func `an upload is sent again`() async throws {
+        let early: @Sendable (RecordedRequest) -> ScriptedReply? = { request in
+            request.order == 0 ? [.awaitBody(500_000), .reach("middle"), .stopReading, .stall] : nil
+        }
+        try await withScriptedServer(early: early, reply: { .ok("taken \($0.bodyLength)") }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let content = ScriptedFile.pattern(20_000_000, seed: 5)
+                let file = try place.write(content, to: "upload")
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("upload", "main", server.url("/up").absoluteString, file.path)
+                try await server.reached("middle")
+                place.killDaemon()
+                try await program.line("completed main.1 ok status=200 sent=20000000 received=14")
+                try await program.leave()
+                #expect(program.lines.contains("data main.1 taken 20000000"))
+                #expect(server.requests.count == 2)
+                #expect(server.requests[1].body == content)
+            }
+        }
+    }
+
+    @Test func `what was ordered is there after a kill, whatever came of it`() async throws {
+        try await withScriptedServer(reply: { ScriptedFile(Array($0.path.utf8)).reply(to: $0) }) { (server) async throws in
+            try await withBackgroundPlace(leaves: nil) { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                for number in 1...40 {
+                    program.tell("download", "main", server.url("/\(number)").absoluteString, "f\(number)")
+                    if number % 10 == 0 {
+                        try await program.line("ordered main.\(number)")
+                        place.killDaemon()
+                    }
+                }
+                for number in 1...40 { try await program.line("completed main.\(number) ok") }
+                try await program.leave()
+                #expect(program.lines.filter { $0.hasPrefix("finished") }.count == 40)
+                #expect(program.lines.filter { $0.hasPrefix("completed") }.count == 40)
+                for number in 1...40 { #expect(try place.downloaded("f\(number)") == Array("/\(number)".utf8)) }
+            }
+        }
+    }
+
+    @Test func `what ended while the program was away is told after a kill`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("content") }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let before = try place.start("before")
+                before.tell("take", "die")
+                before.tell("session", "main")
+                before.tell("download", "main", server.url().absoluteString, "a")
+                try await before.ended()
+                place.killDaemon()
+                let after = try place.start("after")
+                after.tell("session", "main")
+                try await after.line("told main")
+                try await after.leave()
+                #expect(after.lines.contains { $0.hasPrefix("completed main.1 ok gone status=200") })
+                #expect(try place.downloaded("a") == Array("content".utf8))
+                #expect(server.requests.count == 1)
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Synchronization
+import URLLoading
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// Writes down what a program is told of a session.
+class ProgramDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
+    // Unchecked, as a class that others inherit from: nothing of it changes but what the mutex guards.
+    private let name: String
+    private let work: ProgramWork
+    private let locations = Mutex<[Int: URL]>([:])
+
+    init(_ name: String, _ work: ProgramWork) {
+        self.name = name
+        self.work = work
+    }
+
+    func say(_ verb: String, _ task: URLSessionTask, _ text: String = "") {
+        work.journal.say("\(verb) \(name).\(task.taskIdentifier)\(text.isEmpty ? "" : " " + text)")
+    }
+
+    func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
+        work.journal.say("invalid \(name) \(Self.text(error))")
+    }
+
+    func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) {
+        work.journal.say("told \(name)")
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        say("redirected", task, request.url?.path ?? "")
+        completionHandler(nil)
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest,
+        completionHandler: @escaping @Sendable (URLSession.DelayedRequestDisposition, URLRequest?) -> Void
+    ) {
+        say("delayed", task, request.url?.path ?? "")
+        switch request.url?.query {
+        case "cancel": completionHandler(.cancel, nil)
+        case "replace":
+            var other = request
+            other.url = URL(string: "/other", relativeTo: request.url)
+            completionHandler(.useNewRequest, other)
+        default: completionHandler(.continueLoading, nil)
+        }
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        say("data", dataTask, String(decoding: data, as: UTF8.self))
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        say("response", dataTask, "\((response as? HTTPURLResponse)?.statusCode ?? 0)")
+        completionHandler(.allow)
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
+        totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
+    ) {
+        say("wrote", downloadTask, "\(totalBytesWritten)/\(totalBytesExpectedToWrite)")
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
+        expectedTotalBytes: Int64
+    ) {
+        say("resumed", downloadTask, "\(fileOffset)/\(expectedTotalBytes)")
+    }
+
+    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+        locations.withLock { $0[downloadTask.taskIdentifier] = location }
+        let size = (try? FileManager.default.attributesOfItem(atPath: location.path)[.size] as? Int) ?? -1
+        say("finished", downloadTask, "\(size) \(location.path)")
+        let taking = work.taking.withLock { $0 }
+        switch taking {
+        case "die": kill(getpid(), SIGKILL)
+        case "scribbleAndDie":
+            try? Data("scribble".utf8).write(to: location, options: [])
+            kill(getpid(), SIGKILL)
+        case "block": while true { pause() }
+        case "leave": break
+        default:
+            move(location, of: downloadTask)
+            if taking == "moveAndDie" { kill(getpid(), SIGKILL) }
+        }
+    }
+
+    private func move(_ location: URL, of task: URLSessionTask) {
+        let folder = URL(fileURLWithPath: ProgramScript.environment[ProgramScript.folderKey] ?? "/nonexistent")
+        let target = folder.appendingPathComponent(task.taskDescription ?? "\(name).\(task.taskIdentifier)")
+        do {
+            if FileManager.default.fileExists(atPath: target.path) { try FileManager.default.removeItem(at: target) }
+            try FileManager.default.moveItem(at: location, to: target)
+        } catch {
+            say("lost", task, "\(error)")
+        }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        var text = Self.text(error)
+        if let location = locations.withLock({ $0[task.taskIdentifier] }) {
+            text += FileManager.default.fileExists(atPath: location.path) ? " there" : " gone"
+        }
+        let status = (task.response as? HTTPURLResponse)?.statusCode ?? 0
+        say(
+            "completed", task,
+            "\(text) status=\(status) sent=\(task.countOfBytesSent) received=\(task.countOfBytesReceived) url=\(task.currentRequest?.url?.path ?? "-")"
+        )
+    }
+
+    static func text(_ error: (any Error)?) -> String {
+        guard let error else { return "ok" }
+        guard let error = error as? URLError else { return "error \(error)" }
+        let reason = error.backgroundTaskCancelledReason.map { " reason=\($0.rawValue)" } ?? ""
+        let data = error.downloadTaskResumeData == nil ? "" : " resumable"
+        return "\(error.code.rawValue)\(reason)\(data) {\(error.localizedDescription)}"
+    }
+}
+
+/// Knows who it is.
+final class ChallengedDelegate: ProgramDelegate, @unchecked Sendable {
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        say("challenged", task, challenge.protectionSpace.authenticationMethod)
+        completionHandler(.useCredential, URLCredential(user: "ada", password: "lovelace", persistence: .forSession))
+    }
+}

@@ -1,0 +1,114 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+struct PlaceFailure: Error, CustomStringConvertible {
+    var description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// What programs write as things happen to them: each line in one piece, there as soon as it is written, whatever becomes of the program.
+final class ProgramJournal: Sendable {
+    struct Line: Sendable {
+        var label: String
+        var text: String
+    }
+
+    let lines = Watched<[Line]>([])
+    private let descriptor: CInt
+
+    init(_ fifo: URL) throws {
+        guard mkfifo(fifo.path, 0o600) == 0 else { throw PlaceFailure("mkfifo: errno \(errno)") }
+        // Open for writing, too, so that it never ends.
+        descriptor = open(fifo.path, O_RDWR | O_CLOEXEC)
+        guard descriptor >= 0 else { throw PlaceFailure("\(fifo.path): errno \(errno)") }
+        Thread.detachNewThread { [descriptor, lines] in
+            var rest: [UInt8] = []
+            var buffer = [UInt8](repeating: 0, count: 65_536)
+            while true {
+                let count = read(descriptor, &buffer, buffer.count)
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { break }
+                rest += buffer.prefix(count)
+                while let end = rest.firstIndex(of: 10) {
+                    let parts = String(decoding: rest[..<end], as: UTF8.self).split(
+                        separator: "\t", maxSplits: 1, omittingEmptySubsequences: false)
+                    rest.removeSubrange(...end)
+                    guard parts.count == 2 else {
+                        Glibc.close(descriptor)
+                        return
+                    }
+                    lines.change { $0.append(Line(label: String(parts[0]), text: String(parts[1]))) }
+                }
+            }
+            Glibc.close(descriptor)
+        }
+    }
+
+    func close() { _ = write(descriptor, "end\n", 4) }
+}
+
+/// A program of a test's, as the test sees it.
+final class ProgramHandle: Sendable {
+    let label: String
+    /// Nil for one that the daemon starts.
+    private let process: ServerProcess?
+    private let orders: CInt
+    private let journal: ProgramJournal
+
+    init(label: String, process: ServerProcess?, orders: CInt, journal: ProgramJournal) {
+        self.label = label
+        self.process = process
+        self.orders = orders
+        self.journal = journal
+    }
+
+    deinit { if orders >= 0 { close(orders) } }
+
+    /// Tells it what to do next; see ``ProgramScript``.
+    func tell(_ words: String...) { write(ProgramScript.line(words)) }
+
+    private func write(_ line: String) {
+        let bytes = Array((line + "\n").utf8)
+        _ = Glibc.write(orders, bytes, bytes.count)
+    }
+
+    /// All that it wrote so far.
+    var lines: [String] { journal.lines.read { [label] in $0.filter { $0.label == label }.map(\.text) } }
+
+    /// Waits for a line that begins like that; the first one, or a later one of them.
+    @discardableResult
+    func line(_ start: String, number: Int = 0) async throws -> String {
+        try await journal.lines.value { [label] lines in
+            let found = lines.lazy.filter { $0.label == label && $0.text.hasPrefix(start) }.dropFirst(number).first
+            return found?.text
+        }
+    }
+
+    /// Tells it to end normally, once everything was said that it has to say, and waits until it has.
+    func leave() async throws {
+        tell("leave")
+        _ = try await process?.end()
+    }
+
+    /// Ends it at once.
+    func kill() async throws {
+        process?.signal(SIGKILL)
+        try await ended()
+    }
+
+    func ended() async throws { _ = try await process?.end() }
+}

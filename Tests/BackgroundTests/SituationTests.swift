@@ -1,0 +1,259 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// What a program is told of its transfers, wherever it was while they went on.
+@Suite(.timeLimit(.minutes(3)))
+struct SituationTests {
+    private static let first = ScriptedFile.pattern(300_000, seed: 1)
+    private static let second = ScriptedFile.pattern(200_000, seed: 2)
+
+    /// `/first` and `/second` are files; with `?gate=NAME` 100 000 bytes come, and the rest when the gate is open; `/upload` takes what
+    /// comes.
+    private static func reply(_ request: RecordedRequest) -> ScriptedReply {
+        if request.path == "/upload" { return .ok("taken \(request.bodyLength)") }
+        let file = ScriptedFile(request.path == "/first" ? first : second, entityTag: "\"\(request.path)\"")
+        guard let gate = request.target.split(separator: "=").last.map(String.init), request.target.contains("?gate=") else {
+            return file.reply(to: request)
+        }
+        let whole = file.reply(to: request)
+        guard case .write(let body)? = whole.effects.last else { return whole }
+        return ScriptedReply(
+            whole.effects.dropLast() + [.write(Array(body.prefix(100_000))), .gate(gate), .write(Array(body.dropFirst(100_000)))])
+    }
+
+    private func withPlace(_ test: (BackgroundPlace, ScriptedServer) async throws -> Void) async throws {
+        try await withScriptedServer(reply: Self.reply) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in try await test(place, server) }
+        }
+    }
+
+    // MARK: The four
+
+    @Test func `a program that is there all the time is told as by any session`() async throws {
+        try await withPlace { (place, server) async throws in
+            let file = try place.write("an upload".utf8, to: "upload")
+            let program = try place.start("one")
+            program.tell("session", "main")
+            program.tell("download", "main", server.url("/first").absoluteString, "a")
+            try await program.line("completed main.1")
+            program.tell("upload", "main", server.url("/upload").absoluteString, file.path, "b")
+            try await program.line("completed main.2")
+            try await program.leave()
+            let lines = program.lines.filter { !$0.hasPrefix("wrote") }
+            #expect(lines.prefix(2) == ["started", "session main"])
+            #expect(lines.contains { $0.hasPrefix("finished main.1 300000 ") })
+            #expect(lines.contains("completed main.1 ok gone status=200 sent=0 received=300000 url=/first"))
+            #expect(lines.contains("data main.2 taken 9"))
+            #expect(lines.last == "completed main.2 ok status=200 sent=9 received=7 url=/upload")
+            #expect(!lines.contains { $0.hasPrefix("told") || $0.hasPrefix("response") })
+            #expect(try place.downloaded("a") == Self.first)
+            #expect(server.requests.map(\.method) == ["GET", "PUT"])
+            #expect(server.requests[1].bodyText == "an upload")
+        }
+    }
+
+    @Test func `a program that was gone until all was done is told of everything, then that this was all`() async throws {
+        try await withPlace { (place, server) async throws in
+            let before = try place.start("before")
+            before.tell("session", "main")
+            before.tell("download", "main", server.url("/first?gate=g").absoluteString, "a")
+            before.tell("download", "main", server.url("/missing?gate=g").absoluteString, "b")
+            try await before.line("ordered main.2")
+            try await before.leave()
+            let manager = try place.manager()
+            manager.tell("watch")
+            server.open("g")
+            try await manager.line("transfer main.1 ended")
+            try await manager.line("transfer main.2 ended")
+            try await manager.kill()
+            let after = try place.start("after")
+            after.tell("session", "main")
+            try await after.line("told main")
+            try await after.leave()
+            let lines = after.lines.filter { $0.hasPrefix("finished") || $0.hasPrefix("completed") || $0.hasPrefix("told") }
+            #expect(lines.count == 5)
+            #expect(lines.last == "told main")
+            for number in 1...2 {
+                let finished = lines.firstIndex { $0.hasPrefix("finished main.\(number)") }
+                let completed = lines.firstIndex { $0.hasPrefix("completed main.\(number) ok gone") }
+                #expect(try #require(finished) < #require(completed))
+            }
+            #expect(try place.downloaded("a") == Self.first)
+            #expect(try place.downloaded("b") == Self.second)
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `a program that is back in the middle is told what ended, and the rest goes on`() async throws {
+        try await withPlace { (place, server) async throws in
+            let before = try place.start("before")
+            before.tell("session", "main")
+            before.tell("download", "main", server.url("/first?gate=first").absoluteString, "a")
+            before.tell("download", "main", server.url("/second?gate=second").absoluteString, "b", "expects=200000")
+            try await before.line("wrote main.2 ")
+            try await before.leave()
+            try await goOn(place, server)
+        }
+    }
+
+    @Test func `a program that was killed and started again is told the same`() async throws {
+        try await withPlace { (place, server) async throws in
+            let before = try place.start("before")
+            before.tell("session", "main")
+            before.tell("download", "main", server.url("/first?gate=first").absoluteString, "a")
+            before.tell("download", "main", server.url("/second?gate=second").absoluteString, "b", "expects=200000")
+            try await before.line("wrote main.2 100000")
+            try await before.kill()
+            try await goOn(place, server)
+        }
+    }
+
+    /// One ends while the program is away, the other one when it is back.
+    private func goOn(_ place: BackgroundPlace, _ server: ScriptedServer) async throws {
+        let manager = try place.manager()
+        manager.tell("watch")
+        try await manager.line("transfer main.2 running 100000")
+        server.open("first")
+        try await manager.line("transfer main.1 ended")
+        try await manager.kill()
+        let after = try place.start("after")
+        // What is told at once is held back until the tasks were looked at: it comes on the delegate queue, which this keeps.
+        after.tell("session", "main", "held=1")
+        after.tell("tasks", "main")
+        let tasks = try await after.line("tasks main:")
+        #expect(
+            tasks.contains(
+                "[main.2 download b state=0 received=100000/200000 progress=100000/200000 expects=200000 url=/second status=200]")
+        )
+        #expect(tasks.contains("[main.1 download a state=0 received=300000/300000 "))
+        after.tell("release", "main")
+        try await after.line("told main")
+        #expect(after.lines.contains { $0.hasPrefix("completed main.1 ok gone") })
+        #expect(!after.lines.contains { $0.hasPrefix("completed main.2") })
+        server.open("second")
+        try await after.line("completed main.2 ok gone")
+        // Numbers go on where they were.
+        after.tell("download", "main", server.url("/first").absoluteString, "c")
+        try await after.line("completed main.3 ok")
+        try await after.leave()
+        #expect(after.lines.filter { $0.hasPrefix("finished") }.count == 3)
+        #expect(after.lines.filter { $0.hasPrefix("told") }.count == 1)
+        #expect(try place.downloaded("a") == Self.first)
+        #expect(try place.downloaded("b") == Self.second)
+        #expect(server.requests.count == 3)
+    }
+
+    // MARK: Whose it is
+
+    @Test func `another identifier and another program get nothing of it`() async throws {
+        try await withPlace { (place, server) async throws in
+            let owner = try place.start("owner")
+            owner.tell("take", "block")
+            owner.tell("session", "main")
+            owner.tell("download", "main", server.url("/first").absoluteString, "a")
+            owner.tell("download", "main", server.url("/second?gate=never").absoluteString, "b")
+            try await owner.line("ordered main.2")
+            try await server.reached("never")
+            try await owner.line("finished main.1")
+            try await owner.kill()
+            for (label, name, file) in [("namesake", "main", "other"), ("sibling", "side", "program")] {
+                let stranger = try place.start(label, as: file)
+                stranger.tell("session", name)
+                stranger.tell("tasks", name)
+                #expect(try await stranger.line("tasks") == "tasks \(name): ")
+                // Its tasks have numbers of their own.
+                stranger.tell("download", name, server.url("/second").absoluteString, label)
+                try await stranger.line("completed \(name).1 ok")
+                try await stranger.leave()
+                #expect(stranger.lines.filter { $0.hasPrefix("finished") || $0.hasPrefix("told") }.count == 1)
+            }
+            let again = try place.start("again")
+            again.tell("session", "main")
+            try await again.line("completed main.1 ok")
+            again.tell("cancel", "main.2")
+            try await again.line("completed main.2 -999")
+            try await again.leave()
+        }
+    }
+
+    // MARK: Files that are handed over
+
+    @Test func `a program that dies with a file in its hands gets it again`() async throws {
+        try await withPlace { (place, server) async throws in
+            var program = try place.start("first")
+            program.tell("take", "die")
+            program.tell("session", "main")
+            program.tell("download", "main", server.url("/first").absoluteString, "a")
+            try await program.line("finished main.1 300000")
+            try await program.ended()
+            program = try place.start("second")
+            program.tell("take", "die")
+            program.tell("session", "main")
+            try await program.line("finished main.1 300000")
+            try await program.ended()
+            #expect(!program.lines.contains { $0.hasPrefix("completed") || $0.hasPrefix("told") })
+            program = try place.start("third")
+            program.tell("session", "main")
+            try await program.line("told main")
+            #expect(program.lines.contains { $0.hasPrefix("completed main.1 ok gone") })
+            try await program.leave()
+            #expect(try place.downloaded("a") == Self.first)
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `a program that dies after it moved the file gets it again, and whole`() async throws {
+        try await withPlace { (place, server) async throws in
+            var program = try place.start("first")
+            program.tell("take", "moveAndDie")
+            program.tell("session", "main")
+            program.tell("download", "main", server.url("/first").absoluteString, "a")
+            try await program.ended()
+            #expect(try place.downloaded("a") == Self.first)
+            program = try place.start("second")
+            program.tell("session", "main")
+            try await program.line("told main")
+            try await program.leave()
+            #expect(program.lines.contains { $0.hasPrefix("finished main.1 300000") })
+            #expect(try place.downloaded("a") == Self.first)
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `a file that is not moved is gone when the callback returns`() async throws {
+        try await withPlace { (place, server) async throws in
+            let program = try place.start("one")
+            program.tell("take", "leave")
+            program.tell("session", "main")
+            program.tell("download", "main", server.url("/first").absoluteString)
+            #expect(try await program.line("completed main.1").hasPrefix("completed main.1 ok gone"))
+            try await program.leave()
+        }
+    }
+
+    @Test func `what a program did to its file in place does not come back: it is downloaded anew`() async throws {
+        try await withPlace { (place, server) async throws in
+            var program = try place.start("first")
+            program.tell("take", "scribbleAndDie")
+            program.tell("session", "main")
+            program.tell("download", "main", server.url("/first").absoluteString, "a")
+            try await program.ended()
+            program = try place.start("second")
+            program.tell("session", "main")
+            try await program.line("completed main.1 ok")
+            try await program.leave()
+            #expect(try place.downloaded("a") == Self.first)
+            #expect(server.requests.count == 2)
+        }
+    }
+}
