@@ -120,7 +120,7 @@ var targets: [Target] = [
     .executableTarget(
         name: "urlsession",
         dependencies: [
-            "URLLoading",
+            "URLLoading", "BackgroundClient", "BackgroundProtocol", "LoadingModel",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
         ],
         swiftSettings: settings
@@ -161,7 +161,7 @@ var targets: [Target] = [
         dependencies: ["URLLoading", "LoadingTestKit"],
         swiftSettings: [.swiftLanguageMode(.v5)]
     ),
-    tests("ToolTests", ["LoadingTestKit", "urlsession"]),
+    tests("ToolTests", ["LoadingTestKit", "urlsession", "urlsessiond"]),
     // What Scripts/crash-test kills.
     .executableTarget(name: "TransferProgram", dependencies: ["URLLoading"], path: "Tests/TransferProgram"),
     // Each folder of Examples/ is a package for who copies it. Here its sources share the build, and belong to no product.

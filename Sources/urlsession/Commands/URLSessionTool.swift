@@ -28,8 +28,8 @@ struct URLSessionTool: AsyncParsableCommand {
             """,
         version: "urlsession \(URLSession.libraryVersion)",
         subcommands: [
-            GetCommand.self, DownloadCommand.self, UploadCommand.self, CookiesCommand.self, CacheCommand.self,
-            CredentialsCommand.self, NetworkCommand.self,
+            GetCommand.self, DownloadCommand.self, UploadCommand.self, BackgroundCommand.self, CookiesCommand.self,
+            CacheCommand.self, CredentialsCommand.self, NetworkCommand.self,
         ]
     )
 }

@@ -10,12 +10,15 @@
 import Dispatch
 import Foundation
 
-/// How many columns the terminal of standard error has.
+/// How many columns and rows a terminal has.
 enum TerminalWidth {
-    static var columns: Int {
+    /// Of standard error's.
+    static var columns: Int { size(of: STDERR_FILENO).columns }
+
+    static func size(of descriptor: Int32) -> (columns: Int, rows: Int) {
         var size = winsize()
-        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
-        return Int(size.ws_col)
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return (80, 24) }
+        return (Int(size.ws_col), size.ws_row > 0 ? Int(size.ws_row) : 24)
     }
 
     /// Tells when the terminal was resized, until the source is cancelled.

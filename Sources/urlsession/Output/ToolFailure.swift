@@ -48,7 +48,7 @@ struct ToolFailure: Error {
         case .badURL, .redirectToNonExistentLocation: 3
         case .cannotFindHost, .dnsLookupFailed: text.contains("looking up the proxy ") ? 5 : 6
         case .cannotConnectToHost where ["the interface '", "can connect from"].contains { text.contains($0) }: 45
-        case .cannotConnectToHost, .notConnectedToInternet: 7
+        case .cannotConnectToHost, .notConnectedToInternet, .backgroundSessionWasDisconnected: 7
         case .badServerResponse: 8
         case .cannotCreateFile, .cannotOpenFile, .cannotCloseFile, .cannotWriteToFile, .cannotMoveFile: 23
         case .timedOut: 28

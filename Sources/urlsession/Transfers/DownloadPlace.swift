@@ -46,7 +46,7 @@ struct DownloadPlace: Sendable {
     /// What was there under the same name is replaced, as curl does it; a name that the server alone chose replaces nothing.
     func take(_ location: URL, _ response: URLResponse?) throws -> String {
         var target = path
-        if takesSuggestion, path == "download" || isNamed(response),
+        if takesSuggestion, path == "download" || Self.isNamed(response),
             let name = response?.suggestedFilename.flatMap(Self.safe), name != path
         {
             guard access(name, F_OK) != 0 else {
@@ -114,7 +114,12 @@ struct DownloadPlace: Sendable {
         unlink(resumeFile)
     }
 
-    private func isNamed(_ response: URLResponse?) -> Bool {
+    /// The name that the server gives a file in so many words, where it is a harmless one.
+    static func suggestion(_ response: URLResponse?) -> String? {
+        isNamed(response) ? response?.suggestedFilename.flatMap(safe) : nil
+    }
+
+    private static func isNamed(_ response: URLResponse?) -> Bool {
         (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Disposition") != nil
     }
 

@@ -1,0 +1,50 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// `urlsession background collect`: what the daemon starts when a transfer of the tool's is done.
+struct BackgroundCollectCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "collect",
+        abstract: "Takes what was transferred to its place; urlsessiond runs it.",
+        shouldDisplay: false
+    )
+
+    func run() async throws {
+        let collector = TransferCollector(isAlone: true)
+        var sessions: [URLSession] = []
+        let (told, tell) = AsyncStream.makeStream(of: Void.self)
+        var failure: (any Error)?
+        URLSession.handleEventsForBackgroundURLSession { identifier, completionHandler in
+            collector.whenToldOfAll(identifier) {
+                completionHandler()
+                tell.yield()
+            }
+            do {
+                let configuration = try BackgroundOrders.configuration(identifier)
+                sessions.append(URLSession(configuration: configuration, delegate: collector, delegateQueue: nil))
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        guard !sessions.isEmpty else {
+            throw ToolFailure(2, "urlsessiond starts this command when there is something to collect")
+        }
+        var missing = sessions.count
+        for await _ in told {
+            missing -= 1
+            if missing == 0 { break }
+        }
+        collector.leave(0)
+    }
+}

@@ -1,0 +1,90 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import BackgroundClient
+import BackgroundProtocol
+import Foundation
+import LoadingModel
+
+/// `urlsession background list`: a line for each transfer of each program.
+struct BackgroundListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Shows the background transfers of all programs.",
+        discussion: """
+            Each with its number, its state (running, waiting, paused, or ended: its program has not taken it), its program, how far it \
+            is, its URL without the query, and why it waits.
+            """
+    )
+
+    @OptionGroup var output: ListOutput
+
+    private struct Item: ListItem {
+        let number: Int64
+        let state: String
+        let program: String
+        let session: String
+        let task: Int
+        let url: String
+        let isUpload: Bool
+        let sent: Int64
+        let expectedToSend: Int64
+        let received: Int64
+        let expectedToReceive: Int64
+        let reason: String
+        let created: String
+        let description: String?
+        private let progress: String
+
+        enum CodingKeys: CodingKey {
+            case number, state, program, session, task, url, isUpload, sent, expectedToSend, received, expectedToReceive, reason
+            case created, description
+        }
+
+        init(_ report: BackgroundProtocol.TransferReport) {
+            number = report.number
+            state = report.state.rawValue
+            program = report.program
+            session = report.session
+            task = report.task
+            url = report.url
+            isUpload = report.isUpload
+            sent = report.counts.sent
+            expectedToSend = report.counts.expectedToSend
+            received = report.counts.received
+            expectedToReceive = report.counts.expectedToReceive
+            reason = report.reason
+            created = Date(timeIntervalSinceReferenceDate: report.created).ISO8601Format()
+            description = report.description
+            progress = (report.isUpload ? "sent " : "") + TransferText.progress(report)
+        }
+
+        static var titles: [String] { ["NUMBER", "STATE", "PROGRAM", "PROGRESS", "URL", "WHY"] }
+
+        var row: [String] {
+            let name = program.split(separator: "/").last.map(String.init) ?? program
+            return [String(number), state, name, progress, url, reason.isEmpty ? "-" : reason]
+        }
+    }
+
+    func run() async throws {
+        guard let manager = ManagerConnection.open() else {
+            if output.json { return try output.write([Item]()) }
+            return StandardError.print(ToolFailure.noDaemon.message ?? "")
+        }
+        let reports: [BackgroundProtocol.TransferReport]
+        do throws(LoadError) {
+            reports = try await manager.list()
+        } catch {
+            throw ToolFailure(error)
+        }
+        try output.write(reports.map(Item.init))
+    }
+}

@@ -1,0 +1,97 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// What a background transfer may be told.
+struct BackgroundOrderOptions: ParsableArguments {
+    @Option(name: [.customShort("H"), .long], help: ArgumentHelp("A request header; may be repeated.", valueName: "name: value"))
+    var header: [String] = []
+
+    @Flag(help: "Leave the time to the system: an unmetered network, external power, and nothing more urgent.")
+    var discretionary = false
+
+    @Option(help: ArgumentHelp("Which of the waiting ones goes first: 0 to 1; 0.5.", valueName: "priority"))
+    var priority: Float?
+
+    @Option(
+        name: .customLong("not-before"),
+        help: ArgumentHelp(
+            "Begin at this time at the earliest: 2030-01-31T08:00, or so many seconds from now.", valueName: "date|+seconds"),
+        transform: BeginTime.init
+    )
+    var notBefore: BeginTime?
+
+    @Flag(help: "Stay, and show how far they are, until they are done. Ctrl-C leaves them to urlsessiond.")
+    var wait = false
+
+    @Flag(name: .shortAndLong, help: "Print no numbers, and show no progress.")
+    var silent = false
+
+    func validate() throws {
+        for field in header where !field.dropFirst().contains(":") {
+            throw ValidationError("'\(field)' is not a header: write 'Name: value'.")
+        }
+        if let priority, !(0...1 ~= priority) { throw ValidationError("A priority is from 0 to 1.") }
+    }
+
+    func request(for url: URL) -> URLRequest {
+        var request = URLRequest(url: url)
+        for field in header {
+            let parts = field.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            request.addValue(
+                parts[1].trimmingCharacters(in: .whitespaces), forHTTPHeaderField: parts[0].trimmingCharacters(in: .whitespaces))
+        }
+        return request
+    }
+
+    func apply(to task: URLSessionTask) {
+        if let priority { task.priority = priority }
+        task.earliestBeginDate = notBefore?.date
+    }
+
+    /// The address of something that the daemon can load.
+    static func url(_ text: String) throws -> URL {
+        let url = try RequestOptions.url(text)
+        guard ["http", "https"].contains(url.scheme?.lowercased()) else {
+            throw ToolFailure(1, "only http and https are transferred in the background: \(RequestOptions.hidingUser(text))")
+        }
+        return url
+    }
+}
+
+/// A time as `--not-before` takes it.
+struct BeginTime: Sendable {
+    let date: Date
+
+    init(_ text: String) throws {
+        if text.hasPrefix("+"), let seconds = Double(text.dropFirst()), seconds >= 0, seconds < 1e10 {
+            date = Date(timeIntervalSinceNow: seconds)
+            return
+        }
+        if let date = try? Date(text, strategy: .iso8601) {
+            self.date = date
+            return
+        }
+        // Without a zone it is the user's own time.
+        let formatter = DateFormatter()
+        formatter.locale = Locale(identifier: "en_US_POSIX")
+        let formats = ["yyyy-MM-dd'T'HH:mm:ss", "yyyy-MM-dd'T'HH:mm", "yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd HH:mm", "yyyy-MM-dd"]
+        for format in formats {
+            formatter.dateFormat = format
+            if let date = formatter.date(from: text) {
+                self.date = date
+                return
+            }
+        }
+        throw ValidationError("'\(text)' is no time: write 2030-01-31T08:00, with Z or an offset for another zone, or +SECONDS.")
+    }
+}

@@ -1,0 +1,129 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundClient
+import BackgroundProtocol
+import Foundation
+import LoadingModel
+import URLLoading
+
+/// The transfers that one command orders.
+///
+/// Each is in a session of its own: the daemon starts a program when all tasks of a session are done, and a file is not to wait for
+/// another one, which may begin tomorrow; nor for a run of the tool that has the session just then.
+final class BackgroundOrders {
+    /// What the identifiers of the tool's sessions begin with.
+    private static let prefix = "urlsession-"
+
+    struct Order {
+        let identifier: String
+        let url: URL
+        let session: URLSession
+        let note: TransferNote
+        var number: Int64?
+    }
+
+    private let options: BackgroundOrderOptions
+    private let collector: TransferCollector
+    private let screen: TransferScreen?
+    private var orders: [Order] = []
+
+    init(_ options: BackgroundOrderOptions) {
+        self.options = options
+        collector = TransferCollector(isAlone: !options.wait)
+        let screen = options.wait ? TransferScreen(.standardError, isWanted: !options.silent) : nil
+        self.screen = screen
+        guard let screen else { return }
+        collector.whenEnded { text, isFailure in screen.say(text, always: isFailure) }
+    }
+
+    /// Of a session of the tool's, which the daemon starts it for.
+    static func configuration(_ identifier: String) throws(ToolFailure) -> URLSessionConfiguration {
+        let configuration = URLSessionConfiguration.background(withIdentifier: identifier)
+        // As the commands that load have it.
+        configuration.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
+        guard let program = DaemonStarter.executable() else { throw ToolFailure(26, "cannot find this program's file") }
+        configuration.backgroundLaunch = .arguments([program, "background", "collect"])
+        return configuration
+    }
+
+    /// Durable when this returns, unless it fails.
+    func add(_ url: URL, _ note: TransferNote, _ make: (URLSession) -> URLSessionTask) throws {
+        let identifier = Self.prefix + UUID().uuidString.lowercased()
+        let configuration = try Self.configuration(identifier)
+        configuration.isDiscretionary = options.discretionary
+        let session = URLSession(configuration: configuration, delegate: collector, delegateQueue: nil)
+        let task = make(session)
+        options.apply(to: task)
+        task.taskDescription = note.text
+        task.resume()
+        orders.append(Order(identifier: identifier, url: url, session: session, note: note))
+    }
+
+    /// Prints the numbers, and ends the program, when the transfers are done where that is wanted.
+    func conclude() async throws -> Never {
+        let manager = ManagerConnection.open()
+        let reports = (try? await manager?.list()) ?? []
+        var failure: Int32?
+        var lines = ""
+        for index in orders.indices {
+            let order = orders[index]
+            orders[index].number = reports.first { $0.session == order.identifier }?.number
+            if orders[index].number == nil, case .failed(let reason) = await collector.ending(of: order.identifier) {
+                // Nothing more can be ordered without a daemon.
+                failure = reason.code
+                continue
+            }
+            let number = orders[index].number.map(String.init) ?? "done"
+            let address = RequestOptions.hidingUser(order.url.absoluteString)
+            let target = order.note.target.map { "  \($0)" } ?? ""
+            lines += TextTable.harmless("\(number)  \(address)\(target)") + "\n"
+        }
+        if !options.silent { try StandardOutput.write(lines) }
+        guard let screen else { collector.leave(failure ?? 0) }
+        let code = await wait(screen, manager)
+        collector.leave(failure ?? code)
+    }
+
+    private func wait(_ screen: TransferScreen, _ manager: ManagerConnection?) async -> Int32 {
+        let numbers = Set(orders.compactMap(\.number))
+        let collector = collector
+        SignalActions.set(SIGINT) {
+            screen.finish()
+            StandardError.print("the transfers go on: see \"urlsession background list\"")
+            collector.leave(130)
+        }
+        let showing = Task {
+            guard let manager else { return }
+            for await page in manager.reports(.watch) { screen.update(page.reports.filter { numbers.contains($0.number) }) }
+        }
+        var code: Int32 = 0
+        for order in orders {
+            if case .failed(let failure) = await collector.ending(of: order.identifier) { code = failure.code }
+        }
+        showing.cancel()
+        screen.finish()
+        return code
+    }
+}
+
+extension ToolFailure {
+    /// What the daemon, or the way to it, says.
+    init(_ error: LoadError) {
+        let code: Int32
+        switch error.kind {
+        case .backgroundSessionDisconnected: code = 7
+        case .resourceUnavailable: code = 78
+        default: code = 56
+        }
+        self.init(code, TextTable.harmless(error.message))
+    }
+
+    static var noDaemon: ToolFailure { ToolFailure(7, "urlsessiond does not run: nothing is transferred in the background") }
+}

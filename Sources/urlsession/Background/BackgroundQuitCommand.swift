@@ -1,0 +1,54 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import BackgroundClient
+import BackgroundProtocol
+import LoadingModel
+
+/// `urlsession background quit`: a program that is to be left alone.
+struct BackgroundQuitCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "quit",
+        abstract: "Ends a program by force, and cancels its transfers.",
+        discussion: "It is not started for its transfers again until its user starts it."
+    )
+
+    @Argument(help: "The program: its file's path, or the last part of it.")
+    var program: String
+
+    func run() async throws {
+        guard let manager = ManagerConnection.open() else { throw ToolFailure.noDaemon }
+        do throws(LoadError) {
+            _ = try await manager.ask(.quit(program: program))
+        } catch {
+            throw ToolFailure(error)
+        }
+    }
+}
+
+/// `urlsession background log`.
+struct BackgroundLogCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "log",
+        abstract: "Shows what urlsessiond did lately."
+    )
+
+    func run() async throws {
+        guard let manager = ManagerConnection.open() else { throw ToolFailure.noDaemon }
+        var lines: [String] = []
+        do throws(LoadError) {
+            let answer = try await manager.ask(.log)
+            if case .log(let log, _) = answer { lines = log }
+        } catch {
+            throw ToolFailure(error)
+        }
+        try StandardOutput.write(lines.map { TextTable.harmless($0) + "\n" }.joined())
+    }
+}

@@ -1,0 +1,62 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// `urlsession background upload`: a file that is sent although the tool has ended.
+struct BackgroundUploadCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "upload",
+        abstract: "Orders an upload, which goes on when the command has ended.",
+        discussion: """
+            The file is sent as it is when it is sent: leave it alone until then. A URL that ends with a slash gets the file's name. Why \
+            it failed is written to FILE.error, or beside what --response names.
+            """
+    )
+
+    @Argument(help: "The file.")
+    var file: String
+
+    @Argument(help: "Where to send it.")
+    var url: String
+
+    @Option(name: [.customShort("X"), .customLong("request")], help: "The request method: PUT, unless it is said.")
+    var method: String?
+
+    @Option(help: ArgumentHelp("Write the response's body to this file.", valueName: "file"))
+    var response: String?
+
+    @Flag(help: "Replace a response that is there.")
+    var force = false
+
+    @OptionGroup var options: BackgroundOrderOptions
+
+    func run() async throws {
+        guard access(file, R_OK) == 0 else {
+            throw ToolFailure(26, "cannot read \(file): \(String(cString: strerror(errno)))")
+        }
+        let source = URL(fileURLWithPath: file).standardizedFileURL
+        var target = try BackgroundOrderOptions.url(url)
+        if target.absoluteString.hasSuffix("/") { target.appendPathComponent(source.lastPathComponent) }
+        var request = options.request(for: target)
+        request.httpMethod = method ?? "PUT"
+        if request.value(forHTTPHeaderField: "Content-Type") == nil {
+            request.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
+        }
+        let response = response.map { URL(fileURLWithPath: $0).standardizedFileURL.path }
+        let orders = BackgroundOrders(options)
+        try orders.add(target, TransferNote(target: response, place: response ?? source.path, force: force)) {
+            [request] session in
+            session.uploadTask(with: request, fromFile: source)
+        }
+        try await orders.conclude()
+    }
+}

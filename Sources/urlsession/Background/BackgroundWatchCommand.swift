@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import BackgroundClient
+import BackgroundProtocol
+import Foundation
+
+/// `urlsession background watch`: how far transfers are, as it changes.
+struct BackgroundWatchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "watch",
+        abstract: "Shows how far the background transfers of all programs are, until Ctrl-C.",
+        discussion: "On a terminal a bar for each, the running ones first; elsewhere a line for each change."
+    )
+
+    @Flag(name: .customLong("until-done"), help: "End when nothing is left to be transferred.")
+    var untilDone = false
+
+    func run() async throws {
+        guard let manager = ManagerConnection.open() else { return StandardError.print(ToolFailure.noDaemon.message ?? "") }
+        let screen = TransferScreen(.standardOutput)
+        SignalActions.set(SIGINT) {
+            screen.finish()
+            Foundation.exit(0)
+        }
+        let own = DaemonStarter.executable()
+        // The first ones are a list, of which the last page says that it is.
+        var isListed = false
+        for await page in manager.reports(.watch) {
+            let isDone = screen.update(page.reports, own: own)
+            isListed = isListed || page.isLast
+            if untilDone, isListed, isDone { return screen.finish() }
+        }
+        screen.finish()
+        throw ToolFailure(7, "urlsessiond went away")
+    }
+}

@@ -1,0 +1,101 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundClient
+import Foundation
+
+/// The units by which systemd starts the daemon: when a program comes to its socket, and at the user's first login.
+struct ServiceUnits {
+    static let socket = "urlsessiond.socket"
+    static let service = "urlsessiond.service"
+    /// Seconds without work after which the daemon ends; systemd starts it again for the next one who comes.
+    private static let idleLimit = 60
+
+    let folder: URL
+
+    init() throws(ToolFailure) {
+        let environment = ProcessInfo.processInfo.environment
+        if let configured = environment["XDG_CONFIG_HOME"], configured.hasPrefix("/") {
+            folder = URL(fileURLWithPath: configured, isDirectory: true).appendingPathComponent("systemd/user")
+        } else if let home = environment["HOME"], home.hasPrefix("/") {
+            folder = URL(fileURLWithPath: home, isDirectory: true).appendingPathComponent(".config/systemd/user")
+        } else {
+            throw ToolFailure(23, "there is no folder for units: neither XDG_CONFIG_HOME nor HOME is set")
+        }
+    }
+
+    func file(_ name: String) -> URL { folder.appendingPathComponent(name) }
+
+    func write(program: String) throws(ToolFailure) {
+        do {
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            try Self.socketText.write(to: file(Self.socket), atomically: true, encoding: .utf8)
+            try Self.serviceText(program).write(to: file(Self.service), atomically: true, encoding: .utf8)
+        } catch {
+            throw ToolFailure(23, "cannot write to \(folder.path): \(ToolFailure.reason(error))")
+        }
+    }
+
+    private static let socketText = """
+        [Unit]
+        Description=Background transfers of programs: the socket
+
+        [Socket]
+        ListenStream=%t/urlloading/urlsessiond.socket
+        SocketMode=0600
+        DirectoryMode=0700
+
+        [Install]
+        WantedBy=sockets.target
+
+        """
+
+    private static func serviceText(_ program: String) -> String {
+        """
+        [Unit]
+        Description=Background transfers of programs
+        Requires=\(socket)
+        After=\(socket)
+
+        [Service]
+        Type=simple
+        ExecStart=\(quoted(program)) --idle-exit \(idleLimit)
+        Restart=on-failure
+        KillMode=process
+
+        [Install]
+        Also=\(socket)
+        WantedBy=default.target
+
+        """
+    }
+
+    /// A path as ExecStart= takes it (systemd.service(5)).
+    private static func quoted(_ path: String) -> String {
+        var text = ""
+        for character in path {
+            switch character {
+            case "\\", "\"": text += "\\\(character)"
+            case "%", "$": text += "\(character)\(character)"
+            default: text.append(character)
+            }
+        }
+        return "\"\(text)\""
+    }
+
+    /// - Returns: Whether systemctl, of which the user sees what it says, did it.
+    static func systemctl(_ arguments: [String]) -> Bool {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["systemctl", "--user"] + arguments
+        guard (try? process.run()) != nil else { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }
+}

@@ -1,0 +1,180 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+import URLLoading
+
+/// Takes what the daemon transferred, whichever run of the tool ordered it: moves files to their places, and says what failed.
+final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionDataDelegate {
+    /// How a transfer ended.
+    enum Ending: Sendable {
+        case saved(String)
+        case sent
+        case failed(ToolFailure)
+    }
+
+    private struct State {
+        var endings: [String: Ending] = [:]
+        var bodies: [String: Data] = [:]
+        var toldOfAll: [String: @Sendable () -> Void] = [:]
+        var onEnd: (@Sendable (String, Bool) -> Void)?
+        var waiters: [String: [CheckedContinuation<Ending, Never>]] = [:]
+    }
+
+    /// What a response to an upload may have, so that it fits into memory.
+    private static let largestResponse = 64 << 20
+
+    private let state = Mutex(State())
+    /// Held while a file is moved, and for good by whoever ends the program.
+    private let moving = Mutex(())
+    /// Whether nobody is there who reads standard error.
+    private let isAlone: Bool
+
+    init(isAlone: Bool) { self.isAlone = isAlone }
+
+    /// Called at each end, with what is to be said of it, and whether that is a failure; otherwise failures go to standard error.
+    func whenEnded(_ handler: @escaping @Sendable (String, Bool) -> Void) { state.withLock { $0.onEnd = handler } }
+
+    /// What to call when everything was told that happened while the tool was away.
+    func whenToldOfAll(_ identifier: String, _ handler: @escaping @Sendable () -> Void) {
+        state.withLock { $0.toldOfAll[identifier] = handler }
+    }
+
+    /// How a session's transfer ended, once it has.
+    func ending(of identifier: String) async -> Ending {
+        await withCheckedContinuation { continuation in
+            let known = state.withLock { state in
+                if let ending = state.endings[identifier] { return ending as Ending? }
+                state.waiters[identifier, default: []].append(continuation)
+                return nil
+            }
+            if let known { continuation.resume(returning: known) }
+        }
+    }
+
+    func knownEnding(of identifier: String) -> Ending? { state.withLock { $0.endings[identifier] } }
+
+    /// Ends the program while no file is on its way to its place: those that come later are another run's.
+    func leave(_ code: Int32) -> Never { moving.withLock { _ in exit(code) } }
+
+    // MARK: Delegate
+
+    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+        guard Self.httpFailure(downloadTask.response) == nil else { return }
+        moving.withLock { _ in
+            guard let note = TransferNote(downloadTask.taskDescription) else {
+                return end(session, downloadTask, .failed(ToolFailure(23, "nothing is known of where the file was to go")))
+            }
+            do throws(ToolFailure) {
+                let name = DownloadPlace.suggestion(downloadTask.response)
+                end(session, downloadTask, .saved(try note.take(location, named: name)))
+            } catch {
+                keep(error, note, downloadTask)
+            }
+        }
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        state.withLock { state in
+            let body = state.bodies[Self.identifier(session), default: Data()]
+            guard body.count + data.count <= Self.largestResponse else { return }
+            state.bodies[Self.identifier(session), default: Data()].append(data)
+        }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        let body = state.withLock { $0.bodies.removeValue(forKey: Self.identifier(session)) }
+        // A file that was put into its place is told of already.
+        guard knownEnding(of: Self.identifier(session)) == nil else { return }
+        let note = TransferNote(task.taskDescription)
+        if let error {
+            let failure = ToolFailure(
+                error, answered: task.response != nil, received: task.countOfBytesReceived,
+                expected: task.countOfBytesExpectedToReceive)
+            return end(session, task, .failed(failure), note)
+        }
+        if let failure = Self.httpFailure(task.response) { return end(session, task, .failed(failure), note) }
+        guard task is URLSessionUploadTask, let note, note.target != nil else { return end(session, task, .sent, note) }
+        moving.withLock { _ in
+            do throws(ToolFailure) {
+                end(session, task, .saved(try note.keep(body ?? Data())), note)
+            } catch {
+                keep(error, note, task)
+            }
+        }
+    }
+
+    func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) {
+        state.withLock { $0.toldOfAll.removeValue(forKey: Self.identifier(session)) }?()
+    }
+
+    func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
+        if let error, knownEnding(of: Self.identifier(session)) == nil {
+            // There is no daemon, and no task.
+            end(Self.identifier(session), nil, .failed(ToolFailure(error, answered: false, received: 0, expected: -1)))
+        }
+        state.withLock { $0.toldOfAll.removeValue(forKey: Self.identifier(session)) }?()
+    }
+
+    // MARK: Ends
+
+    /// A file that cannot be put into its place is not given up: the daemon has it until it was taken, and starts the tool again.
+    private func keep(_ failure: ToolFailure, _ note: TransferNote, _ task: URLSessionTask) -> Never {
+        let address = task.originalRequest?.url.map { RequestOptions.hidingUser($0.absoluteString) } ?? "a file"
+        note.leave("\(address): \(failure.message ?? "failed"); it is kept, and tried again")
+        StandardError.print(
+            "urlsession: (\(failure.code)) \(failure.message ?? "failed"); urlsessiond keeps it, and starts the tool again to try"
+        )
+        exit(failure.code)
+    }
+
+    private func end(_ session: URLSession, _ task: URLSessionTask, _ ending: Ending, _ note: TransferNote? = nil) {
+        end(Self.identifier(session), task.originalRequest?.url, ending, note)
+    }
+
+    private func end(_ identifier: String, _ url: URL?, _ ending: Ending, _ note: TransferNote? = nil) {
+        let address = url.map { RequestOptions.hidingUser($0.absoluteString) + ": " } ?? ""
+        let handler = state.withLock { $0.onEnd }
+        switch ending {
+        case .failed(let failure):
+            let reason = "\(address)\(failure.message ?? "failed")"
+            if isAlone { note?.leave("(\(failure.code)) \(reason)") }
+            let text = "urlsession: (\(failure.code)) \(reason)"
+            if let handler { handler(text, true) } else { StandardError.print(text) }
+        case .saved(let path): handler?("saved as \(path)", false)
+        case .sent: handler?("sent \(address)".trimmingCharacters(in: [":", " "]), false)
+        }
+        let waiters = state.withLock { state in
+            state.endings[identifier] = ending
+            return state.waiters.removeValue(forKey: identifier) ?? []
+        }
+        for waiter in waiters { waiter.resume(returning: ending) }
+    }
+
+    private static func identifier(_ session: URLSession) -> String { session.configuration.identifier ?? "" }
+
+    private static func httpFailure(_ response: URLResponse?) -> ToolFailure? {
+        guard let status = (response as? HTTPURLResponse)?.statusCode, status >= 400 else { return nil }
+        return ToolFailure(22, "the server answered \(status) \(HTTPURLResponse.localizedString(forStatusCode: status))")
+    }
+}
+
+extension TransferNote {
+    /// Puts a response's body into its place.
+    fileprivate func keep(_ body: Data) throws(ToolFailure) -> String {
+        let file = (target ?? place) + ".urlsession-part"
+        do {
+            try body.write(to: URL(fileURLWithPath: file))
+        } catch {
+            throw ToolFailure(23, "cannot write \(file): \(ToolFailure.reason(error))")
+        }
+        return try take(URL(fileURLWithPath: file))
+    }
+}

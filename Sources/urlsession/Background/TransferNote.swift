@@ -1,0 +1,134 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// What the tool has to know of a transfer when it is done, which may be in another run: the task's description, as JSON.
+struct TransferNote: Codable, Sendable {
+    /// The file to write, by its absolute path; nil where an upload's response is not wanted.
+    var target: String?
+    /// What failures are written beside.
+    var place: String
+    /// Whether the server may suggest another name.
+    var takesSuggestion = false
+    /// Whether a file that is there is replaced.
+    var force = false
+    /// The file's permissions.
+    var mode: UInt16
+
+    init(target: String?, place: String, takesSuggestion: Bool = false, force: Bool = false) {
+        self.target = target
+        self.place = place
+        self.takesSuggestion = takesSuggestion
+        self.force = force
+        let mask = umask(0)
+        umask(mask)
+        mode = UInt16(truncatingIfNeeded: 0o666 & ~mask)
+    }
+
+    init?(_ description: String?) {
+        guard let description, let note = try? JSONDecoder().decode(Self.self, from: Data(description.utf8)) else { return nil }
+        self = note
+    }
+
+    var text: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+
+    /// Writes the reason beside the place, for whoever looks for the file and does not find it.
+    func leave(_ reason: String) {
+        let line = "\(Date.now.ISO8601Format()) \(reason)\n"
+        let descriptor = open(place + ".error", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode_t(mode))
+        guard descriptor >= 0 else { return }
+        try? FileHandle(fileDescriptor: descriptor, closeOnDealloc: true).write(contentsOf: Data(line.utf8))
+    }
+
+    // MARK: The place
+
+    /// Puts a complete file in its place, in one step, and answers with the path.
+    ///
+    /// What is there is replaced where that was wanted; otherwise the file gets a number. The same file is taken once, should the tool
+    /// have ended before it could say that it has it.
+    func take(_ location: URL, named name: String? = nil) throws(ToolFailure) -> String {
+        guard var target else { throw ToolFailure(23, "there is no place for it") }
+        if takesSuggestion, let name {
+            target = URL(fileURLWithPath: target).deletingLastPathComponent().appendingPathComponent(name).path
+        }
+        chmod(location.path, mode_t(mode))
+        do throws(PutFailure) {
+            return try put(location.path, at: target)
+        } catch {
+            guard error.number == EXDEV else { throw error.forTool }
+        }
+        // Another file system: whole, or not at all, there too.
+        let copy = target + ".urlsession-part"
+        try? FileManager.default.removeItem(atPath: copy)
+        do {
+            try FileManager.default.copyItem(atPath: location.path, toPath: copy)
+        } catch {
+            unlink(copy)
+            throw ToolFailure(23, "cannot write \(target): \(ToolFailure.reason(error))")
+        }
+        chmod(copy, mode_t(mode))
+        defer { unlink(copy) }
+        do throws(PutFailure) {
+            return try put(copy, at: target)
+        } catch {
+            throw error.forTool
+        }
+    }
+
+    private struct PutFailure: Error {
+        let path: String
+        let number = errno
+
+        var forTool: ToolFailure { ToolFailure(23, "cannot write \(path): \(String(cString: strerror(number)))") }
+    }
+
+    private func put(_ file: String, at target: String) throws(PutFailure) -> String {
+        if force {
+            guard rename(file, target) == 0 else { throw PutFailure(path: target) }
+            return target
+        }
+        var number = 0
+        while true {
+            let path = number == 0 ? target : "\(target).\(number)"
+            number += 1
+            if link(file, path) == 0 {
+                unlink(file)
+                return path
+            }
+            switch errno {
+            case EEXIST where number < 10_000:
+                if Self.isSame(file, path) { return path }
+            case EPERM, EOPNOTSUPP, EMLINK:
+                // A file system without links: the name is taken, and then given to the file.
+                let reserved = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_t(mode))
+                if reserved < 0, errno == EEXIST, number < 10_000 { continue }
+                guard reserved >= 0 else { throw PutFailure(path: path) }
+                close(reserved)
+                guard rename(file, path) == 0 else {
+                    let failure = PutFailure(path: path)
+                    unlink(path)
+                    throw failure
+                }
+                return path
+            default: throw PutFailure(path: path)
+            }
+        }
+    }
+
+    private static func isSame(_ one: String, _ other: String) -> Bool {
+        var (first, second) = (stat(), stat())
+        return lstat(one, &first) == 0 && lstat(other, &second) == 0 && first.st_dev == second.st_dev
+            && first.st_ino == second.st_ino
+    }
+}

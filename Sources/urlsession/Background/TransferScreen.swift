@@ -1,0 +1,153 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import Dispatch
+import Foundation
+import Synchronization
+
+/// Shows transfers as they go: on a terminal bars that fit it, drawn again in place; elsewhere a line for each change.
+final class TransferScreen: Sendable {
+    enum Output: Sendable { case standardOutput, standardError }
+
+    private struct State {
+        var table = TransferTable()
+        /// How wide the lines are that stand there.
+        var drawn: [Int] = []
+        var shown: ContinuousClock.Instant?
+        /// Whether it will be drawn in a moment.
+        var isAwaited = false
+        var isFinished = false
+        var resizes: (any DispatchSourceSignal)?
+    }
+
+    /// Between two drawings.
+    private static let interval = Duration.milliseconds(200)
+
+    private let output: Output
+    private let isTerminal: Bool
+    private let isWanted: Bool
+    private let state = Mutex(State())
+
+    init(_ output: Output, isWanted: Bool = true) {
+        self.output = output
+        self.isWanted = isWanted
+        isTerminal = output == .standardOutput ? StandardOutput.isTerminal : StandardError.isTerminal
+        guard isTerminal, isWanted else { return }
+        state.withLock { state in
+            state.resizes = TerminalWidth.watch { [weak self] in self?.draw() }
+        }
+        tick()
+    }
+
+    /// - Returns: Whether nothing is left to wait for, but what is there for other programs than this one to take.
+    @discardableResult
+    func update(_ reports: [BackgroundProtocol.TransferReport], own: String? = nil) -> Bool {
+        let now = ContinuousClock.now
+        return state.withLock { state in
+            let news = state.table.take(reports, at: now)
+            if isTerminal { drawSoon(&state, now) } else { write(news.map { TransferText.line($0) + "\n" }.joined()) }
+            return state.table.isDone(except: own)
+        }
+    }
+
+    /// A line above what is drawn; one that counts is said even where nothing is to be shown.
+    func say(_ line: String, always: Bool) {
+        let line = TextTable.harmless(line) + "\n"
+        guard isWanted else {
+            if always { StandardError.write(line) }
+            return
+        }
+        state.withLock { state in
+            guard isTerminal, state.shown != nil, !state.isFinished else { return write(line) }
+            write(erasure(&state) + line)
+            draw(&state)
+        }
+    }
+
+    /// Leaves the last state on the screen.
+    func finish() {
+        state.withLock { state in
+            guard !state.isFinished else { return }
+            if isTerminal, state.shown != nil {
+                draw(&state)
+                write("\n")
+            }
+            state.isFinished = true
+            state.resizes?.cancel()
+            state.resizes = nil
+        }
+    }
+
+    // MARK: Drawing
+
+    /// A rate falls where nothing comes: what runs is drawn once a second.
+    private func tick() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+            guard let self else { return }
+            let goesOn = state.withLock { state in
+                guard !state.isFinished else { return false }
+                if state.table.isRunning { drawSoon(&state, .now) }
+                return true
+            }
+            if goesOn { tick() }
+        }
+    }
+
+    private func drawSoon(_ state: inout State, _ now: ContinuousClock.Instant) {
+        guard !state.isAwaited else { return }
+        guard let shown = state.shown, shown.duration(to: now) < Self.interval else { return draw(&state) }
+        state.isAwaited = true
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(200)) { [weak self] in self?.draw() }
+    }
+
+    private func draw() {
+        state.withLock { state in
+            state.isAwaited = false
+            if state.shown != nil { draw(&state) }
+        }
+    }
+
+    private func draw(_ state: inout State) {
+        guard !state.isFinished else { return }
+        let now = ContinuousClock.now
+        state.shown = now
+        let erasure = erasure(&state)
+        let size = TerminalWidth.size(of: descriptor)
+        let lines = state.table.lines(columns: size.columns, height: size.rows, at: now)
+        state.drawn = lines.map(\.count)
+        write(erasure + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[J")
+    }
+
+    /// Goes to where the drawing began, and erases it.
+    ///
+    /// A terminal that has become narrower has broken its lines.
+    private func erasure(_ state: inout State) -> String {
+        let columns = max(1, TerminalWidth.size(of: descriptor).columns)
+        let height = state.drawn.reduce(0) { $0 + max(1, ($1 + columns - 1) / columns) }
+        state.drawn = []
+        return (height > 1 ? "\r\u{1B}[\(height - 1)A" : "\r") + "\u{1B}[J"
+    }
+
+    private var descriptor: Int32 { output == .standardOutput ? STDOUT_FILENO : STDERR_FILENO }
+
+    private func write(_ text: String) {
+        guard isWanted, !text.isEmpty else { return }
+        switch output {
+        case .standardError: StandardError.write(text)
+        case .standardOutput:
+            do throws(ToolFailure) {
+                try StandardOutput.write(text)
+            } catch {
+                // Nobody looks any more.
+                exit(error.code)
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import BackgroundClient
+import BackgroundProtocol
+import LoadingModel
+
+/// The transfers that a user names, by their numbers, or all of them.
+struct TransferSelection: ParsableArguments {
+    @Argument(help: "The numbers, as \"urlsession background list\" shows them.")
+    var numbers: [Int64] = []
+
+    @Flag(help: "All transfers of all programs.")
+    var all = false
+
+    func validate() throws {
+        if all, !numbers.isEmpty { throw ValidationError("--all excludes numbers.") }
+        if !all, numbers.isEmpty { throw ValidationError("Which transfers? Say their numbers, or --all.") }
+    }
+
+    /// Asks for each of them, and throws when that is done, where one of them could not be.
+    func ask(_ request: (Int64) -> ManagerRequest) async throws {
+        guard let manager = ManagerConnection.open() else { throw ToolFailure.noDaemon }
+        var failures: [ToolFailure] = []
+        for number in try await chosen(manager) {
+            do throws(LoadError) {
+                _ = try await manager.ask(request(number))
+            } catch {
+                // One of all that ended meanwhile is as it was to be.
+                if all, error.kind == .resourceUnavailable { continue }
+                failures.append(ToolFailure(error))
+            }
+        }
+        guard let last = failures.popLast() else { return }
+        for failure in failures { StandardError.print("urlsession: (\(failure.code)) \(failure.message ?? "")") }
+        throw last
+    }
+
+    private func chosen(_ manager: ManagerConnection) async throws -> [Int64] {
+        guard all else { return numbers }
+        do throws(LoadError) {
+            return try await manager.list().filter { $0.state != .ended && $0.state != .gone }.map(\.number)
+        } catch {
+            throw ToolFailure(error)
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import Foundation
+
+/// Background transfers in words.
+enum TransferText {
+    static func program(_ report: BackgroundProtocol.TransferReport) -> String {
+        report.program.split(separator: "/").last.map(String.init) ?? report.program
+    }
+
+    /// How many bytes of the direction that counts, and of how many; -1 where that is not known.
+    static func amount(_ report: BackgroundProtocol.TransferReport) -> (done: Int64, total: Int64) {
+        report.isUpload
+            ? (report.counts.sent, report.counts.expectedToSend) : (report.counts.received, report.counts.expectedToReceive)
+    }
+
+    static func progress(_ report: BackgroundProtocol.TransferReport) -> String {
+        let (done, total) = amount(report)
+        guard total > 0 else { return ByteText.size(done) }
+        return "\(ByteText.size(done)) / \(ByteText.size(total)) (\(percent(done, total)) %)"
+    }
+
+    static func percent(_ done: Int64, _ total: Int64) -> Int64 {
+        total > 0 ? Int64(min(100, max(0, Double(done) * 100 / Double(total)))) : 0
+    }
+
+    /// One line for a change.
+    static func line(_ report: BackgroundProtocol.TransferReport) -> String {
+        let reason = report.reason.isEmpty || report.state == .gone ? "" : "  (\(report.reason))"
+        return TextTable.harmless("\(report.number)  \(report.state.rawValue)  \(progress(report))  \(report.url)\(reason)")
+    }
+}
