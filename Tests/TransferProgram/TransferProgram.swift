@@ -18,6 +18,7 @@ import URLLoading
 enum TransferProgram {
     static func main() async throws {
         let arguments = CommandLine.arguments
+        if arguments.dropFirst().first == "measure" { return try await Timing.run(arguments.dropFirst(2)) }
         guard arguments.count == 6, let server = URL(string: arguments[3]), let downloads = Int(arguments[4]),
             let uploads = Int(arguments[5])
         else {

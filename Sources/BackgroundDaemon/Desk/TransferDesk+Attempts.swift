@@ -95,7 +95,8 @@ extension TransferDesk {
             return finished(transfer, TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0))
         }
         guard transfer.ending == nil else { return finishedUnstarted(transfer) }
-        if transfer.record.asksBeforeBegin, !transfer.mayBegin, transfer.session.isListening {
+        let session = transfer.session
+        if transfer.record.asksBeforeBegin, !transfer.mayBegin, session.isListening || session.canBeLaunched {
             return askBeforeBegin(transfer, preparation, attempt)
         }
         transfer.startCount = preparation.startCount
@@ -105,8 +106,8 @@ extension TransferDesk {
         // Numbers of an engine are its own: the same task may be tried again before the last of an earlier attempt was heard.
         order.id = Int(number)
         order.earliestBegin = nil
-        order.interests = [.sentBytes, .receivedBytes, .challenges, .resumePoints]
-        if preparation.order.task.interests.contains(.metrics) { order.interests.insert(.metrics) }
+        order.interests = preparation.order.task.interests.intersection([.challenges, .metrics])
+        order.interests.formUnion([.sentBytes, .receivedBytes, .resumePoints])
         if case .download = order.delivery { order.delivery = .download(resuming: preparation.resuming) }
         attempt.isOrdered = true
         let service = transfer.session.service()
@@ -136,7 +137,6 @@ extension TransferDesk {
                 desk.begin(number, .success(next))
             }
         }
-        transfer.question = asked
         put(asked, of: transfer)
     }
 

@@ -212,16 +212,19 @@ extension TransferDesk {
             return answer(.credential(.cancel))
         }
         lastQuestion += 1
-        let asked = Transfer.Question(number: lastQuestion, question: question, answer: answer)
-        transfer.question = asked
-        noteChange(transfer)
-        if transfer.session.isListening { return put(asked, of: transfer) }
-        limitQuestion(of: transfer)
-        considerLaunch(transfer.session)
+        put(Transfer.Question(number: lastQuestion, question: question, answer: answer), of: transfer)
     }
 
+    /// Asks the program, which is started for it where that is possible.
     func put(_ question: Transfer.Question, of transfer: Transfer) {
-        transfer.session.client?.send(.question(question.question, transfer.task, question: question.number))
+        transfer.question = question
+        noteChange(transfer)
+        guard !transfer.session.isListening else {
+            transfer.session.client?.send(.question(question.question, transfer.task, question: question.number))
+            return
+        }
+        limitQuestion(of: transfer)
+        considerLaunch(transfer.session)
     }
 
     /// A question that nobody hears is answered as if no delegate had an opinion, at once where nobody can be had.

@@ -60,6 +60,8 @@ extension TransferFile {
             id: id, program: program, identifier: identifier, settings: settings, state: [UInt8](state))
     }
 
+    /// Out of line: the optimiser of Swift 6.3 fails where it is compiled in place.
+    @inline(never)
     private static func number(_ value: DatabaseValue) -> Int64? {
         guard case .int64(let number) = value.storage else { return nil }
         return number
