@@ -102,7 +102,7 @@ var targets: [Target] = [
         "BackgroundDaemon",
         [
             "BackgroundProtocol", "BackgroundClient", "HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores", "LoadingEngine",
-            "NetworkPaths", "SystemLibraries", "SystemThreads", "CLoadingSystem", nioCore, nioPosix, crypto, grdb,
+            "NetworkPaths", "SystemLibraries", "SystemThreads", "CLoadingSystem", deque, nioCore, nioPosix, crypto, grdb,
         ]
     ),
     .executableTarget(name: "urlsessiond", dependencies: ["BackgroundDaemon"], swiftSettings: settings),

@@ -53,6 +53,32 @@ package final class ManagerConnection: Sendable {
                 return true
             }
         }
+        return try result(answer)
+    }
+
+    /// The same for a thread that has to wait.
+    ///
+    /// - Returns: The answer.
+    package func askAndWait(_ request: ManagerRequest) throws(LoadError) -> DaemonMessage {
+        let monitor = Monitor()
+        let answered = Mutex<DaemonMessage??>(nil)
+        send(request) { _, answer in
+            monitor.locked {
+                answered.withLock { $0 = .some(answer) }
+                monitor.wakeAll()
+            }
+            return true
+        }
+        let answer = monitor.locked { () -> DaemonMessage? in
+            while true {
+                if let answer = answered.withLock({ $0 }) { return answer }
+                monitor.wait(until: nil)
+            }
+        }
+        return try result(answer)
+    }
+
+    private func result(_ answer: DaemonMessage?) throws(LoadError) -> DaemonMessage {
         switch answer {
         case .failed(let error, _): throw error
         case let answer?: return answer

@@ -38,7 +38,7 @@ package enum Daemon {
 
         """
 
-    package static func main() async -> Int32 {
+    package static func main() -> Int32 {
         // They are waited for by a thread of their own.
         var signals = sigset_t()
         sigemptyset(&signals)
@@ -47,7 +47,7 @@ package enum Daemon {
         signal(SIGPIPE, SIG_IGN)
 
         var arguments = CommandLine.arguments.dropFirst()
-        if arguments.first == "status" { return await StatusCommand.run(asJSON: arguments.contains("--json")) }
+        if arguments.first == "status" { return StatusCommand.run(asJSON: arguments.contains("--json")) }
         guard let state = StoreLocations.stateDirectory() else {
             return complain("there is no folder for the daemon's state: neither XDG_STATE_HOME nor HOME is set")
         }
@@ -70,7 +70,7 @@ package enum Daemon {
             }
         }
         options.readEnvironment(ProcessInfo.processInfo.environment)
-        return await run(options, signals)
+        return run(options, signals)
     }
 
     private static func complain(_ text: String) -> Int32 {
@@ -78,7 +78,7 @@ package enum Daemon {
         return 64
     }
 
-    private static func run(_ options: DaemonOptions, _ signals: sigset_t) async -> Int32 {
+    private static func run(_ options: DaemonOptions, _ signals: sigset_t) -> Int32 {
         let journal = Journal()
         let place = DaemonPlace()
         if let trouble = place.prepare() {
@@ -86,7 +86,7 @@ package enum Daemon {
             return 73
         }
         // Held until the process ends.
-        guard let lock = await acquire(place, replacing: options.replaces, journal) else { return 0 }
+        guard let lock = acquire(place, replacing: options.replaces, journal) else { return 0 }
         defer { _ = cls_close(lock) }
         let desk: TransferDesk
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -96,7 +96,7 @@ package enum Daemon {
             if let trouble = store.trouble { journal.say(.error, trouble) }
             let contents = try store.load()
             desk = TransferDesk(store: store, spool: spool, journal: journal, options: options, loop: group.next())
-            await desk.restore(contents)
+            try desk.executor.loop.submit { [desk] in desk.assumeIsolated { $0.restore(contents) } }.wait()
             // A lock is held from here on, so that a socket that is still there is a dead daemon's.
             let server = SocketServer(desk: desk, group: group)
             let inherited = inheritedSocket()
@@ -106,25 +106,25 @@ package enum Daemon {
             journal.say(.error, (error as? StorageFailure)?.reason ?? "\(error)")
             return 74
         }
-        await watchConditions(desk)
-        let reason = await end(desk, signals)
+        watchConditions(desk)
+        let reason = end(desk, signals)
         journal.say(.notice, "urlsessiond ends: \(reason)")
         if inheritedSocket() == nil { unlink(place.socket) }
-        await withCheckedContinuation { continuation in
-            desk.enter { desk in desk.shutDown { continuation.resume() } }
-        }
+        let end = Awaited()
+        desk.enter { desk in desk.shutDown { end.come("") } }
+        _ = end.wait()
         return 0
     }
 
     /// The lock that one daemon holds for its life; nil where another one has it, which is as well.
-    private static func acquire(_ place: DaemonPlace, replacing: Bool, _ journal: Journal) async -> CInt? {
+    private static func acquire(_ place: DaemonPlace, replacing: Bool, _ journal: Journal) -> CInt? {
         let lock = cls_lock_file(place.lock, 0)
         if lock >= 0 { return lock }
         guard replacing else {
             if lock != -EWOULDBLOCK { journal.say(.error, "\(place.lock): \(String(cString: strerror(-lock)))") }
             return nil
         }
-        if let manager = ManagerConnection.open(place) { _ = try? await manager.ask(.handOver) }
+        if let manager = ManagerConnection.open(place) { _ = try? manager.askAndWait(.handOver) }
         let waited = cls_lock_file(place.lock, 1)
         return waited >= 0 ? waited : nil
     }
@@ -138,7 +138,7 @@ package enum Daemon {
         return 3
     }
 
-    private static func watchConditions(_ desk: TransferDesk) async {
+    private static func watchConditions(_ desk: TransferDesk) {
         _ = SystemPathMonitor.shared.watch { path in
             desk.enter { desk in
                 desk.setConditions {
@@ -153,19 +153,18 @@ package enum Daemon {
     /// Waits until somebody wants the daemon to end.
     ///
     /// - Returns: Who.
-    private static func end(_ desk: TransferDesk, _ signals: sigset_t) async -> String {
-        await withCheckedContinuation { continuation in
-            let once = Once { continuation.resume(returning: $0) }
-            desk.enter { desk in
-                desk.onIdle = { once("nobody needs it") }
-                desk.considerIdling()
-            }
-            _ = Threads.start("bg-signals") {
-                var signals = signals
-                var number: CInt = 0
-                while sigwait(&signals, &number) != 0 {}
-                once("signal \(number)")
-            }
+    private static func end(_ desk: TransferDesk, _ signals: sigset_t) -> String {
+        let reason = Awaited()
+        desk.enter { desk in
+            desk.onIdle = { reason.come("nobody needs it") }
+            desk.considerIdling()
         }
+        _ = Threads.start("bg-signals") {
+            var signals = signals
+            var number: CInt = 0
+            while sigwait(&signals, &number) != 0 {}
+            reason.come("signal \(number)")
+        }
+        return reason.wait()
     }
 }

@@ -10,4 +10,4 @@
 import BackgroundDaemon
 import Glibc
 
-exit(await Daemon.main())
+exit(Daemon.main())

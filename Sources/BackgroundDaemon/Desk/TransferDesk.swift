@@ -9,6 +9,7 @@
 
 import BackgroundProtocol
 import CLoadingSystem
+import DequeModule
 import FoundationEssentials
 import LoadingModel
 import NIOCore
@@ -25,6 +26,8 @@ package actor TransferDesk {
 
     /// Seconds after which it is looked anew what is due: the machine may have slept, or its clock been set.
     private static let longestSleep = 900.0
+    /// Seconds without anything to do after which memory is given back.
+    private static let restTime = 2.0
     /// Seconds by which the clock may be set without more ado.
     private static let clockTolerance = 30.0
 
@@ -42,7 +45,10 @@ package actor TransferDesk {
     var sessionsByID: [Int64: Session] = [:]
     var transfers: [Int64: Transfer] = [:]
     var connections: [ObjectIdentifier: ClientConnection] = [:]
-    var scheduler: TransferScheduler
+    private(set) var scheduler: TransferScheduler
+    /// Those that have not been dealt with.
+    private var events: Deque<TransferScheduler.Event> = []
+    private var isScheduling = false
     var conditions = TransferScheduler.Conditions()
     var timer: Scheduled<Void>?
     var lastNumber: Int64 = 0
@@ -58,6 +64,7 @@ package actor TransferDesk {
     /// What the clock shows beyond the time since the machine started.
     private var clockOffset = Date.timeIntervalSinceReferenceDate - cls_boot_seconds()
     var isWatchingPower = false
+    private var isResting = false
     var onIdle: (@Sendable () -> Void)?
     var idleTimer: Scheduled<Void>?
 
@@ -94,9 +101,16 @@ package actor TransferDesk {
 
     // MARK: Scheduling
 
+    /// Has the scheduler decide, and does what it says.
+    ///
+    /// What comes of doing so waits until all of it is done: its actions are in the order in which they hold.
     func schedule(_ event: TransferScheduler.Event) {
+        events.append(event)
+        guard !isScheduling else { return }
+        isScheduling = true
+        defer { isScheduling = false }
         noteClock()
-        perform(scheduler.handle(event, now: now))
+        while let event = events.popFirst() { perform(scheduler.handle(event, now: now)) }
     }
 
     /// Moves what counts from an instant along where the clock was set: neither does a week pass in a moment, nor does it begin anew.
@@ -111,10 +125,10 @@ package actor TransferDesk {
             transfer.record.notBefore = transfer.record.notBefore.map { $0 + moved }
             save(transfer)
         }
-        perform(scheduler.handle(.clockMoved(by: moved), now: now))
+        events.insert(.clockMoved(by: moved), at: 0)
     }
 
-    func perform(_ actions: [TransferScheduler.Action]) {
+    private func perform(_ actions: [TransferScheduler.Action]) {
         for action in actions {
             switch action {
             case .start(let number): start(number)
@@ -273,6 +287,12 @@ package actor TransferDesk {
     func considerIdling() {
         let isIdle =
             connections.isEmpty && !transfers.values.contains { !$0.isOver } && !sessions.values.contains { $0.isLaunchDue }
+        if isIdle, !isResting {
+            isResting = true
+            enter(after: Self.restTime) { $0.rest() }
+        } else if !isIdle {
+            isResting = false
+        }
         guard let limit = options.idleLimit, isIdle, !isClosing else {
             idleTimer?.cancel()
             idleTimer = nil
@@ -285,5 +305,11 @@ package actor TransferDesk {
                 desk.onIdle?()
             }
         }
+    }
+
+    /// Gives memory back that an idle daemon has no use for.
+    private func rest() {
+        guard isResting, connections.isEmpty else { return }
+        ownFiles.run { cls_rest() }
     }
 }

@@ -60,7 +60,10 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     // MARK: What it says
 
     func channelActive(context: ChannelHandlerContext) {
-        desk.assumeIsolated { $0.connections[ObjectIdentifier(self)] = self }
+        desk.assumeIsolated { desk in
+            desk.connections[ObjectIdentifier(self)] = self
+            desk.considerIdling()
+        }
         channel.eventLoop.scheduleTask(in: .seconds(Int64(Self.patience))) {
             if self.role == nil { self.close() }
         }

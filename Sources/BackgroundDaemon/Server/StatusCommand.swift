@@ -14,13 +14,13 @@ import LoadingModel
 
 /// `urlsessiond status`.
 enum StatusCommand {
-    static func run(asJSON: Bool) async -> Int32 {
+    static func run(asJSON: Bool) -> Int32 {
         guard let manager = ManagerConnection.open() else {
             StandardError.say("urlsessiond: none runs at \(DaemonPlace().socket)")
             return 1
         }
         do throws(LoadError) {
-            guard case .status(let status, _) = try await manager.ask(.status) else { return 1 }
+            guard case .status(let status, _) = try manager.askAndWait(.status) else { return 1 }
             print(asJSON ? json(status) : text(status))
             return 0
         } catch {

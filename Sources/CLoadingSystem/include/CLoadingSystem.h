@@ -150,6 +150,8 @@ int cls_sync(int fd);
 int cls_open_directory(const char *path);
 // Seconds since the machine started, those in which it slept included.
 double cls_boot_seconds(void);
+// Gives back what the process has in memory and can have again: pages of its program, free memory of its heap.
+void cls_rest(void);
 // Bytes of memory that the process has resident; 0 where that is not known.
 int64_t cls_resident_bytes(void);
 

@@ -1,0 +1,51 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import SystemThreads
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// A text that a thread waits for; the first one counts.
+///
+/// No task waits in its place: the threads of Swift's tasks wake once a second from when they are first needed, and an idle daemon should
+/// not wake at all.
+///
+/// Sendable because its text changes inside `monitor.locked` alone.
+final class Awaited: @unchecked Sendable {
+    private let monitor = Monitor()
+    private var text: String?
+
+    func come(_ text: String) {
+        monitor.locked {
+            if self.text == nil { self.text = text }
+            monitor.wakeAll()
+        }
+    }
+
+    /// - Returns: The text, once it has come.
+    func wait() -> String {
+        monitor.locked {
+            while true {
+                if let text { return text }
+                monitor.wait(until: nil)
+            }
+        }
+    }
+}
+
+/// Lines for people who started the daemon by hand.
+enum StandardError {
+    static func say(_ text: String) {
+        _ = Array((text + "\n").utf8).withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
+    }
+}
