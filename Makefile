@@ -45,14 +45,16 @@ crash-test:
 api:
 	@Scripts/api
 
-# The command-line tool as it is installed. `install` builds it only if `tool` did not, so that `sudo make install` compiles nothing as root.
+# The command-line tool and the daemon of background sessions, as they are installed. `install` builds them only if `tool` did not, so that
+# `sudo make install` compiles nothing as root.
 tool:
 	@Scripts/install-needs build
 	$(STATIC) --product urlsession
+	$(STATIC) --product urlsessiond
 	@# What was built is up to date, even where nothing had to be: `install` compares the times.
-	@touch .build-static/release/urlsession
+	@touch .build-static/release/urlsession .build-static/release/urlsessiond
 
-.build-static/release/urlsession:
+.build-static/release/urlsession .build-static/release/urlsessiond:
 	@$(MAKE) tool
 
 # The manual page and the shells' completions are what the tool says of itself.
@@ -62,13 +64,17 @@ BASH_COMPLETION = $(SHARE)/bash-completion/completions/urlsession
 ZSH_COMPLETION = $(SHARE)/zsh/site-functions/_urlsession
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/urlsession.fish
 TOOL = .build-static/release/urlsession
+DAEMON = .build-static/release/urlsessiond
 
-install: $(TOOL)
-	@newer=$$(find Sources Package.swift -newer $(TOOL) -print -quit); [ -z "$$newer" ] || \
-	    { echo "install: $$newer is newer than the tool that was built: 'make tool' first" >&2; exit 1; }
-	install -d "$(DESTDIR)$(PREFIX)/bin" "$(SHARE)/man/man1" "$(SHARE)/bash-completion/completions"
+install: $(TOOL) $(DAEMON)
+	@for built in $(TOOL) $(DAEMON); do \
+	    newer=$$(find Sources Package.swift -newer "$$built" -print -quit); [ -z "$$newer" ] || \
+	    { echo "install: $$newer is newer than the tool that was built: 'make tool' first" >&2; exit 1; }; \
+	done
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/libexec" "$(SHARE)/man/man1" "$(SHARE)/bash-completion/completions"
 	install -d "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
 	install -m 755 $(TOOL) "$(DESTDIR)$(PREFIX)/bin/urlsession"
+	install -m 755 $(DAEMON) "$(DESTDIR)$(PREFIX)/libexec/urlsessiond"
 	Scripts/manual-page $(TOOL) > $(TOOL).1
 	install -m 644 $(TOOL).1 "$(MANUAL)"
 	$(TOOL) --generate-completion-script bash > "$(BASH_COMPLETION)"
@@ -77,7 +83,7 @@ install: $(TOOL)
 	chmod 644 "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 
 uninstall:
-	rm -f "$(DESTDIR)$(PREFIX)/bin/urlsession" "$(MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
+	rm -f "$(DESTDIR)$(PREFIX)/bin/urlsession" "$(DESTDIR)$(PREFIX)/libexec/urlsessiond" "$(MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 
 format:
 	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples

@@ -17,7 +17,8 @@ struct InstallTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
     private static let installed = [
-        "bin/urlsession", "share/bash-completion/completions/urlsession", "share/fish/vendor_completions.d/urlsession.fish",
+        "bin/urlsession", "libexec/urlsessiond", "share/bash-completion/completions/urlsession",
+        "share/fish/vendor_completions.d/urlsession.fish",
         "share/man/man1/urlsession.1", "share/zsh/site-functions/_urlsession",
     ]
 
@@ -32,8 +33,9 @@ struct InstallTests {
             preparation: #"""
                 unset MAKEFLAGS MAKELEVEL DESTDIR PREFIX
                 [ -e tool ] || printf '#!/bin/sh\nexec "%s" "$@"\n' "$0" > tool
-                chmod +x tool; umask 077; \#(before)
-                exec make -s -C "\#(Self.root.path)" \#(target) TOOL="$PWD/tool" \#(variables.joined(separator: " "))
+                [ -e daemon ] || cp tool daemon
+                chmod +x tool daemon; umask 077; \#(before)
+                exec make -s -C "\#(Self.root.path)" \#(target) TOOL="$PWD/tool" DAEMON="$PWD/daemon" \#(variables.joined(separator: " "))
                 """#)
     }
 
@@ -55,7 +57,9 @@ struct InstallTests {
         #expect(try files(below: "a stage") == Self.installed.map { "opt/x/" + $0 })
         for path in Self.installed {
             let facts = try FileManager.default.attributesOfItem(atPath: folder.file("a stage/opt/x/" + path).path)
-            #expect(facts[.posixPermissions] as? Int == (path.hasPrefix("bin") ? 0o755 : 0o644), "\(path)")
+            #expect(
+                facts[.posixPermissions] as? Int == (path.hasPrefix("bin") || path.hasPrefix("libexec") ? 0o755 : 0o644),
+                "\(path)")
         }
         let manual = try text("a stage/opt/x/share/man/man1/urlsession.1")
         #expect(manual.hasPrefix(".TH URLSESSION 1 "))
@@ -78,10 +82,11 @@ struct InstallTests {
         #expect(try files(below: "prefix") == Self.installed)
     }
 
-    @Test func `a tool that is older than its sources is not installed`() async throws {
-        let result = try await make("install", #"PREFIX="$PWD/prefix""#, before: "touch -d '2000-01-01' tool")
+    @Test(arguments: ["tool", "daemon"])
+    func `a tool that is older than its sources is not installed`(_ old: String) async throws {
+        let result = try await make("install", #"PREFIX="$PWD/prefix""#, before: "touch -d '2000-01-01' \(old)")
         #expect(result.code != 0)
         #expect(result.errors.contains("is newer than the tool that was built: 'make tool' first"), "\(result.errors)")
-        #expect(try folder.names == ["tool"])
+        #expect(try folder.names == ["daemon", "tool"])
     }
 }

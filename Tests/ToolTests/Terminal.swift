@@ -49,10 +49,10 @@ final class Terminal: Sendable {
         }
     }
 
-    /// Makes it so many columns wide; whoever runs there is told (SIGWINCH).
-    func resize(columns: Int) throws {
+    /// Makes it so many columns wide, and rows high; whoever runs there is told (SIGWINCH).
+    func resize(columns: Int, rows: Int = 24) throws {
         var size = winsize()
-        size.ws_row = 24
+        size.ws_row = UInt16(rows)
         size.ws_col = UInt16(columns)
         guard ioctl(master.fileDescriptor, UInt(TIOCSWINSZ), &size) == 0 else {
             throw Failure(reason: "the pseudo-terminal cannot be resized")

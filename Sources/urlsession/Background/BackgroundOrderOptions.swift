@@ -77,16 +77,12 @@ struct BeginTime: Sendable {
             date = Date(timeIntervalSinceNow: seconds)
             return
         }
-        if let date = try? Date(text, strategy: .iso8601) {
-            self.date = date
-            return
-        }
         // Without a zone it is the user's own time.
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
-        let formats = ["yyyy-MM-dd'T'HH:mm:ss", "yyyy-MM-dd'T'HH:mm", "yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd HH:mm", "yyyy-MM-dd"]
-        for format in formats {
-            formatter.dateFormat = format
+        let times = ["'T'HH:mm:ss", "'T'HH:mm", " HH:mm:ss", " HH:mm"]
+        for format in times.flatMap({ [$0, $0 + "XXXXX"] }) + [""] {
+            formatter.dateFormat = "yyyy-MM-dd" + format
             if let date = formatter.date(from: text) {
                 self.date = date
                 return

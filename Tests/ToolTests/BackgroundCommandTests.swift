@@ -1,0 +1,271 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// `urlsession background`: what it orders goes on without it.
+@Suite(.timeLimit(.minutes(3)))
+struct BackgroundCommandTests {
+    private static let content = ScriptedFile.pattern(1 << 18)
+
+    /// Half of a file, and the rest when the gate is opened.
+    private static func halves(_ request: RecordedRequest) -> ScriptedReply {
+        let half = content.count / 2
+        return [
+            .write("HTTP/1.1 200 OK\r\nContent-Length: \(content.count)\r\n\r\n"), .write(Array(content[..<half])), .gate("rest"),
+            .write(Array(content[half...])),
+        ]
+    }
+
+    // MARK: Orders
+
+    @Test func `a download arrives although the tool has ended`() async throws {
+        try await withBackgroundTool { (place) async throws in
+            try await withScriptedServer(reply: Self.halves) { (server) async throws in
+                let address = server.url("/f.bin").absoluteString
+                let ordered = try await place.run("download", address)
+                let target = URL(fileURLWithPath: place.folder.path).appendingPathComponent("f.bin").path
+                #expect(ordered.code == 0, "\(ordered.errors)")
+                #expect(ordered.text.hasPrefix("1  \(address)  ") && ordered.text.hasSuffix("\(target)\n"), "\(ordered.text)")
+                try await server.reached("rest")
+                let item = try #require(try await place.list().first)
+                #expect(item.number == 1 && item.url == address && item.state == "running" && !item.isUpload)
+                #expect(try place.folder.names == [])
+                server.open("rest")
+                #expect(try await place.settled().code == 0)
+                #expect(try Data(contentsOf: place.folder.file("f.bin")) == Data(Self.content))
+                #expect(try place.folder.names == ["f.bin"])
+                #expect(try await place.list().isEmpty)
+            }
+        }
+    }
+
+    @Test func `several downloads go to their folder, each when it is done`() async throws {
+        try await withBackgroundTool { (place) async throws in
+            try await withScriptedServer(reply: { $0.path == "/slow" ? Self.halves($0) : .ok("quick") }) {
+                (server) async throws in
+                try FileManager.default.createDirectory(at: place.folder.file("d"), withIntermediateDirectories: true)
+                let slow = try await place.run("download", "--output-dir", "d", server.url("/slow").absoluteString)
+                #expect(slow.code == 0 && slow.text.hasPrefix("1  "), "\(slow.errors)")
+                try await server.reached("rest")
+                // What is ordered later need not wait for it.
+                let quick = try await place.run(
+                    "download", "--wait", "--output-dir", "d", server.url("/a").absoluteString, server.url("/b").absoluteString)
+                #expect(quick.code == 0, "\(quick.errors)")
+                #expect(try FileManager.default.contentsOfDirectory(atPath: place.folder.file("d").path).sorted() == ["a", "b"])
+                #expect(quick.errors.contains("d/a\n") && quick.errors.contains("d/b\n"), "\(quick.errors)")
+                server.open("rest")
+                _ = try await place.settled()
+                #expect(try Data(contentsOf: place.folder.file("d/slow")) == Data(Self.content))
+            }
+        }
+    }
+
+    @Test func `a name that is taken gets a number, and --force replaces the file`() async throws {
+        try await withBackgroundTool { (place) async throws in
+            try await withScriptedServer(reply: { _ in .ok("new") }) { (server) async throws in
+                try place.folder.write(Array("old".utf8), to: "f")
+                try place.folder.write(Array("older".utf8), to: "f.1")
+                let address = server.url("/f").absoluteString
+                #expect(try await place.run("download", "--wait", address).code == 0)
+                #expect(try place.folder.names == ["f", "f.1", "f.2"])
+                #expect(try String(contentsOf: place.folder.file("f.2"), encoding: .utf8) == "new")
+                #expect(try String(contentsOf: place.folder.file("f"), encoding: .utf8) == "old")
+                #expect(try await place.run("download", "--wait", "--force", "-o", "f", address).code == 0)
+                #expect(try String(contentsOf: place.folder.file("f"), encoding: .utf8) == "new")
+                #expect(try place.folder.names == ["f", "f.1", "f.2"])
+            }
+        }
+    }
+
+    @Test func `the server's name for a file is taken where none was said`() async throws {
+        try await withBackgroundTool { (place) async throws in
+            let named = ScriptedReply.ok("x", [("Content-Disposition", "attachment; filename=\"report.txt\"")])
+            try await withScriptedServer(reply: { _ in named }) { (server) async throws in
+                #expect(try await place.run("download", "--wait", server.url("/get?id=1").absoluteString).code == 0)
+                #expect(try await place.run("download", "--wait", "-o", "mine", server.url("/get").absoluteString).code == 0)
+                #expect(try place.folder.names == ["mine", "report.txt"])
+            }
+        }
+    }
+
+    @Test func `why a download failed is written beside its place`() async throws {
+        try await withBackgroundTool { (place) async throws in
+            try await withScriptedServer(reply: { _ in [.gate("go"), .write(ScriptedReply.head(404, [("Content-Length", "0")]))] }
+            ) {
+                (server) async throws in
+                let address = server.url("/f").absoluteString
+                #expect(try await place.run("download", address).code == 0)
+                server.open("go")
+                _ = try await place.settled()
+                #expect(try place.folder.names == ["f.error"])
+                let reason = try String(contentsOf: place.folder.file("f.error"), encoding: .utf8)
+                #expect(reason.contains("(22) \(address): the server answered 404") && reason.hasSuffix("\n"), "\(reason)")
+                // Who waits is told, and finds it in the exit code.
+                let waited = try await place.run("download", "--wait", "-o", "g", address)
+                #expect(waited.code == 22 && waited.errors.contains("urlsession: (22) \(address): the server answered 404"))
+                #expect(try place.folder.names == ["f.error"])
+            }
+        }
+    }
+
+    @Test func `an upload is sent with its header fields, and its response is kept`() async throws {
+        try await withBackgroundTool { (place) async throws in
+            try await withScriptedServer(reply: { _ in .ok("thanks") }) { (server) async throws in
+                try place.folder.write(Array("what is sent".utf8), to: "f.txt")
+                let result = try await place.run(
+                    "upload", "f.txt", server.url("/in/").absoluteString, "-H", "X-Trace: 7", "--response", "r", "--wait")
+                #expect(result.code == 0, "\(result.errors)")
+                let request = try await server.request(0)
+                #expect(request.method == "PUT" && request.path == "/in/f.txt" && request.body == Array("what is sent".utf8))
+                #expect(request.header("X-Trace") == "7" && request.header("Content-Type") == "application/octet-stream")
+                #expect(try String(contentsOf: place.folder.file("r"), encoding: .utf8) == "thanks")
+                #expect(try place.folder.names == ["f.txt", "r"])
+            }
+        }
+    }
+
+    @Test func `Ctrl-C leaves what is waited for to the daemon`() async throws {
+        try await withBackgroundTool { (place) async throws in
+            try await withScriptedServer(reply: Self.halves) { (server) async throws in
+                let tool = try place.start(["download", "--wait", server.url("/f").absoluteString])
+                try await server.reached("rest")
+                try await tool.shown("running")
+                tool.interrupt()
+                let result = try await tool.result()
+                #expect(result.code == 130 && result.errors.contains("the transfers go on"), "\(result.errors)")
+                server.open("rest")
+                _ = try await place.settled()
+                #expect(try Data(contentsOf: place.folder.file("f")) == Data(Self.content))
+            }
+        }
+    }
+
+    // MARK: Driving
+
+    @Test func `a transfer is paused, resumed and cancelled by its number`() async throws {
+        try await withBackgroundTool { (place) async throws in
+            try await withScriptedServer(reply: Self.halves) { (server) async throws in
+                #expect(try await place.run("download", server.url("/f").absoluteString).code == 0)
+                try await server.reached("rest")
+                #expect(try await place.run("pause", "1").code == 0)
+                let paused = try #require(try await place.list().first)
+                #expect(paused.state == "paused" && paused.reason == "paused")
+                let table = try await place.run("list")
+                #expect(
+                    table.text.hasPrefix("NUMBER  STATE   PROGRAM     PROGRESS")
+                        && table.text.contains("1       paused  urlsession"))
+                #expect(try await place.run("resume", "--all").code == 0)
+                try await server.reached("rest", times: 2)
+                #expect(try await place.list().first?.state == "running")
+                #expect(try await place.run("cancel", "1").code == 0)
+                _ = try await place.settled()
+                #expect(try place.folder.names == ["f.error"])
+                let gone = try await place.run("cancel", "1", "7")
+                #expect(
+                    gone.code == 78 && gone.errors.contains("transfer 1") && gone.errors.contains("transfer 7"), "\(gone.errors)")
+                #expect(try await place.run("log").text.contains("listens"))
+            }
+        }
+    }
+
+    @Test func `what begins later waits, and says until when`() async throws {
+        try await withBackgroundTool { (place) async throws in
+            let ordered = try await place.run(
+                "download", "--not-before", "2100-01-31T08:00Z", "--priority", "0.9", "http://127.0.0.1:1/f")
+            #expect(ordered.code == 0, "\(ordered.errors)")
+            let item = try #require(try await place.list().first)
+            #expect(item.state == "waiting" && item.reason == "until 2100-01-31T08:00:00Z", "\(item.reason)")
+            #expect(try await place.run("cancel", "--all").code == 0)
+            _ = try await place.settled()
+        }
+    }
+
+    // MARK: Failures
+
+    @Test func `without a daemon there is nothing to list, and nothing to drive`() async throws {
+        try await withBackgroundTool { (place) async throws in
+            let reason = "urlsessiond does not run: nothing is transferred in the background\n"
+            for command in ["list", "watch"] {
+                let result = try await place.run(command)
+                #expect(result.code == 0 && result.text.isEmpty && result.errors == reason)
+            }
+            #expect(try await place.run("list", "--json").text.filter { !$0.isWhitespace } == "[]")
+            for command in [["pause", "1"], ["resume", "--all"], ["cancel", "1"], ["quit", "x"], ["log"]] {
+                let result = try await place.start(command).result()
+                #expect(result.code == 7 && result.errors == "urlsession: (7) " + reason, "\(result.errors)")
+            }
+        }
+    }
+
+    @Test func `a daemon that cannot be found is an error with advice`() async throws {
+        try await withBackgroundTool(["URLSESSIOND": "/nonexistent"]) { (place) async throws in
+            for command in [["download", "http://127.0.0.1:1/"], ["install"]] {
+                let result = try await place.start(command).result()
+                #expect(result.code == 7 && result.errors.contains("URLSESSIOND"), "\(result.errors)")
+            }
+        }
+    }
+
+    private static let wrong: [(Int32, [String])] = [
+        (2, ["download"]), (2, ["download", "-o", "f", "http://a.test/", "http://b.test/"]), (2, ["pause"]),
+        (2, ["cancel", "--all", "1"]), (2, ["download", "--priority", "2", "http://a.test/"]),
+        (2, ["download", "--not-before", "soon", "http://a.test/"]), (1, ["download", "ftp://a.test/"]),
+        (23, ["download", "--output-dir", "nowhere", "http://a.test/"]), (26, ["upload", "nothing", "http://a.test/"]),
+        (2, ["collect"]),
+    ]
+
+    @Test(arguments: wrong)
+    func `wrong usage orders nothing`(_ code: Int32, _ arguments: [String]) async throws {
+        try await withBackgroundTool { (place) async throws in
+            #expect(try await place.start(arguments).result().code == code)
+            #expect(try await place.run("list").errors.hasPrefix("urlsessiond does not run"))
+        }
+    }
+
+    // MARK: systemd
+
+    @Test func `units are written, enabled and removed`() async throws {
+        try await withBackgroundTool { (place) async throws in
+            // In place of systemd, of which the machine may have none.
+            let said =
+                #"mkdir bin; printf '#!/bin/sh\necho "$@" >> said\n' > bin/systemctl; chmod +x bin/systemctl; PATH="$PWD/bin:$PATH""#
+            let units = place.home.file("config/systemd/user")
+            let written = try await place.run("install", preparation: said)
+            #expect(
+                written.code == 0
+                    && written.errors.contains("systemctl --user enable --now urlsessiond.socket urlsessiond.service"))
+            #expect(try place.folder.names == ["bin"])
+            #expect(written.text == "\(units.path)/urlsessiond.socket\n\(units.path)/urlsessiond.service\n")
+            let socket = try String(contentsOf: units.appendingPathComponent("urlsessiond.socket"), encoding: .utf8)
+            for line in [
+                "ListenStream=%t/urlloading/urlsessiond.socket", "SocketMode=0600", "DirectoryMode=0700",
+                "WantedBy=sockets.target",
+            ] {
+                #expect(socket.contains(line + "\n"))
+            }
+            let service = try String(contentsOf: units.appendingPathComponent("urlsessiond.service"), encoding: .utf8)
+            #expect(service.contains("ExecStart=\"/") && service.contains("/urlsessiond\" --idle-exit 60\n"))
+            #expect(service.contains("Type=simple\n") && service.contains("WantedBy=default.target\n"))
+            #expect(try await place.run("install", "--now", preparation: said).code == 0)
+            #expect(try await place.run("uninstall", preparation: said).code == 0)
+            #expect(
+                try String(contentsOf: place.folder.file("said"), encoding: .utf8) == """
+                    --user daemon-reload
+                    --user enable --now urlsessiond.socket urlsessiond.service
+                    --user disable --now urlsessiond.socket urlsessiond.service
+                    --user daemon-reload
+
+                    """)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: units.path).isEmpty)
+        }
+    }
+}
