@@ -23,10 +23,6 @@ struct BackgroundToolPlace {
         let reason: String
     }
 
-    private struct Status: Decodable {
-        let process: Int32
-    }
-
     /// Short, as the path of a socket has to be.
     let home: TemporaryDirectory
     /// Where the commands run.
@@ -64,12 +60,16 @@ struct BackgroundToolPlace {
     /// Returns when nothing is left to be transferred, and every file was taken.
     func settled() async throws -> Tool.Result { try await run("watch", "--until-done") }
 
-    fileprivate func end() async {
-        let status = try? await run(preparation: #"exec "$(dirname "$0")/urlsessiond" status --json"#)
-        guard let status, let process = try? JSONDecoder().decode(Status.self, from: status.output).process, process > 1 else {
-            return
+    /// Ends whatever runs for this user: its environment names the place.
+    fileprivate func end() {
+        let mark = Data("=\(home.path)/".utf8)
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? [] {
+            guard let process = pid_t(name), process != getpid(),
+                let environment = FileManager.default.contents(atPath: "/proc/\(name)/environ"),
+                environment.range(of: mark) != nil
+            else { continue }
+            kill(process, SIGKILL)
         }
-        kill(process, SIGKILL)
     }
 }
 
@@ -77,11 +77,6 @@ func withBackgroundTool(
     _ environment: [String: String] = [:], test: (BackgroundToolPlace) async throws -> Void
 ) async throws {
     let place = try BackgroundToolPlace(environment)
-    do {
-        try await test(place)
-    } catch {
-        await place.end()
-        throw error
-    }
-    await place.end()
+    defer { place.end() }
+    try await test(place)
 }
