@@ -147,7 +147,10 @@ var targets: [Target] = [
         ]),
     tests(
         "BackgroundTests",
-        ["URLLoading", "BackgroundClient", "BackgroundProtocol", "LoadingModel", "LoadingTestKit", "SeededNumbers", "urlsessiond"]),
+        [
+            "URLLoading", "BackgroundClient", "BackgroundProtocol", "LoadingModel", "LoadingTestKit", "SeededNumbers",
+            "urlsessiond",
+        ]),
     tests("LoadingTrustTests", ["LoadingTrust", "LoadingModel", "LoadingTestKit", x509, asn1, crypto]),
     tests("NetworkPathsTests", ["NetworkPaths", "LoadingModel", "LoadingTestKit", "SeededNumbers"]),
     tests("SystemLibrariesTests", ["SystemLibraries", "LoadingTestKit"]),

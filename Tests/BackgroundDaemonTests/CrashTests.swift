@@ -17,7 +17,8 @@ import Testing
     func kills() async throws {
         let folder = try TemporaryDirectory()
         let build = try OwnProcess.executable().deletingLastPathComponent().path
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
         let text = try await ServerProcess.run(
             ServerProcess.Order(
                 ["/usr/bin/env", "python3", root.appending(path: "Scripts/crash-test").path],

@@ -367,7 +367,8 @@ extension Samples {
         var messages: [DaemonMessage] = [
             .welcome(version: 2), .known(try knownTask(.running)), .known(try knownTask(.suspended)),
             .known(try knownTask(.ended)), .attached(lastTask: 0), .attached(lastTask: 12),
-            .accepted([]), .accepted([1, 2]), .forgotten(6), .rejected(3, try error()), .question(.challenge(try challenge()), 4, question: 5),
+            .accepted([]), .accepted([1, 2]), .forgotten(6), .rejected(3, try error()),
+            .question(.challenge(try challenge()), 4, question: 5),
             .question(.challenge(ChallengeQuestion(space)), 4, question: 5),
             .question(.delayedRequest(try request()), 6, question: 7),
             .renewed(request: 8), .proxies([nil, try url(), nil], request: 9), .proxies([], request: 9),

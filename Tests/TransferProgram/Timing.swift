@@ -17,7 +17,9 @@ enum Timing {
         var arguments = arguments
         switch arguments.popFirst() {
         case "order":
-            guard let count = arguments.popFirst().flatMap(Int.init), let workers = arguments.popFirst().flatMap(Int.init) else { break }
+            guard let count = arguments.popFirst().flatMap(Int.init), let workers = arguments.popFirst().flatMap(Int.init) else {
+                break
+            }
             return try await order(count, by: workers)
         case "join": return join()
         case "fetch":
@@ -91,6 +93,8 @@ enum Timing {
 
         func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {}
 
-        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { end.yield(error) }
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            end.yield(error)
+        }
     }
 }

@@ -35,7 +35,9 @@ package struct DaemonOptions: Sendable {
     mutating func readEnvironment(_ environment: [String: String]) {
         if let spool = environment["URLSESSIOND_SPOOL"], spool.hasPrefix("/") { spoolDirectory = spool }
         if let limit = environment["URLSESSIOND_LIMIT"].flatMap(Int.init), limit > 0 { limits.simultaneous = limit }
-        if let pause = environment["URLSESSIOND_PAUSE"].flatMap(Double.init), pause > 0, pause.isFinite { limits.firstPause = pause }
+        if let pause = environment["URLSESSIOND_PAUSE"].flatMap(Double.init), pause > 0, pause.isFinite {
+            limits.firstPause = pause
+        }
         if let sysfs = environment["URLSESSIOND_SYSFS"] { self.sysfs = sysfs }
     }
 

@@ -61,9 +61,9 @@ extension TransferDesk {
             schedule(
                 .failed(
                     transfer.number, failure, madeProgress: hasMoved, retryAfter: delay, random: .random(in: 0 ... .max)))
-            if case .retry(let at, let attempts)? = scheduler.waitReason(of: transfer.number) {
-                transfer.record.notBefore = at
-                transfer.record.attempts = attempts
+            if let pause = scheduler.pause(of: transfer.number) {
+                transfer.record.notBefore = pause.until
+                transfer.record.attempts = pause.attempts
             }
             save(transfer)
             noteChange(transfer)

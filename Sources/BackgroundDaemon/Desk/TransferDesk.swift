@@ -163,7 +163,8 @@ package actor TransferDesk {
             watchPower()
         }
         var item = TransferScheduler.Item(
-            id: transfer.number, program: programNumber(transfer.session.program), session: transfer.session.id, host: record.host,
+            id: transfer.number, program: programNumber(transfer.session.program), session: transfer.session.id,
+            host: record.host,
             hostLimit: record.hostLimit, priority: record.priority, deadline: record.deadline)
         item.isDiscretionary = record.isDiscretionary
         item.isUpload = record.isUpload

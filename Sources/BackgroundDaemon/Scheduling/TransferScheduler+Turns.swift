@@ -134,6 +134,12 @@ extension TransferScheduler {
 
     // MARK: For people
 
+    /// Until when a transfer waits after a failed attempt, and how many there were in a row; nil where there was none.
+    package func pause(of id: ID) -> (until: Double, attempts: Int)? {
+        guard let item = entries[id]?.item, let until = item.notBefore else { return nil }
+        return (until, item.attempts)
+    }
+
     /// Why a transfer does not run; nil where it does, or is not known.
     package func waitReason(of id: ID) -> WaitReason? {
         guard let entry = entries[id] else { return nil }

@@ -12,7 +12,8 @@ import LoadingModel
 
 struct WireDaemonMessage: WireValue {
     enum Kind: String {
-        case welcome, refused, known, attached, accepted, rejected, forgotten, event, question, renewed, proxies, failed, transfers, status,
+        case welcome, refused, known, attached, accepted, rejected, forgotten, event, question, renewed, proxies, failed,
+            transfers, status,
             log, done
     }
 
