@@ -177,7 +177,8 @@ extension URLSession {
     /// knows: a program may end when none is left.
     private var settledTasks: [URLSessionTask] {
         get async {
-            guard equipment.background != nil else { return watchedTasks }
+            // A queue that the app has suspended says nothing before it goes on.
+            guard equipment.background != nil, !delegateQueue.isSuspended else { return watchedTasks }
             return await withCheckedContinuation { continuation in
                 delegateQueue.addOperation { continuation.resume(returning: self.watchedTasks) }
             }
