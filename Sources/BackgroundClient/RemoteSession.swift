@@ -310,7 +310,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     private func leave() {
         if case .attached(let connection) = standing { connection.close() }
-        standing = .left
+        // Why it was lost is what its tasks fail with from then on.
+        if case .lost = standing {} else { standing = .left }
         waiting = [:]
         monitor.wakeAll()
     }

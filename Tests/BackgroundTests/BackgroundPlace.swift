@@ -42,10 +42,13 @@ final class BackgroundPlace: Sendable {
         journal = try ProgramJournal(home.appendingPathComponent("journal"))
         try put(own.deletingLastPathComponent().appendingPathComponent("urlsessiond"), "urlsessiond")
         guard !daemonVariables.isEmpty else { return }
+        // Written by another process: a file that this one writes to may be open in a process that it is just starting.
         let variables = daemonVariables.map { "\($0.key)='\($0.value)'" }.joined(separator: " ")
-        try "#!/bin/sh\nexec env \(variables) '\(bin.path)/urlsessiond' \"$@\"\n".write(
-            to: home.appendingPathComponent("start"), atomically: true, encoding: .utf8)
-        try files.setAttributes([.posixPermissions: 0o755], ofItemAtPath: home.path + "/start")
+        let script = "#!/bin/sh\nexec env \(variables) '\(bin.path)/urlsessiond' \"$@\"\n"
+        try ServerProcess.run(
+            ServerProcess.Order(
+                ["/bin/sh", "-c", "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"", "sh", script, home.path + "/start"],
+                output: .nothing))
     }
 
     private func put(_ file: URL, _ name: String) throws {
@@ -95,6 +98,7 @@ final class BackgroundPlace: Sendable {
             "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent",
             "URLSESSIOND": daemonVariables.isEmpty ? bin.path + "/urlsessiond" : home.path + "/start",
             ProgramScript.labelKey: label, ProgramScript.journalKey: home.path + "/journal", ProgramScript.folderKey: out.path,
+            ProgramScript.launchKey: home.path + "/launch",
         ]
         for (key, value) in OwnProcess.command("BackgroundProgram", by: bin).variables { variables[key] = value }
         return variables
@@ -114,11 +118,11 @@ final class BackgroundPlace: Sendable {
         let orders = open(fifo.path, O_RDWR | O_CLOEXEC)
         guard orders >= 0 else { throw PlaceFailure("\(fifo.path): errno \(errno)") }
         let command = OwnProcess.command("BackgroundProgram", by: bin.appendingPathComponent(file))
-        var environment = ProcessInfo.processInfo.environment.merging(variables(label)) { $1 }.merging(additional) { $1 }
+        let environment = ProcessInfo.processInfo.environment.merging(variables(label)) { $1 }.merging(additional) { $1 }
         if !launch.isEmpty {
             let changed = variables("launched").merging([ProgramScript.scriptKey: launch.joined(separator: ";")]) { $1 }
             let arguments = ["/usr/bin/env"] + changed.map { "\($0.key)=\($0.value)" } + command.arguments
-            environment[ProgramScript.launchKey] = arguments.joined(separator: "\u{1}")
+            try Data(arguments.joined(separator: "\u{1}").utf8).write(to: home.appendingPathComponent("launch"))
         }
         let process = try ServerProcess.start(
             ServerProcess.Order(
@@ -141,11 +145,15 @@ final class BackgroundPlace: Sendable {
             guard let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/exe") else {
                 return false
             }
-            return file.map { path == bin.path + "/" + $0 } ?? path.hasPrefix(bin.path + "/")
+            guard let file else { return path.hasPrefix(bin.path + "/") }
+            return path == bin.path + "/" + file || path == bin.path + "/" + file + " (deleted)"
         }
     }
 
     var daemons: [pid_t] { processes(of: "urlsessiond") }
+
+    /// No daemon can be started any more.
+    func removeDaemon() throws { try FileManager.default.removeItem(at: bin.appendingPathComponent("urlsessiond")) }
 
     /// Kills the daemon, as for want of memory.
     func killDaemon() { for process in daemons { kill(process, SIGKILL) } }
@@ -186,7 +194,7 @@ final class BackgroundPlace: Sendable {
     }
 
     /// What helps to see what went wrong.
-    fileprivate var report: String {
+    var report: String {
         let log = (try? String(contentsOfFile: home.path + "/run/urlloading/urlsessiond.log", encoding: .utf8)) ?? ""
         let outputs = ((try? FileManager.default.contentsOfDirectory(atPath: home.path)) ?? []).filter { $0.hasSuffix(".log") }
             .map { (try? String(contentsOfFile: home.path + "/" + $0, encoding: .utf8)) ?? "" }.filter { $0.contains("✘") }
@@ -209,4 +217,9 @@ func withBackgroundPlace(
         Issue.record("\(error)\n\(place.report)", sourceLocation: sourceLocation)
         throw error
     }
+}
+
+extension ScriptedReply {
+    /// The same, once the effect is done.
+    func after(_ effect: SocketEffect) -> ScriptedReply { ScriptedReply([effect] + effects) }
 }

@@ -93,6 +93,7 @@ final class ProgramWork: Sendable {
             journal.say("synced")
         case "leave":
             await sync()
+            journal.say("leaving")
             _exit(0)
         case "watch": await watch()
         case "manage": await manage(plain)
@@ -109,8 +110,10 @@ final class ProgramWork: Sendable {
             begin(
                 try session(plain[0]).uploadTask(with: request, fromFile: URL(fileURLWithPath: plain[2])), plain[0],
                 plain.dropFirst(3).first, options)
-        case "release": try session(plain[0]).delegateQueue.isSuspended = false
-        case "wrong": try wrong(plain)
+        case "cookies":
+            let cookies = URL(string: plain[0]).flatMap { HTTPCookieStorage.shared.cookies(for: $0) } ?? []
+            journal.say("cookies \(cookies.map { "\($0.name)=\($0.value)" }.sorted().joined(separator: " "))")
+        case "wrong": try await wrong(plain)
         case "tasks": try await listTasks(plain[0])
         case "invalidate": try session(plain[0]).invalidateAndCancel()
         case "finish": try session(plain[0]).finishTasksAndInvalidate()
@@ -134,6 +137,9 @@ final class ProgramWork: Sendable {
         guard let session = state.withLock({ $0.sessions[name] }) else { throw CocoaError(.keyValueValidation) }
         return session
     }
+
+    /// Has `continue` go on with it.
+    func keep(_ resumeData: Data) { state.withLock { $0.resumeData = resumeData } }
 
     private func makeSession(_ name: String, _ options: [String: String]) {
         let configuration = URLSessionConfiguration.background(withIdentifier: options["identifier"] ?? name)
@@ -159,20 +165,21 @@ final class ProgramWork: Sendable {
         {
             configuration.httpCookieStorage?.setCookie(cookie)
         }
-        if options["launch"] != nil, let launch = ProgramScript.environment[ProgramScript.launchKey] {
+        if options["launch"] != nil, let file = ProgramScript.environment[ProgramScript.launchKey],
+            let launch = try? String(contentsOfFile: file, encoding: .utf8)
+        {
             configuration.backgroundLaunch = .arguments(
                 launch.split(separator: "\u{1}").map(String.init), directory: ProgramScript.environment[ProgramScript.folderKey])
         }
         let delegate: (any URLSessionDelegate)? =
             switch options["delegate"] {
             case "none": nil
-            case "credential": ChallengedDelegate(name, self)
+            case "credential":
+                ProgramDelegate(
+                    name, self, credential: URLCredential(user: "ada", password: "lovelace", persistence: .forSession))
             default: ProgramDelegate(name, self)
             }
-        let queue = OperationQueue()
-        queue.maxConcurrentOperationCount = 1
-        queue.isSuspended = options["held"] != nil
-        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue)
+        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
         state.withLock { $0.sessions[name] = session }
         journal.say("session \(name)")
     }
@@ -230,7 +237,7 @@ final class ProgramWork: Sendable {
     }
 
     /// Begins what no background session has.
-    private func wrong(_ words: [String]) throws {
+    private func wrong(_ words: [String]) async throws {
         let session = try session(words[1])
         guard let url = URL(string: words[2]) else { throw URLError(.badURL) }
         var post = URLRequest(url: url)
@@ -252,6 +259,15 @@ final class ProgramWork: Sendable {
             }
         case "uploadData": session.uploadTask(with: post, from: Data("x".utf8)).resume()
         case "uploadStream": session.uploadTask(withStreamedRequest: post).resume()
+        case "uploadHandler":
+            let file = URL(fileURLWithPath: "/etc/hostname")
+            session.uploadTask(with: post, fromFile: file) { report($2) }.resume()
+        case "silent":
+            // Nobody is told; the task knows.
+            let task = session.downloadTask(with: url)
+            task.resume()
+            while task.state != .completed { await Task.yield() }
+            report(task.error)
         case "taskDelegate":
             let task = session.downloadTask(with: url)
             task.delegate = ProgramDelegate("own", self)
@@ -289,6 +305,8 @@ final class ProgramWork: Sendable {
             case "quit":
                 _ = try await manager.ask(.quit(program: words[1]))
                 journal.say("quit \(words[1])")
+            case "log":
+                if case .log(let lines, _) = try await manager.ask(.log) { journal.say("log \(lines.joined(separator: "|"))") }
             case "status":
                 if case .status(let status, _) = try await manager.ask(.status) { journal.say("status \(status)") }
             default: journal.say("unknown \(words)")

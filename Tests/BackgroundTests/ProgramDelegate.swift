@@ -17,13 +17,14 @@ import Glibc
 #endif
 
 /// Writes down what a program is told of a session.
-class ProgramDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
-    // Unchecked, as a class that others inherit from: nothing of it changes but what the mutex guards.
+final class ProgramDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate {
     private let name: String
     private let work: ProgramWork
+    private let credential: URLCredential?
     private let locations = Mutex<[Int: URL]>([:])
 
-    init(_ name: String, _ work: ProgramWork) {
+    init(_ name: String, _ work: ProgramWork, credential: URLCredential? = nil) {
+        self.credential = credential
         self.name = name
         self.work = work
     }
@@ -57,10 +58,18 @@ class ProgramDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDeleg
         case "cancel": completionHandler(.cancel, nil)
         case "replace":
             var other = request
-            other.url = URL(string: "/other", relativeTo: request.url)
+            other.url = URL(string: "/other", relativeTo: request.url)?.absoluteURL
             completionHandler(.useNewRequest, other)
         default: completionHandler(.continueLoading, nil)
         }
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        say("challenged", task, challenge.protectionSpace.authenticationMethod)
+        completionHandler(credential == nil ? .performDefaultHandling : .useCredential, credential)
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
@@ -96,6 +105,13 @@ class ProgramDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDeleg
         let taking = work.taking.withLock { $0 }
         switch taking {
         case "die": kill(getpid(), SIGKILL)
+        case "dieOnce":
+            let mark = (ProgramScript.environment[ProgramScript.folderKey] ?? "") + "/died"
+            if !FileManager.default.fileExists(atPath: mark) {
+                _ = FileManager.default.createFile(atPath: mark, contents: nil)
+                kill(getpid(), SIGKILL)
+            }
+            move(location, of: downloadTask)
         case "scribbleAndDie":
             try? Data("scribble".utf8).write(to: location, options: [])
             kill(getpid(), SIGKILL)
@@ -123,6 +139,7 @@ class ProgramDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDeleg
         if let location = locations.withLock({ $0[task.taskIdentifier] }) {
             text += FileManager.default.fileExists(atPath: location.path) ? " there" : " gone"
         }
+        if let data = (error as? URLError)?.downloadTaskResumeData { work.keep(data) }
         let status = (task.response as? HTTPURLResponse)?.statusCode ?? 0
         say(
             "completed", task,
@@ -136,16 +153,5 @@ class ProgramDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDeleg
         let reason = error.backgroundTaskCancelledReason.map { " reason=\($0.rawValue)" } ?? ""
         let data = error.downloadTaskResumeData == nil ? "" : " resumable"
         return "\(error.code.rawValue)\(reason)\(data) {\(error.localizedDescription)}"
-    }
-}
-
-/// Knows who it is.
-final class ChallengedDelegate: ProgramDelegate, @unchecked Sendable {
-    func urlSession(
-        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
-        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-    ) {
-        say("challenged", task, challenge.protectionSpace.authenticationMethod)
-        completionHandler(.useCredential, URLCredential(user: "ada", password: "lovelace", persistence: .forSession))
     }
 }

@@ -79,7 +79,8 @@ final class ProgramHandle: Sendable {
     deinit { if orders >= 0 { close(orders) } }
 
     /// Tells it what to do next; see ``ProgramScript``.
-    func tell(_ words: String...) { write(ProgramScript.line(words)) }
+    func tell(_ words: String...) { tell(words) }
+    func tell(_ words: [String]) { write(ProgramScript.line(words)) }
 
     private func write(_ line: String) {
         let bytes = Array((line + "\n").utf8)

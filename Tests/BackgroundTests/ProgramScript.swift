@@ -11,7 +11,7 @@ import Foundation
 
 /// How a test and its programs speak: lines of words, each of which is percent-encoded.
 ///
-///     session NAME [KEY=VALUE ...]    makes a background session; with `held=1` its delegate hears nothing before `release NAME`
+///     session NAME [KEY=VALUE ...]    makes a background session
 ///     download NAME URL [TEXT] [KEY=VALUE ...]
 ///     upload NAME URL FILE [TEXT]
 ///     tasks NAME                      says what getAllTasks has

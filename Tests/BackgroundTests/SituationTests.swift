@@ -54,7 +54,7 @@ struct SituationTests {
             #expect(lines.contains { $0.hasPrefix("finished main.1 300000 ") })
             #expect(lines.contains("completed main.1 ok gone status=200 sent=0 received=300000 url=/first"))
             #expect(lines.contains("data main.2 taken 9"))
-            #expect(lines.last == "completed main.2 ok status=200 sent=9 received=7 url=/upload")
+            #expect(lines.contains("completed main.2 ok status=200 sent=9 received=7 url=/upload"))
             #expect(!lines.contains { $0.hasPrefix("told") || $0.hasPrefix("response") })
             #expect(try place.downloaded("a") == Self.first)
             #expect(server.requests.map(\.method) == ["GET", "PUT"])
@@ -127,16 +127,13 @@ struct SituationTests {
         try await manager.line("transfer main.1 ended")
         try await manager.kill()
         let after = try place.start("after")
-        // What is told at once is held back until the tasks were looked at: it comes on the delegate queue, which this keeps.
-        after.tell("session", "main", "held=1")
+        after.tell("session", "main")
         after.tell("tasks", "main")
         let tasks = try await after.line("tasks main:")
         #expect(
             tasks.contains(
                 "[main.2 download b state=0 received=100000/200000 progress=100000/200000 expects=200000 url=/second status=200]")
         )
-        #expect(tasks.contains("[main.1 download a state=0 received=300000/300000 "))
-        after.tell("release", "main")
         try await after.line("told main")
         #expect(after.lines.contains { $0.hasPrefix("completed main.1 ok gone") })
         #expect(!after.lines.contains { $0.hasPrefix("completed main.2") })

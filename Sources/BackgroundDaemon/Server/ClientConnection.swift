@@ -43,6 +43,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     private var isFlushing = false
     private var waitingBytes = 0
     private var isOver = false
+    private var isRefused = false
     /// The one it has joined.
     var session: Session?
 
@@ -73,7 +74,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         do {
             reader.append(unwrapInboundIn(data).readableBytesView)
-            while !isOver, let payload = try reader.next() { receive(payload) }
+            while !isOver, !isRefused, let payload = try reader.next() { receive(payload) }
         } catch {
             refuse(.malformed, "\(error)")
         }
@@ -139,7 +140,8 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
 
     /// Says why, and closes.
     func refuse(_ refusal: DaemonMessage.Refusal, _ reason: String) {
-        guard !isOver else { return }
+        guard !isOver, !isRefused else { return }
+        isRefused = true
         desk.journal.say(.warning, "\(program) (\(process)): \(reason)")
         send(.refused(refusal, reason))
         close()

@@ -1,0 +1,185 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// What background sessions do not do, and say so at once.
+@Suite(.timeLimit(.minutes(2)))
+struct RefusalTests {
+    private func withProgram(
+        _ options: String..., variables: [String: String] = [:], requests: Int = 0,
+        _ test: (ProgramHandle, ScriptedServer) async throws -> Void
+    ) async throws {
+        try await withScriptedServer(reply: { _ in .ok("content") }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let program = try place.start("one", variables: variables)
+                program.tell(["session", "main"] + options)
+                try await test(program, server)
+                #expect(server.requests.count == requests)
+            }
+        }
+    }
+
+    // MARK: Tasks
+
+    @Test(arguments: [
+        ("data", "no data tasks"), ("uploadData", "uploads of background sessions are from files"),
+        ("uploadStream", "uploads of background sessions are from files"), ("taskDelegate", "no delegate of its own"),
+    ])
+    func `a task that is told by the delegate fails with a reason`(kind: String, reason: String) async throws {
+        try await withProgram { (program, server) async throws in
+            program.tell("wrong", kind, "main", server.url().absoluteString)
+            let line = try await program.line("completed ")
+            #expect(line.contains(".1 -1 {") && line.contains(reason), "\(line)")
+            try await program.leave()
+        }
+    }
+
+    @Test(arguments: ["dataHandler", "handler", "uploadHandler", "async", "asyncDownload"])
+    func `a task that is told otherwise fails with a reason`(kind: String) async throws {
+        try await withProgram { (program, server) async throws in
+            program.tell("wrong", kind, "main", server.url().absoluteString)
+            let line = try await program.line("failed ")
+            #expect(
+                line.hasPrefix("failed \(kind) -1 {") && line.contains("no completion handlers and no async methods"), "\(line)")
+            try await program.leave()
+        }
+    }
+
+    @Test(arguments: ["file:///etc/hostname", "ftp://127.0.0.1/", "data:,text"])
+    func `only http and https are loaded`(url: String) async throws {
+        try await withProgram { (program, _) async throws in
+            program.tell("wrong", "download", "main", url)
+            #expect(try await program.line("completed ").hasPrefix("completed main.1 -1002 {"))
+            try await program.leave()
+        }
+    }
+
+    @Test func `a session with classes of URLProtocol has no tasks`() async throws {
+        try await withProgram("protocols=1") { (program, server) async throws in
+            program.tell("download", "main", server.url().absoluteString)
+            let line = try await program.line("completed ")
+            #expect(line.hasPrefix("completed main.1 -1 {") && line.contains("URLProtocol"), "\(line)")
+            try await program.leave()
+        }
+    }
+
+    @Test func `a session without a delegate has no tasks`() async throws {
+        try await withProgram("delegate=none") { (program, server) async throws in
+            program.tell("wrong", "silent", "main", server.url().absoluteString)
+            let line = try await program.line("failed ")
+            #expect(line.hasPrefix("failed silent -1 {") && line.contains("needs a delegate"), "\(line)")
+            try await program.leave()
+        }
+    }
+
+    // MARK: Sessions
+
+    @Test(arguments: ["empty", "long", "zero"])
+    func `an identifier is neither empty nor without bounds`(kind: String) async throws {
+        let identifier = ["empty": "", "long": String(repeating: "x", count: 1025)][kind] ?? "nul\u{0}"
+        try await withProgram("identifier=\(identifier)") { (program, server) async throws in
+            let line = try await program.line("invalid main")
+            #expect(line.hasPrefix("invalid main -1 {") && line.contains("identifier"), "\(line)")
+            program.tell("wrong", "silent", "main", server.url().absoluteString)
+            let failure = try await program.line("failed silent")
+            #expect(failure.hasPrefix("failed silent -1 {") && failure.contains("identifier"), "\(failure)")
+            try await program.leave()
+        }
+    }
+
+    @Test func `a shared container without a name is none`() async throws {
+        try await withProgram("container=") { (program, _) async throws in
+            #expect(try await program.line("invalid main").hasPrefix("invalid main -995 {"))
+            try await program.leave()
+        }
+        try await withProgram("container=group.org.example", requests: 1) { (program, server) async throws in
+            program.tell("download", "main", server.url().absoluteString)
+            try await program.line("completed main.1 ok")
+            try await program.leave()
+        }
+    }
+
+    @Test func `an identifier has one session in one process, and the first goes on`() async throws {
+        try await withProgram(requests: 1) { (program, server) async throws in
+            program.tell("session", "second", "identifier=main")
+            #expect(try await program.line("invalid second").hasPrefix("invalid second -996 {"))
+            program.tell("wrong", "silent", "second", server.url().absoluteString)
+            let line = try await program.line("failed silent")
+            #expect(line.hasPrefix("failed silent -996 {"), "\(line)")
+            program.tell("download", "main", server.url().absoluteString)
+            try await program.line("completed main.1 ok")
+            try await program.leave()
+            #expect(!program.lines.contains { $0.hasPrefix("invalid main") })
+        }
+    }
+
+    @Test func `an identifier of a program is in use by one process, and free when that is gone`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("content") }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let first = try place.start("first")
+                first.tell("session", "main")
+                try await first.line("session main")
+                let second = try place.start("second")
+                second.tell("session", "main")
+                #expect(try await second.line("invalid main").hasPrefix("invalid main -996 {"))
+                second.tell("session", "other")
+                second.tell("download", "other", server.url().absoluteString)
+                try await second.line("completed other.1 ok")
+                try await first.kill()
+                second.tell("session", "again", "identifier=main")
+                second.tell("download", "again", server.url().absoluteString)
+                try await second.line("completed again.1 ok")
+                try await second.leave()
+            }
+        }
+    }
+
+    @Test func `a session that was invalidated makes room for another one`() async throws {
+        try await withProgram(requests: 1) { (program, server) async throws in
+            program.tell("invalidate", "main")
+            #expect(try await program.line("invalid main") == "invalid main ok")
+            program.tell("session", "again", "identifier=main")
+            program.tell("download", "again", server.url().absoluteString)
+            try await program.line("completed again.1 ok")
+            program.tell("finish", "again")
+            #expect(try await program.line("invalid again") == "invalid again ok")
+            try await program.leave()
+        }
+    }
+
+    @Test func `without a daemon a session is disconnected, and says what is missing`() async throws {
+        try await withProgram(variables: ["URLSESSIOND": "/nonexistent/urlsessiond"]) { (program, server) async throws in
+            let line = try await program.line("invalid main")
+            #expect(line.hasPrefix("invalid main -997 {") && line.contains("/nonexistent/urlsessiond"), "\(line)")
+            program.tell("wrong", "silent", "main", server.url().absoluteString)
+            let failure = try await program.line("failed silent")
+            #expect(failure.hasPrefix("failed silent -997 {"), "\(failure)")
+            try await program.leave()
+        }
+    }
+
+    @Test func `a daemon that goes away and cannot be had again disconnects the session and its tasks`() async throws {
+        try await withScriptedServer(reply: { _ in .raw("").then(.gate("never")) }) { (server) async throws in
+            try await withBackgroundPlace(leaves: nil) { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url().absoluteString)
+                try await server.reached("never")
+                try place.removeDaemon()
+                place.killDaemon()
+                #expect(try await program.line("completed main.1").hasPrefix("completed main.1 -997 {"))
+                #expect(try await program.line("invalid main").hasPrefix("invalid main -997 {"))
+                try await program.leave()
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// Where files come to, and when transfers begin.
+@Suite(.timeLimit(.minutes(2)))
+struct SpoolTests {
+    @Test func `a spool on another file system than the program's works`() async throws {
+        let spool = "/dev/shm/bg-\(UUID().uuidString.prefix(8).lowercased())"
+        let file = ScriptedFile(ScriptedFile.pattern(400_000))
+        try await withScriptedServer(reply: { file.reply(to: $0) }) { (server) async throws in
+            try await withBackgroundPlace(daemonVariables: ["URLSESSIOND_SPOOL": spool]) { (place) async throws in
+                var program = try place.start("one")
+                program.tell("take", "die")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url().absoluteString, "a")
+                #expect(try await program.line("finished main.1").contains(" \(spool)/"))
+                try await program.ended()
+                program = try place.start("two")
+                program.tell("session", "main")
+                try await program.line("completed main.1 ok gone")
+                try await program.leave()
+                #expect(try place.downloaded("a") == file.content)
+                #expect(server.requests.count == 1)
+            }
+        }
+    }
+
+    private func withDelayed(
+        _ query: String, seconds: Double = 1, _ test: (BackgroundPlace, ProgramHandle, ScriptedServer) async throws -> Void
+    ) async throws {
+        let begin = Date(timeIntervalSinceNow: seconds)
+        try await withScriptedServer(reply: { request in
+            struct Early: Error {}
+            if Date() < begin { throw Early() }
+            return .ok(request.target)
+        }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url("/file\(query)").absoluteString, "a", "begin=\(seconds)")
+                try await program.line("ordered main.1")
+                try await test(place, program, server)
+            }
+        }
+    }
+
+    @Test func `a task begins no earlier than it says, when its delegate was asked`() async throws {
+        try await withDelayed("") { (place, program, server) async throws in
+            try await program.line("completed main.1 ok")
+            try await program.leave()
+            #expect(program.lines.filter { $0.hasPrefix("delayed") } == ["delayed main.1 /file"])
+            #expect(try place.downloaded("a") == Array("/file".utf8))
+        }
+    }
+
+    @Test func `a delegate has another request sent`() async throws {
+        try await withDelayed("?replace") { (place, program, server) async throws in
+            #expect(try await program.line("completed main.1 ok").hasSuffix("url=/other"))
+            try await program.leave()
+            #expect(server.requests.map(\.target) == ["/other"])
+        }
+    }
+
+    @Test func `a delegate has the task cancelled`() async throws {
+        try await withDelayed("?cancel") { (_, program, server) async throws in
+            #expect(try await program.line("completed main.1").hasPrefix("completed main.1 -999 {"))
+            try await program.leave()
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    @Test func `a task begins at its time when its program is away`() async throws {
+        try await withDelayed("", seconds: 5) { (place, program, server) async throws in
+            try await program.leave()
+            try await server.waitForRequests(1)
+            let again = try place.start("again")
+            again.tell("session", "main")
+            try await again.line("completed main.1 ok")
+            try await again.leave()
+            #expect(!again.lines.contains { $0.hasPrefix("delayed") })
+            #expect(try place.downloaded("a") == Array("/file".utf8))
+        }
+    }
+}
