@@ -100,7 +100,7 @@ struct KilledDaemonTests {
 
     @Test func `what was ordered is there after a kill, whatever came of it`() async throws {
         try await withScriptedServer(reply: { ScriptedFile(Array($0.path.utf8)).reply(to: $0) }) { (server) async throws in
-            try await withBackgroundPlace(leaves: nil) { (place) async throws in
+            try await withBackgroundPlace { (place) async throws in
                 let program = try place.start("one")
                 program.tell("session", "main")
                 for number in 1...40 {
