@@ -53,7 +53,7 @@ final class DaemonConnection: Sendable {
 
     /// Hands over what the daemon says, and returns when the connection is over.
     func receive(_ handler: (DaemonMessage) -> Void) {
-        var reader = FrameReader()
+        var reader = FrameReader(limit: FrameReader.programLimit)
         var buffer = [UInt8](repeating: 0, count: Self.bufferSize)
         while true {
             let count = buffer.withUnsafeMutableBytes { cls_receive_some(descriptor, $0.baseAddress, $0.count) }

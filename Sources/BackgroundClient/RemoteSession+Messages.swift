@@ -141,6 +141,8 @@ extension RemoteSession {
         case .inUse: lose(LoadError(.backgroundSessionInUse, reason))
         case .version:
             // The daemon is of another version: one of this version takes its place, unless it is the newer one.
+            guard !monitor.locked({ hasReplaced }) else { return }
+            monitor.locked { hasReplaced = true }
             do throws(LoadError) {
                 try DaemonStarter.start(place, replacing: true)
             } catch {
@@ -250,9 +252,19 @@ extension RemoteSession {
     }
 
     private func ask(_ question: TaskQuestion, of task: TaskID, _ number: Int) {
-        let client = monitor.locked { entries[task].flatMap { $0.isEnded ? nil : $0.client } }
+        let client: (any LoadClient)? = monitor.locked {
+            mayBeAsked = false
+            guard let entry = entries[task], !entry.isEnded else { return nil }
+            openQuestions += 1
+            return entry.client
+        }
         client?.ask(question) { answer in
-            self.monitor.locked { self.say(.answer(answer, question: number)) }
+            let farewell: (@Sendable () -> Void)? = self.monitor.locked {
+                self.openQuestions -= 1
+                self.say(.answer(answer, question: number))
+                return self.takeFarewell()
+            }
+            farewell?()
         }
     }
 }

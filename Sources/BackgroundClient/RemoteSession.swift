@@ -70,7 +70,13 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     var held: [DaemonMessage]? = []
     /// Ended tasks of an earlier life whose clients have not been told.
     var arrears: Set<TaskID> = []
+    /// A daemon was started to take the place of an older one.
+    var hasReplaced = false
     var owesFarewell = false
+    /// Questions that the program has not answered.
+    var openQuestions = 0
+    /// What the program was started for may still be on its way.
+    var mayBeAsked = false
     var attemptsEnd: Double?
     var requests: [Int: @Sendable (DaemonMessage?) -> Void] = [:]
     var lastRequest = 0
@@ -89,6 +95,11 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     ///
     /// - Returns: The session's tasks, and the highest number that one ever had.
     package func join() throws(LoadError) -> (known: [KnownTask], lastTask: TaskID) {
+        do {
+            _ = try MessageCoding.encode(.attach(attachment))
+        } catch {
+            throw LoadError(.unknown, "the session's configuration cannot be given to urlsessiond: \(error)")
+        }
         let deadline = Monitor.clock + Self.patience
         monitor.locked {
             standing = .joining
@@ -139,7 +150,9 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
                 if case .ended = task.phase { arrears.insert(task.order.task.id) }
             }
             owesFarewell = !arrears.isEmpty || attachment.wasLaunched
+            mayBeAsked = attachment.wasLaunched && arrears.isEmpty
         }
+        if monitor.locked({ mayBeAsked }) { waitForQuestion() }
         deliverHeld()
     }
 
@@ -155,6 +168,21 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             standing = .lost(error)
             monitor.wakeAll()
         }
+    }
+
+    /// A program that was started for a decision is not told that this was all before it was asked; one for which there is none any more
+    /// is told so soon.
+    private func waitForQuestion() {
+        let wait: @Sendable () -> Void = {
+            let end = Monitor.clock + 2
+            let farewell: (@Sendable () -> Void)? = self.monitor.locked {
+                while self.mayBeAsked, self.monitor.wait(until: end) {}
+                self.mayBeAsked = false
+                return self.takeFarewell()
+            }
+            farewell?()
+        }
+        if Threads.start("bg-farewell", wait) == nil { monitor.locked { mayBeAsked = false } }
     }
 
     // MARK: LoadingService
@@ -303,7 +331,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     }
 
     func takeFarewell() -> (@Sendable () -> Void)? {
-        guard owesFarewell, arrears.isEmpty, held == nil else { return nil }
+        guard owesFarewell, arrears.isEmpty, held == nil, openQuestions == 0, !mayBeAsked else { return nil }
         owesFarewell = false
         return onEventsTold
     }

@@ -27,6 +27,9 @@ import Musl
 
 /// The program `urlsessiond`.
 package enum Daemon {
+    /// Seconds that another daemon has to end.
+    private static let patience = 30.0
+
     private static let usage = """
         urlsessiond: carries out the background transfers of this user's programs.
 
@@ -86,8 +89,17 @@ package enum Daemon {
             return 73
         }
         // Held until the process ends.
-        guard let lock = acquire(place, replacing: options.replaces, journal) else { return 0 }
+        let replaces = options.replaces || inheritedSocket() != nil
+        guard let lock = acquire(place.lock, replacing: replaces, journal) else { return 0 }
         defer { _ = cls_close(lock) }
+        // Of one state, whatever places there are to listen at.
+        try? FileManager.default.createDirectory(
+            atPath: options.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        guard let stateLock = acquire(options.stateDirectory + "/urlsessiond.lock", replacing: replaces, journal) else {
+            journal.say(.error, "another urlsessiond, which listens elsewhere, has the state in \(options.stateDirectory)")
+            return 75
+        }
+        defer { _ = cls_close(stateLock) }
         let desk: TransferDesk
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         do {
@@ -116,17 +128,29 @@ package enum Daemon {
         return 0
     }
 
-    /// The lock that one daemon holds for its life; nil where another one has it, which is as well.
-    private static func acquire(_ place: DaemonPlace, replacing: Bool, _ journal: Journal) -> CInt? {
-        let lock = cls_lock_file(place.lock, 0)
-        if lock >= 0 { return lock }
-        guard replacing else {
-            if lock != -EWOULDBLOCK { journal.say(.error, "\(place.lock): \(String(cString: strerror(-lock)))") }
+    /// A lock that one daemon holds for its life; nil where another one has it and keeps it.
+    ///
+    /// One that takes another's place, or whose socket systemd has, asks that one to end, and waits for it.
+    private static func acquire(_ path: String, replacing: Bool, _ journal: Journal) -> CInt? {
+        var lock = cls_lock_file(path, 0)
+        if lock == -EWOULDBLOCK, replacing {
+            let holder = cls_lock_holder(path)
+            if holder > 1 {
+                journal.say(.notice, "process \(holder) is to end")
+                kill(holder, SIGTERM)
+            }
+            let end = Monitor.clock + patience
+            while lock == -EWOULDBLOCK, Monitor.clock < end {
+                usleep(20_000)
+                lock = cls_lock_file(path, 0)
+            }
+        }
+        guard lock >= 0 else {
+            if lock != -EWOULDBLOCK || replacing { journal.say(.error, "\(path): \(String(cString: strerror(-lock)))") }
             return nil
         }
-        if let manager = ManagerConnection.open(place) { _ = try? manager.askAndWait(.handOver) }
-        let waited = cls_lock_file(place.lock, 1)
-        return waited >= 0 ? waited : nil
+        cls_lock_sign(lock)
+        return lock
     }
 
     /// The socket that systemd listens on for us (sd_listen_fds(3)).

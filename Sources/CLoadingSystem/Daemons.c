@@ -17,6 +17,7 @@
 #endif
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -148,6 +149,38 @@ int cls_lock_file(const char *path, int wait) {
     int error = errno;
     close(fd);
     return -error;
+}
+
+void cls_lock_sign(int fd) {
+    char text[16];
+    int length = snprintf(text, sizeof text, "%d\n", (int)getpid());
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)length, 0) < 0) return;
+}
+
+static int program_name(const char *link, char *name, size_t size) {
+    char path[4096];
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length <= 0) return -1;
+    path[length] = 0;
+    char *mark = strstr(path, " (deleted)");
+    if (mark != NULL) *mark = 0;
+    const char *slash = strrchr(path, '/');
+    snprintf(name, size, "%s", slash == NULL ? path : slash + 1);
+    return 0;
+}
+
+int32_t cls_lock_holder(const char *path) {
+    char text[16] = "", link[64], own[256], other[256];
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return 0;
+    ssize_t length = read(fd, text, sizeof text - 1);
+    close(fd);
+    int process = length > 0 ? atoi(text) : 0;
+    if (process <= 1) return 0;
+    snprintf(link, sizeof link, "/proc/%d/exe", process);
+    // Another process may have the number by now.
+    if (program_name("/proc/self/exe", own, sizeof own) < 0 || program_name(link, other, sizeof other) < 0) return 0;
+    return strcmp(own, other) == 0 ? process : 0;
 }
 
 int cls_sync(int fd) {

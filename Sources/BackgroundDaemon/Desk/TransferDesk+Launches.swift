@@ -46,7 +46,7 @@ extension TransferDesk {
         journal.say(.notice, "starting \(session.program) for its session \(session.identifier)")
         let (id, program, identifier, journal) = (session.id, session.program, session.identifier, journal)
         programFiles.run {
-            ProgramLauncher.announce(identifier, to: program)
+            if case .arguments = launch {} else { ProgramLauncher.announce(identifier, to: program) }
             if let trouble = ProgramLauncher.start(launch, identifier: identifier) {
                 journal.say(.error, "\(program) cannot be started for its session \(identifier): \(trouble)")
             }

@@ -45,6 +45,10 @@ extension TransferDesk {
                 transfer.record.isPaused = false
                 desk.held(transfer)
             }
+        case .cancel(let transfer) where transfers[transfer]?.isEndDurable == true:
+            // Nobody came for it, and nobody shall.
+            if let over = transfers[transfer], over.session.client == nil { told(over.task, over.session) }
+            connection.send(.done(request: number))
         case .cancel(let transfer): drive(transfer, number, connection) { $0.cancel($1, as: .cancelled) }
         case .quit(let program):
             guard quit(program: program) else {
@@ -88,7 +92,7 @@ extension TransferDesk {
             state = .ended
         } else if record.isHeld {
             state = .paused
-        } else if transfer.attempt != nil {
+        } else if transfer.attempt != nil || transfer.isClosing {
             state = .running
         }
         return TransferReport(

@@ -224,6 +224,11 @@ package actor TransferDesk {
 
     /// Takes over what an earlier daemon left.
     func restore(_ contents: TransferStore.Contents) {
+        // What cannot be read stays as it is, and nothing else is given its number.
+        lastSession = contents.damagedSessions.max() ?? 0
+        lastNumber = contents.damagedTransfers.max() ?? 0
+        for id in contents.damagedSessions { journal.say(.error, "session \(id) is damaged") }
+        for id in contents.damagedTransfers { journal.say(.error, "transfer \(id) is damaged") }
         for row in contents.sessions {
             lastSession = max(lastSession, row.id)
             guard let settings = try? MessageCoding.decodeSettings(row.settings) else {
@@ -246,6 +251,7 @@ package actor TransferDesk {
             }
             let transfer = Transfer(number: row.id, session: session, task: row.task, record: record, isAccepted: true)
             transfer.counts.received = record.syncedBytes
+            transfer.isEndDurable = transfer.isOver
             transfers[row.id] = transfer
             session.transfers[row.task] = transfer
             session.record.lastTask = max(session.record.lastTask, row.task)
@@ -254,7 +260,7 @@ package actor TransferDesk {
             files[session.id, default: []].formUnion([record.partial, record.end?.file, handed].compactMap { $0 })
         }
         let known = files
-        let numbers = Set(sessionsByID.keys)
+        let numbers = Set(contents.sessions.map(\.id)).union(contents.damagedSessions)
         ownFiles.run { [spool] in spool.tidy(sessions: numbers, files: known) }
         for transfer in transfers.values.sorted(by: { $0.number < $1.number }) where !transfer.isOver { add(transfer) }
         for session in sessions.values { considerLaunch(session) }

@@ -92,7 +92,8 @@ struct TransferRecord: Codable, Sendable {
         isDiscretionary = order.isDiscretionary || settings.isDiscretionary
         earliestBegin = order.task.earliestBegin
         created = order.created
-        deadline = order.created + max(1, settings.policy.resourceTimeout)
+        let timeout = settings.policy.resourceTimeout
+        deadline = timeout > 0 ? order.created + timeout : 1e15
         asksBeforeBegin = order.task.earliestBegin != nil && order.task.interests.contains(.delayedRequests)
         notes = Notes(order.notes)
     }

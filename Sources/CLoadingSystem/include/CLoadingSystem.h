@@ -144,6 +144,10 @@ int cls_peer(int socket_fd, struct cls_peer *peer);
 // A lock on a file that is made where it is not there (0600), held until the descriptor is closed: the descriptor, or -EWOULDBLOCK where
 // another process holds it, unless wait is not 0.
 int cls_lock_file(const char *path, int wait);
+// Writes into a locked file which process holds it.
+void cls_lock_sign(int fd);
+// The process that signed a lock and runs a program of the name of ours; 0 where there is none.
+int32_t cls_lock_holder(const char *path);
 // Brings a file or directory to the disk: fsync.
 int cls_sync(int fd);
 // Opens a directory, following no link at the last component.

@@ -41,7 +41,10 @@ enum BackgroundSessions {
         guard let program = DaemonStarter.executable() else { return [] }
         let path = DaemonPlace().events(for: program)
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [] }
+        let changed = (try? FileManager.default.attributesOfItem(atPath: path))?[.modificationDate] as? Date
         try? FileManager.default.removeItem(atPath: path)
+        // One that never came is not this one, which the user may have started.
+        guard let changed, abs(changed.timeIntervalSinceNow) < 60 else { return [] }
         return Set(text.split(separator: "\n").map(String.init))
     }()
 

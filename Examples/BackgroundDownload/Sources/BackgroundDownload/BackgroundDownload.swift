@@ -24,7 +24,7 @@ enum BackgroundDownload {
         var arguments = CommandLine.arguments.dropFirst()
         while let argument = arguments.popFirst() {
             switch argument {
-            case "--to": folder = arguments.popFirst() ?? folder
+            case "--to": folder = URL(fileURLWithPath: arguments.popFirst() ?? folder).path
             case "--leave": leaves = true
             default: if let url = URL(string: argument) { urls.append(url) }
             }
