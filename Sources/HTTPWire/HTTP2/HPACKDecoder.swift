@@ -1,0 +1,308 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Reads field blocks (RFC 7541), and judges the sections they are (RFC 9113, sections 8.2 and 8.3).
+///
+/// What the format forbids ends the connection, since the table is not the peer's any more. What only makes a section malformed, or too
+/// large, does not: then nothing more of it is kept, and the table stays in step.
+struct HPACKDecoder: Sendable {
+    struct Limits: Sendable {
+        var listBytes: Int
+        var lines: Int
+    }
+
+    /// What went wrong in a block; always a COMPRESSION_ERROR.
+    private enum Malformed: Error {
+        case truncated
+        case integer
+        case index
+        case huffman
+        case tableSize
+        case lateTableSize
+        case missingTableSize
+
+        var message: String {
+            switch self {
+            case .truncated: "a field block ends within a field"
+            case .integer: "an integer in a field block is too long"
+            case .index: "a field block refers to an entry that is not in the table"
+            case .huffman: "a string in a field block is not of the Huffman code"
+            case .tableSize: "a table size update is above the size announced"
+            case .lateTableSize: "a table size update is not at the beginning of a field block"
+            case .missingTableSize: "the table was not resized to the size announced"
+            }
+        }
+    }
+
+    /// The size of the table before any SETTINGS (RFC 9113, section 6.5.2).
+    static let initialTableSize = 4_096
+    /// Of text that is kept to be used again for the next block.
+    private static let keptText = 16_384
+    /// No more than two can be owed (RFC 7541, section 4.2).
+    private static let mostTableSizes = 2
+
+    private let limits: Limits
+    private var table: HPACKDecodingTable
+    /// What the peer may set the table's size to.
+    private var tableLimit: Int
+    /// Names and values of the section being read, and behind them the field being read.
+    private var text: [UInt8] = []
+    private var textEnd = 0
+    private var lines: [HeaderBlock.Line] = []
+    private var section = HTTP2FieldSection(headers: HeaderBlock())
+
+    /// Begins with the table that the protocol gives, though the peer may make use of what was announced as soon as it heard of it.
+    init(limits: Limits, announcedTableSize: Int) {
+        self.limits = limits
+        table = HPACKDecodingTable(maximumSize: Self.initialTableSize)
+        tableLimit = max(announcedTableSize, Self.initialTableSize)
+        lines.reserveCapacity(16)
+    }
+
+    /// The peer acknowledged the size announced: where it is smaller than its table, the next block has to begin with a size that is not
+    /// (RFC 7541, section 4.2).
+    mutating func limitTable(to size: Int) { tableLimit = size }
+
+    /// Reads a whole block.
+    mutating func decode(_ block: UnsafeRawBufferPointer) throws(HTTP2Failure) -> HTTP2FieldSection {
+        section = HTTP2FieldSection(headers: HeaderBlock())
+        textEnd = 0
+        do throws(Malformed) {
+            var position = 0
+            try readTableSizes(block, &position)
+            while position < block.count { try readField(block, &position) }
+        } catch {
+            throw HTTP2Failure(code: .compressionError, message: error.message)
+        }
+        section.headers = handOver()
+        return section
+    }
+
+    private mutating func handOver() -> HeaderBlock {
+        guard !lines.isEmpty else { return HeaderBlock() }
+        let end = textEnd
+        let bytes = text.withUnsafeBytes { text in
+            [UInt8](unsafeUninitializedCapacity: end) { target, count in
+                UnsafeMutableRawBufferPointer(target).copyMemory(from: UnsafeRawBufferPointer(rebasing: text[..<end]))
+                count = end
+            }
+        }
+        let block = HeaderBlock(bytes: bytes, lines: Array(lines[...]))
+        lines.removeAll(keepingCapacity: lines.count <= 64)
+        if text.count > Self.keptText { text = [] }
+        return block
+    }
+
+    // MARK: Table sizes
+
+    private mutating func readTableSizes(_ block: UnsafeRawBufferPointer, _ position: inout Int) throws(Malformed) {
+        var count = 0
+        while position < block.count, block[position] & 0xE0 == 0x20 {
+            let size = try Self.integer(block, &position, prefix: 5)
+            guard size <= tableLimit else { throw .tableSize }
+            count += 1
+            guard count <= Self.mostTableSizes else { throw .lateTableSize }
+            table.resize(to: size)
+        }
+        guard table.maximumSize <= tableLimit else { throw .missingTableSize }
+    }
+
+    // MARK: Fields
+
+    @inline(__always)
+    private mutating func readField(_ block: UnsafeRawBufferPointer, _ position: inout Int) throws(Malformed) {
+        let first = block[position]
+        if first & 0x80 != 0 {
+            let index = try Self.integer(block, &position, prefix: 7)
+            guard let entry = table.entry(at: index) else { throw .index }
+            return takeIndexed(entry)
+        }
+        guard first & 0xE0 != 0x20 else { throw .lateTableSize }
+        let isAdded = first & 0x40 != 0
+        try readLiteral(block, &position, prefix: isAdded ? 6 : 4, isAdded: isAdded)
+    }
+
+    @inline(__always)
+    private mutating func takeIndexed(_ entry: HPACKDecodingTable.Entry) {
+        section.listBytes &+= entry.size
+        guard mayKeep(entry.verdict) else { return }
+        if entry.verdict.name == .status {
+            return table.text.withUnsafeBytes { takeStatus($0, entry.value) }
+        }
+        reserveText(entry.count)
+        table.text.withUnsafeBytes { source in
+            text.withUnsafeMutableBytes { text in
+                UnsafeMutableRawBufferPointer(rebasing: text[textEnd..<textEnd &+ entry.count])
+                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: source[entry.start..<entry.start &+ entry.count]))
+            }
+        }
+        keep(nameLength: Int(entry.nameLength), valueLength: Int(entry.valueLength))
+    }
+
+    private mutating func readLiteral(
+        _ block: UnsafeRawBufferPointer,
+        _ position: inout Int,
+        prefix: UInt8,
+        isAdded: Bool
+    ) throws(Malformed) {
+        let index = try Self.integer(block, &position, prefix: prefix)
+        let start = textEnd
+        var verdict = HPACKFieldVerdict()
+        var end = start
+        if index != 0 {
+            guard let entry = table.entry(at: index) else { throw .index }
+            verdict = entry.verdict
+            copyName(entry)
+            end += Int(entry.nameLength)
+        } else {
+            try readString(block, &position, &end)
+            text.withUnsafeBytes { verdict.judgeName($0, start..<end) }
+        }
+        let nameEnd = end
+        try readString(block, &position, &end)
+        text.withUnsafeBytes { text in
+            verdict.judgeValue(text, nameEnd..<end)
+            if isAdded {
+                let field = UnsafeRawBufferPointer(rebasing: text[start..<end])
+                table.add(field, nameLength: nameEnd - start, verdict)
+            }
+        }
+        section.listBytes &+= end - start + 32
+        guard mayKeep(verdict) else { return }
+        if verdict.name == .status {
+            return text.withUnsafeBytes { takeStatus($0, nameEnd..<end) }
+        }
+        keep(nameLength: nameEnd - start, valueLength: end - nameEnd)
+    }
+
+    private mutating func copyName(_ entry: HPACKDecodingTable.Entry) {
+        let count = Int(entry.nameLength)
+        reserveText(count)
+        table.text.withUnsafeBytes { source in
+            text.withUnsafeMutableBytes { text in
+                UnsafeMutableRawBufferPointer(rebasing: text[textEnd..<textEnd &+ count])
+                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: source[entry.name]))
+            }
+        }
+    }
+
+    // MARK: Keeping
+
+    /// Whether a field belongs into a section that is, so far, as it should be.
+    @inline(__always)
+    private mutating func mayKeep(_ verdict: HPACKFieldVerdict) -> Bool {
+        guard section.fault == nil else { return false }
+        guard section.listBytes <= limits.listBytes else { return refuse(.tooLarge) }
+        if let fault = verdict.nameFault { return refuse(fault) }
+        if let fault = verdict.valueFault { return refuse(fault) }
+        return true
+    }
+
+    @inline(__always)
+    private mutating func keep(nameLength: Int, valueLength: Int) {
+        guard lines.count < limits.lines else {
+            refuse(.tooLarge)
+            return
+        }
+        lines.append(
+            HeaderBlock.Line(
+                nameStart: textEnd, nameLength: nameLength, valueStart: textEnd &+ nameLength, valueLength: valueLength))
+        textEnd &+= nameLength &+ valueLength
+    }
+
+    private mutating func takeStatus(_ bytes: UnsafeRawBufferPointer, _ value: Range<Int>) {
+        if section.status != nil {
+            _ = refuse(.repeatedStatus)
+            return
+        }
+        if !lines.isEmpty {
+            _ = refuse(.pseudoFieldAfterFields)
+            return
+        }
+        guard let status = HPACKFieldVerdict.status(bytes, value) else {
+            _ = refuse(.malformedStatus)
+            return
+        }
+        section.status = status
+        if status == 101 { refuse(.switchingProtocols) }
+    }
+
+    @discardableResult
+    private mutating func refuse(_ fault: HTTP2FieldSection.Fault) -> Bool {
+        section.fault = fault
+        return false
+    }
+
+    // MARK: Primitives
+
+    @inline(__always)
+    private mutating func reserveText(_ count: Int, from start: Int? = nil) {
+        let wanted = (start ?? textEnd) &+ count
+        if wanted > text.count { growText(to: wanted) }
+    }
+
+    @inline(never)
+    private mutating func growText(to wanted: Int) {
+        text.append(contentsOf: repeatElement(0, count: max(wanted, 2 * text.count, 1_024) - text.count))
+    }
+
+    /// Reads a string (section 5.2) to behind what was read of the field before, and moves the end.
+    @inline(__always)
+    private mutating func readString(
+        _ block: UnsafeRawBufferPointer,
+        _ position: inout Int,
+        _ end: inout Int
+    ) throws(Malformed) {
+        guard position < block.count else { throw .truncated }
+        let isHuffman = block[position] & 0x80 != 0
+        let count = try Self.integer(block, &position, prefix: 7)
+        guard count <= block.count &- position else { throw .truncated }
+        let source = UnsafeRawBufferPointer(rebasing: block[position..<position &+ count])
+        position &+= count
+        let room = isHuffman ? HPACKHuffman.maximumDecodedLength(count) : count
+        reserveText(room, from: end)
+        let start = end
+        let written = text.withUnsafeMutableBytes { text in
+            let target = UnsafeMutableRawBufferPointer(rebasing: text[start..<start &+ room])
+            guard !isHuffman else { return HPACKHuffman.code.decode(source, into: target) }
+            target.copyMemory(from: source)
+            return count
+        }
+        guard let written else { throw .huffman }
+        end = start &+ written
+    }
+
+    /// Reads an integer (section 5.1) of at most five bytes, which is more than any index, length or size has.
+    @inline(__always)
+    private static func integer(
+        _ block: UnsafeRawBufferPointer,
+        _ position: inout Int,
+        prefix: UInt8
+    ) throws(Malformed) -> Int {
+        let mask: UInt8 = 0xFF >> (8 &- prefix)
+        let first = block[position] & mask
+        position &+= 1
+        return first < mask ? Int(first) : try longInteger(block, &position, Int(mask))
+    }
+
+    @inline(never)
+    private static func longInteger(
+        _ block: UnsafeRawBufferPointer, _ position: inout Int, _ prefix: Int
+    ) throws(Malformed) -> Int {
+        var value = prefix
+        for shift in stride(from: 0, to: 28, by: 7) {
+            guard position < block.count else { throw .truncated }
+            let byte = block[position]
+            position &+= 1
+            value += Int(byte & 0x7F) << shift
+            if byte & 0x80 == 0 { return value }
+        }
+        throw .integer
+    }
+}

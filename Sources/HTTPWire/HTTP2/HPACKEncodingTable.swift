@@ -1,0 +1,163 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// The table that our field blocks refer to (RFC 7541, section 2.3.2), and where in it a field is.
+struct HPACKEncodingTable: Sendable {
+    /// What the protocol begins with, and all we use.
+    static let largestSize = 4_096
+
+    private struct Entry: Sendable {
+        /// How many were added before it.
+        var number = -1
+        /// Where the name begins, lower case; the value follows it.
+        var start = 0
+        var nameLength = 0
+        var valueLength = 0
+        var nameHash: UInt32 = 0
+        var fieldHash: UInt32 = 0
+
+        var count: Int { nameLength &+ valueLength }
+        var size: Int { count &+ 32 }
+    }
+
+    /// A field that is looked for, or added.
+    struct Field {
+        let name: UnsafeRawBufferPointer
+        let value: UnsafeRawBufferPointer
+        let nameHash: UInt32
+        let fieldHash: UInt32
+
+        @inline(__always)
+        init(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, nameHash: UInt32) {
+            self.name = name
+            self.value = value
+            self.nameHash = nameHash
+            fieldHash = nameHash &* 31 ^ HPACKHash.value(value)
+        }
+
+        var size: Int { name.count &+ value.count &+ 32 }
+    }
+
+    /// No more entries fit: none is smaller than 32.
+    private static let places = largestSize / 32
+    private static let nowhere = UInt8.max
+    private static let slotMask = 255
+
+    private(set) var maximumSize = largestSize
+    private var size = 0
+    /// By number, as a ring.
+    private var entries = [Entry](repeating: Entry(), count: places)
+    private var oldest = 0
+    private var added = 0
+    private var text: [UInt8] = []
+    private var textEnd = 0
+    /// By hash: the place of the entry that was added last, which may be gone.
+    private var fieldSlots = [UInt8](repeating: nowhere, count: slotMask + 1)
+    private var nameSlots = [UInt8](repeating: nowhere, count: slotMask + 1)
+
+    /// The index of a field, or nil where the table has not got it.
+    @inline(__always)
+    func index(of field: Field) -> Int? {
+        let place = fieldSlots[Int(field.fieldHash) & Self.slotMask]
+        guard place != Self.nowhere else { return nil }
+        let entry = entries[Int(place)]
+        guard entry.number >= oldest, entry.fieldHash == field.fieldHash, entry.valueLength == field.value.count,
+            isName(field.name, of: entry), isValue(field.value, of: entry)
+        else { return nil }
+        return index(entry)
+    }
+
+    /// The index of an entry with the name of a field.
+    func index(ofNameOf field: Field) -> Int? {
+        let place = nameSlots[Int(field.nameHash) & Self.slotMask]
+        guard place != Self.nowhere else { return nil }
+        let entry = entries[Int(place)]
+        guard entry.number >= oldest, entry.nameHash == field.nameHash, isName(field.name, of: entry) else { return nil }
+        return index(entry)
+    }
+
+    /// The newest entry follows the static ones.
+    private func index(_ entry: Entry) -> Int { HPACKStaticTable.count &+ added &- entry.number }
+
+    @inline(__always)
+    private func isName(_ name: UnsafeRawBufferPointer, of entry: Entry) -> Bool {
+        guard entry.nameLength == name.count else { return false }
+        return text.withUnsafeBytes { text in
+            for index in 0..<name.count where ASCII.lowercased(name[index]) != text[entry.start &+ index] { return false }
+            return true
+        }
+    }
+
+    @inline(__always)
+    private func isValue(_ value: UnsafeRawBufferPointer, of entry: Entry) -> Bool {
+        text.withUnsafeBytes { text in
+            let start = entry.start &+ entry.nameLength
+            var position = 0
+            while position &+ 8 <= value.count {
+                guard HTTP2Bytes.uint64(value, position) == HTTP2Bytes.uint64(text, start &+ position) else { return false }
+                position &+= 8
+            }
+            while position < value.count {
+                guard value[position] == text[start &+ position] else { return false }
+                position &+= 1
+            }
+            return true
+        }
+    }
+
+    /// Adds a field, and evicts as many as it needs room for; it is not larger than the table.
+    mutating func add(_ field: Field) {
+        evict(toFit: maximumSize - field.size)
+        makeRoom(field.name.count + field.value.count)
+        let start = textEnd
+        text.withUnsafeMutableBytes { text in
+            for index in 0..<field.name.count { text[start &+ index] = ASCII.lowercased(field.name[index]) }
+            UnsafeMutableRawBufferPointer(rebasing: text[(start + field.name.count)...]).copyMemory(from: field.value)
+        }
+        let place = added % Self.places
+        entries[place] = Entry(
+            number: added, start: start, nameLength: field.name.count, valueLength: field.value.count,
+            nameHash: field.nameHash, fieldHash: field.fieldHash)
+        fieldSlots[Int(field.fieldHash) & Self.slotMask] = UInt8(place)
+        nameSlots[Int(field.nameHash) & Self.slotMask] = UInt8(place)
+        added += 1
+        size += field.size
+        textEnd += field.name.count + field.value.count
+    }
+
+    mutating func resize(to maximumSize: Int) {
+        self.maximumSize = maximumSize
+        evict(toFit: maximumSize)
+    }
+
+    private mutating func evict(toFit limit: Int) {
+        while size > limit, oldest < added {
+            size -= entries[oldest % Self.places].size
+            oldest += 1
+        }
+        if oldest == added { textEnd = 0 }
+    }
+
+    /// Moves what lives to the front where the end is reached.
+    private mutating func makeRoom(_ count: Int) {
+        guard textEnd + count > text.count else { return }
+        let start = oldest < added ? entries[oldest % Self.places].start : textEnd
+        let living = textEnd - start
+        if start > 0 {
+            text.withUnsafeMutableBytes { text in
+                UnsafeMutableRawBufferPointer(rebasing: text[0..<living])
+                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: text[start..<start + living]))
+            }
+            for number in oldest..<added { entries[number % Self.places].start -= start }
+            textEnd = living
+        }
+        let wanted = 2 * (living + count)
+        if text.count < wanted { text.append(contentsOf: repeatElement(0, count: wanted - text.count)) }
+    }
+}

@@ -1,0 +1,95 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// What is known of a field's name and value before the field's place in its section is (RFC 9113, sections 8.2 and 8.3).
+///
+/// Tables remember it, so that what is indexed is not looked at again.
+struct HPACKFieldVerdict: Sendable {
+    typealias Fault = HTTP2FieldSection.Fault
+
+    enum Name: UInt8, Sendable {
+        case field
+        case status
+        /// Another pseudo-field.
+        case pseudoField
+        case faulty
+    }
+
+    var name = Name.field
+    var nameFault: Fault?
+    var valueFault: Fault?
+
+    /// Judges a name.
+    @inline(__always)
+    mutating func judgeName(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) {
+        name = .field
+        nameFault = nil
+        guard let first = range.first else { return refuse(.emptyName) }
+        guard bytes[first] != UInt8(ascii: ":") else {
+            let isStatus = range.count == 7 && ASCII.matches(bytes, first, ":status") && bytes[first &+ 1] == UInt8(ascii: "s")
+            name = isStatus ? .status : .pseudoField
+            nameFault = isStatus ? nil : .unknownPseudoField
+            return
+        }
+        var upperCase = 0
+        for position in range {
+            let byte = bytes[position]
+            guard ASCII.isTokenByte(byte) else { return refuse(.invalidName) }
+            if byte &- UInt8(ascii: "A") < 26 { upperCase &+= 1 }
+        }
+        guard upperCase == 0 else { return refuse(.upperCaseName) }
+        if Self.isConnectionField(bytes, first, range.count) { refuse(.connectionField) }
+    }
+
+    /// "Any field that indicates connection-specific properties" makes a message malformed (section 8.2.2), and `TE` is none of responses.
+    @inline(__always)
+    private static func isConnectionField(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ count: Int) -> Bool {
+        switch count {
+        case 2: ASCII.matches(bytes, start, "te")
+        case 7: ASCII.matches(bytes, start, "upgrade")
+        case 10: ASCII.matches(bytes, start, "connection") || ASCII.matches(bytes, start, "keep-alive")
+        case 16: ASCII.matches(bytes, start, "proxy-connection")
+        case 17: ASCII.matches(bytes, start, "transfer-encoding")
+        default: false
+        }
+    }
+
+    /// Judges a value (section 8.2.1).
+    @inline(__always)
+    mutating func judgeValue(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) {
+        valueFault = nil
+        guard let first = range.first, let last = range.last else { return }
+        if ASCII.isWhitespace(bytes[first]) || ASCII.isWhitespace(bytes[last]) { valueFault = .whitespaceAroundValue }
+        var position = ByteScan.firstControl(bytes, from: range.lowerBound, to: range.upperBound)
+        while position < range.upperBound {
+            switch bytes[position] {
+            case 0, 0x0A, 0x0D:
+                valueFault = .invalidValue
+                return
+            default: position = ByteScan.firstControl(bytes, from: position &+ 1, to: range.upperBound)
+            }
+        }
+    }
+
+    private mutating func refuse(_ fault: Fault) {
+        name = .faulty
+        nameFault = fault
+    }
+
+    /// The number that three digits are, or nil.
+    @inline(__always)
+    static func status(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
+        guard range.count == 3 else { return nil }
+        let hundreds = bytes[range.lowerBound] &- UInt8(ascii: "0")
+        let tens = bytes[range.lowerBound &+ 1] &- UInt8(ascii: "0")
+        let ones = bytes[range.lowerBound &+ 2] &- UInt8(ascii: "0")
+        guard hundreds <= 9, tens <= 9, ones <= 9 else { return nil }
+        return Int(hundreds) &* 100 &+ Int(tens) &* 10 &+ Int(ones)
+    }
+}

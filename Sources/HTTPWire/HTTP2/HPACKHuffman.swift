@@ -1,0 +1,194 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// The code of RFC 7541, appendix B.
+///
+/// It is canonical: codes of one length follow each other in the order of their symbols, and begin where those one bit shorter ended. So
+/// the lengths say everything.
+struct HPACKHuffman: Sendable {
+    static let code = HPACKHuffman()
+
+    /// The length of each symbol's code, and of EOS: `a` is 5 bits, `z` is 30.
+    private static let lengths: StaticString = """
+        isxxxxxxxtzxxzxxxxxxxxzxxxxxxxxx\
+        bffhibdgffdgdbbbaaabbbbbbbcdkbhf\
+        ibccccccccccccccccccccccdcdioijb\
+        kabababbbaccbbbabcbaabccccckgjix\
+        prpprrrsrssssststtrstssssqrsrsst\
+        rqprrssqsrrtqrssqqrqsrssprrrsrrs\
+        vvporsruvvvwwvtuoqvwwvwtqqvvxwww\
+        ptpqrqqsrruuttvsvwvvwwwwwxwwwwwvz
+        """
+
+    private static let shortest = 5
+    private static let longest = 30
+    private static let endOfString: UInt16 = 256
+    /// Codes of up to so many bits are found at once: all of letters, digits and what paths are made of.
+    private static let quickBits = 10
+
+    /// What a symbol is written as: the code above eight bits that hold its length.
+    private let codes: [UInt64]
+    /// By the next ten bits: the symbol above four bits that hold the length of its code; 0 where that is longer.
+    private let quick: [UInt16]
+    /// Symbols in the order of their codes.
+    private let symbols: [UInt16]
+    /// By length: the first code, aligned to the top of 32 bits, and where its symbol stands in `symbols`.
+    private let firsts: [(code: UInt32, index: UInt16)]
+
+    private init() {
+        var codes = [UInt64](repeating: 0, count: 257)
+        var quick = [UInt16](repeating: 0, count: 1 << Self.quickBits)
+        var symbols: [UInt16] = []
+        var firsts = [(code: UInt32, index: UInt16)](repeating: (0, 0), count: Self.longest + 1)
+        var code: UInt32 = 0
+        for length in Self.shortest...Self.longest {
+            firsts[length] = (code << UInt32(32 - length), UInt16(symbols.count))
+            for symbol in 0...Int(Self.endOfString) where Int(Self.lengths.utf8Start[symbol] - UInt8(ascii: "a")) + 5 == length {
+                codes[symbol] = UInt64(code) << 8 | UInt64(length)
+                symbols.append(UInt16(symbol))
+                if length <= Self.quickBits {
+                    let start = Int(code) << (Self.quickBits - length)
+                    for index in start..<start + 1 << (Self.quickBits - length) {
+                        quick[index] = UInt16(symbol) << 4 | UInt16(length)
+                    }
+                }
+                code += 1
+            }
+            code <<= 1
+        }
+        self.codes = codes
+        self.quick = quick
+        self.symbols = symbols
+        self.firsts = firsts
+    }
+
+    // MARK: Decoding
+
+    /// How many bytes so many can stand for at most: eight for five.
+    @inline(__always)
+    static func maximumDecodedLength(_ count: Int) -> Int { count &* 8 / 5 &+ 1 }
+
+    /// Writes what a string stands for and says how long it is, or nil where it is malformed (section 5.2).
+    ///
+    /// That is padding of more than seven bits, or of others than EOS begins with, and EOS itself. The target has room for
+    /// ``maximumDecodedLength(_:)``.
+    func decode(_ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer) -> Int? {
+        quick.withUnsafeBufferPointer { quick in
+            var input = BitInput(source)
+            var written = 0
+            while true {
+                input.fill()
+                let found = quick[Int(truncatingIfNeeded: input.bits >> UInt64(64 - Self.quickBits))]
+                let length = Int(found & 0xF)
+                if length != 0 {
+                    guard length <= input.count else { break }
+                    target[written] = UInt8(truncatingIfNeeded: found >> 4)
+                    written &+= 1
+                    input.drop(length)
+                } else {
+                    guard let (symbol, length) = longSymbol(input.bits), length <= input.count else { break }
+                    guard symbol != Self.endOfString else { return nil }
+                    target[written] = UInt8(truncatingIfNeeded: symbol)
+                    written &+= 1
+                    input.drop(length)
+                }
+            }
+            return input.isPadding ? written : nil
+        }
+    }
+
+    /// The symbol whose code of more than ten bits comes next, and the length of that.
+    private func longSymbol(_ bits: UInt64) -> (symbol: UInt16, length: Int)? {
+        let next = UInt32(truncatingIfNeeded: bits >> 32)
+        // The last length whose codes begin at or below it; one that no code has begins where the next does.
+        var length = Self.quickBits + 1
+        while length < Self.longest, firsts[length + 1].code <= next { length += 1 }
+        guard next >= firsts[length].code else { return nil }
+        let index = Int(firsts[length].index) + Int((next - firsts[length].code) >> UInt32(32 - length))
+        return index < symbols.count ? (symbols[index], length) : nil
+    }
+
+    /// Bits from the highest of each byte on.
+    private struct BitInput {
+        private let source: UnsafeRawBufferPointer
+        private var position = 0
+        /// The next bits, at the top; zeros where there are none.
+        private(set) var bits: UInt64 = 0
+        private(set) var count = 0
+
+        init(_ source: UnsafeRawBufferPointer) { self.source = source }
+
+        /// So that more bits are here than the longest code has, as long as there are.
+        @inline(__always)
+        mutating func fill() {
+            guard count < HPACKHuffman.longest else { return }
+            if position &+ 4 <= source.count {
+                bits |= UInt64(HTTP2Bytes.uint32(source, position)) << UInt64(32 &- count)
+                position &+= 4
+                count &+= 32
+                return
+            }
+            while position < source.count {
+                bits |= UInt64(source[position]) << UInt64(56 &- count)
+                position &+= 1
+                count &+= 8
+            }
+        }
+
+        @inline(__always)
+        mutating func drop(_ length: Int) {
+            bits <<= UInt64(truncatingIfNeeded: length)
+            count &-= length
+        }
+
+        /// Whether what is left are at most seven ones.
+        var isPadding: Bool {
+            count <= 7 && bits >> UInt64(57) == (0x7F << UInt64(7 &- count)) & 0x7F
+        }
+    }
+
+    // MARK: Encoding
+
+    /// How many bytes a string takes.
+    @inline(__always)
+    func encodedLength(_ source: UnsafeRawBufferPointer) -> Int {
+        codes.withUnsafeBufferPointer { codes in
+            var bits: UInt64 = 7
+            for byte in source { bits &+= codes[Int(byte)] & 0xFF }
+            return Int(truncatingIfNeeded: bits >> 3)
+        }
+    }
+
+    /// Writes a string, which takes ``encodedLength(_:)`` bytes.
+    func encode(_ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer, _ start: Int) {
+        codes.withUnsafeBufferPointer { codes in
+            var position = start
+            var bits: UInt64 = 0
+            var count: UInt64 = 0
+            for byte in source {
+                let code = codes[Int(byte)]
+                let length = code & 0xFF
+                bits = bits << length | code >> 8
+                count &+= length
+                if count >= 32 {
+                    count &-= 32
+                    HTTP2Bytes.put(UInt32(truncatingIfNeeded: bits >> count), target, position)
+                    position &+= 4
+                }
+            }
+            while count >= 8 {
+                count &-= 8
+                target[position] = UInt8(truncatingIfNeeded: bits >> count)
+                position &+= 1
+            }
+            // "Padding with the most-significant bits of the code for EOS", which are ones.
+            if count > 0 { target[position] = UInt8(truncatingIfNeeded: bits << (8 &- count) | 0xFF >> count) }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Numbers in network order; the caller has compared the lengths.
+enum HTTP2Bytes {
+    @inline(__always)
+    static func uint16(_ bytes: UnsafeRawBufferPointer, _ position: Int) -> UInt16 {
+        UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt16.self))
+    }
+
+    @inline(__always)
+    static func uint32(_ bytes: UnsafeRawBufferPointer, _ position: Int) -> UInt32 {
+        UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self))
+    }
+
+    @inline(__always)
+    static func uint64(_ bytes: UnsafeRawBufferPointer, _ position: Int) -> UInt64 {
+        UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+    }
+
+    /// A stream identifier or a window's increment, without the reserved bit before it (RFC 9113, section 4.1: it "MUST be ignored when
+    /// receiving").
+    @inline(__always)
+    static func uint31(_ bytes: UnsafeRawBufferPointer, _ position: Int) -> UInt32 { uint32(bytes, position) & 0x7FFF_FFFF }
+
+    @inline(__always)
+    static func put<Number: FixedWidthInteger>(_ number: Number, _ buffer: UnsafeMutableRawBufferPointer, _ position: Int) {
+        buffer.storeBytes(of: number.bigEndian, toByteOffset: position, as: Number.self)
+    }
+}

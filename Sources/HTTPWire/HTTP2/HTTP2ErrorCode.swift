@@ -1,0 +1,58 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Why a stream or a connection was ended (RFC 9113, section 7).
+package struct HTTP2ErrorCode: RawRepresentable, Hashable, Sendable {
+    package let rawValue: UInt32
+
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    package static let noError = HTTP2ErrorCode(rawValue: 0x0)
+    package static let protocolError = HTTP2ErrorCode(rawValue: 0x1)
+    package static let internalError = HTTP2ErrorCode(rawValue: 0x2)
+    package static let flowControlError = HTTP2ErrorCode(rawValue: 0x3)
+    package static let settingsTimeout = HTTP2ErrorCode(rawValue: 0x4)
+    package static let streamClosed = HTTP2ErrorCode(rawValue: 0x5)
+    package static let frameSizeError = HTTP2ErrorCode(rawValue: 0x6)
+    package static let refusedStream = HTTP2ErrorCode(rawValue: 0x7)
+    package static let cancel = HTTP2ErrorCode(rawValue: 0x8)
+    package static let compressionError = HTTP2ErrorCode(rawValue: 0x9)
+    package static let connectError = HTTP2ErrorCode(rawValue: 0xA)
+    package static let enhanceYourCalm = HTTP2ErrorCode(rawValue: 0xB)
+    package static let inadequateSecurity = HTTP2ErrorCode(rawValue: 0xC)
+    package static let http11Required = HTTP2ErrorCode(rawValue: 0xD)
+
+    private static let names = [
+        "NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT", "STREAM_CLOSED",
+        "FRAME_SIZE_ERROR",
+        "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY",
+        "HTTP_1_1_REQUIRED",
+    ]
+
+    /// As the RFC writes it, or the number for a code that it does not know: `PROTOCOL_ERROR`, `0x1f`.
+    package var name: String {
+        let index = Int(rawValue)
+        return index < Self.names.count ? Self.names[index] : "0x" + String(rawValue, radix: 16)
+    }
+}
+
+/// What is wrong with what the peer sent: with the connection, or with one stream alone (RFC 9113, section 5.4).
+package struct HTTP2Failure: Error, Hashable, Sendable {
+    /// What a GOAWAY or RST_STREAM has to say.
+    package var code: HTTP2ErrorCode
+    /// Nil where the whole connection fails.
+    package var stream: UInt32?
+    package var message: String
+
+    package init(code: HTTP2ErrorCode, stream: UInt32? = nil, message: String) {
+        self.code = code
+        self.stream = stream
+        self.message = message
+    }
+}

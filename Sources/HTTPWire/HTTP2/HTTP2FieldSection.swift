@@ -1,0 +1,69 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// A decoded field section: the head of a response, or its trailers (RFC 9113, section 8.1).
+package struct HTTP2FieldSection: Sendable {
+    /// Why a section is malformed (sections 8.2 and 8.3), or too large to be kept.
+    package enum Fault: UInt8, Sendable, Hashable, CaseIterable {
+        case emptyName = 1
+        case upperCaseName
+        case invalidName
+        /// Pseudo-fields stand before the others.
+        case pseudoFieldAfterFields
+        case repeatedStatus
+        /// One of requests, or none that is known.
+        case unknownPseudoField
+        case malformedStatus
+        /// 101, which HTTP/2 has not (section 8.6).
+        case switchingProtocols
+        /// `Connection` and what only means something with it (section 8.2.2).
+        case connectionField
+        /// NUL, CR or LF.
+        case invalidValue
+        case whitespaceAroundValue
+        /// More bytes or lines than the limits permit.
+        case tooLarge
+
+        package var message: String {
+            switch self {
+            case .emptyName: "a field has no name"
+            case .upperCaseName: "a field name has upper-case letters"
+            case .invalidName: "a field name is not a token"
+            case .pseudoFieldAfterFields: "a pseudo-field stands after other fields"
+            case .repeatedStatus: "the pseudo-field :status is repeated"
+            case .unknownPseudoField: "a pseudo-field is none of responses"
+            case .malformedStatus: "the value of :status is not three digits"
+            case .switchingProtocols: "the status is 101, which HTTP/2 has not"
+            case .connectionField: "a field belongs to HTTP/1 connections"
+            case .invalidValue: "the value of a field contains CR, LF or NUL"
+            case .whitespaceAroundValue: "the value of a field begins or ends with white space"
+            case .tooLarge: "the field section is larger than the limit"
+            }
+        }
+    }
+
+    /// The fields but for pseudo-fields, in order, their names as on the wire; those before the fault where there is one.
+    package var headers: HeaderBlock
+    /// The value of `:status`, three digits.
+    package var status: Int?
+    /// The first that was found.
+    package var fault: Fault?
+    /// The size that SETTINGS_MAX_HEADER_LIST_SIZE is about: names, values and 32 for each (section 6.5.2).
+    package var listBytes: Int
+
+    package init(headers: HeaderBlock, status: Int? = nil, fault: Fault? = nil, listBytes: Int = 0) {
+        self.headers = headers
+        self.status = status
+        self.fault = fault
+        self.listBytes = listBytes
+    }
+
+    /// Whether this may be a trailer section: "trailers MUST NOT include pseudo-header fields" (section 8.1).
+    package var mayBeTrailers: Bool { status == nil && fault == nil }
+}

@@ -1,0 +1,263 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Makes field blocks of request heads (RFC 9113, section 8.3.1; RFC 7541).
+///
+/// Blocks have to reach the peer in the order in which they were made, and none may be left out: each may have changed the table.
+package struct HTTP2RequestEncoder: Sendable {
+    /// Shorter ones are guessed too easily by who can make requests that bear them (RFC 7541, section 7.1.3); nghttp2 and Firefox draw the
+    /// line here, too.
+    private static let shortCookie = 20
+    private static let names = HPACKRequestNames.shared
+    private static let authority: StaticString = ":authority"
+    private static let method: StaticString = ":method"
+    private static let priority: StaticString = "priority"
+
+    /// Of one field: its pattern and index, and the lengths of name and value.
+    private static let fieldOverhead = 16
+    /// Of pseudo-fields, priority and table sizes.
+    private static let headOverhead = 128
+    /// Of a scheme and a priority together.
+    private static let longestConstants = 48
+
+    private var table = HPACKEncodingTable()
+    /// The smallest size since the last block, which the next has to begin with (RFC 7541, section 4.2).
+    private var owedSize: Int?
+    /// For a name that is written out.
+    private var lowered: [UInt8] = []
+
+    package init() {}
+
+    /// The peer announced a SETTINGS_HEADER_TABLE_SIZE: at most 4096 of it is used.
+    ///
+    /// Where a SETTINGS frame has more than one, this is called with the smallest first.
+    package mutating func setTableLimit(_ bytes: Int) {
+        let size = max(0, min(bytes, HPACKEncodingTable.largestSize))
+        guard size != table.maximumSize else { return }
+        owedSize = min(owedSize ?? size, size)
+        table.resize(to: size)
+    }
+
+    /// No more than this is written for a head.
+    package static func maximumLength(of head: borrowing RequestHead) -> Int {
+        var length = headOverhead + head.method.utf8.count + head.target.utf8.count
+        for line in head.headers.lines {
+            // Each crumb of a cookie takes three bytes that two may have stood for.
+            let value = Int(line.valueLength)
+            length += fieldOverhead + Int(line.nameLength) + (line.nameLength == 6 ? 2 * value : value)
+        }
+        return length
+    }
+
+    /// Writes a field block and says how long it is; where it throws, nothing has changed.
+    ///
+    /// The buffer has room for ``maximumLength(of:)``. `Host` becomes `:authority`. A priority (RFC 9218, section 4) is added to a head
+    /// that has none of its own.
+    package mutating func encode(
+        _ head: borrowing RequestHead,
+        scheme: StaticString,
+        priority: StaticString?,
+        into buffer: UnsafeMutableRawBufferPointer
+    ) throws(InvalidRequest) -> Int {
+        try RequestSerializer.validate(head)
+        let isConnect = head.method == "CONNECT"
+        guard isConnect || Self.isPath(head.target, method: head.method) else { throw .target }
+        let constants = scheme.utf8CodeUnitCount + (priority?.utf8CodeUnitCount ?? 0)
+        guard buffer.count >= Self.maximumLength(of: head), constants <= Self.longestConstants else { throw .bufferTooSmall }
+        var output = HPACKOutput(buffer: buffer)
+        writeTableSizes(&output)
+        writeMethod(head.method, &output)
+        if isConnect {
+            var target = head.target
+            target.withUTF8 { writeIndexed(Self.bytes(Self.authority), UnsafeRawBufferPointer($0), index: 1, &output) }
+        } else {
+            // In the order of RFC 7541's examples, and of Safari.
+            writeScheme(scheme, &output)
+            writePath(head.target, &output)
+            writeAuthority(head.headers, &output)
+        }
+        let hasPriority = writeFields(head.headers, &output)
+        if let priority, !hasPriority { writeIndexed(Self.bytes(Self.priority), Self.bytes(priority), index: 0, &output) }
+        return output.position
+    }
+
+    /// `:path` "MUST NOT be empty" and begins with a slash, or is the asterisk of OPTIONS.
+    private static func isPath(_ target: String, method: String) -> Bool {
+        target.utf8.first == UInt8(ascii: "/") || (target == "*" && method == "OPTIONS")
+    }
+
+    private static func bytes(_ text: StaticString) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+    }
+
+    private mutating func writeTableSizes(_ output: inout HPACKOutput) {
+        guard let smallest = owedSize else { return }
+        owedSize = nil
+        if smallest < table.maximumSize { output.put(smallest, prefix: 5, pattern: 0x20) }
+        output.put(table.maximumSize, prefix: 5, pattern: 0x20)
+    }
+
+    // MARK: Pseudo-fields
+
+    private mutating func writeMethod(_ method: String, _ output: inout HPACKOutput) {
+        switch method {
+        case "GET": output.put(0x82)
+        case "POST": output.put(0x83)
+        default:
+            var method = method
+            method.withUTF8 { writeIndexed(Self.bytes(Self.method), UnsafeRawBufferPointer($0), index: 2, &output) }
+        }
+    }
+
+    private func writeScheme(_ scheme: StaticString, _ output: inout HPACKOutput) {
+        let scheme = Self.bytes(scheme)
+        switch scheme.count {
+        case 5 where ASCII.matches(scheme, 0, "https"): output.put(0x87)
+        case 4 where ASCII.matches(scheme, 0, "http"): output.put(0x86)
+        default:
+            output.put(6, prefix: 4, pattern: 0)
+            output.putString(scheme)
+        }
+    }
+
+    private mutating func writeAuthority(_ headers: borrowing HeaderBlock, _ output: inout HPACKOutput) {
+        guard let index = headers.index(of: "host") else { return }
+        let line = headers.lines[index]
+        headers.bytes.withUnsafeBytes { bytes in
+            writeIndexed(Self.bytes(Self.authority), HPACKOutput.trimmed(bytes, line.value), index: 1, &output)
+        }
+    }
+
+    private func writePath(_ target: String, _ output: inout HPACKOutput) {
+        guard target != "/" else { return output.put(0x84) }
+        guard target != "/index.html" else { return output.put(0x85) }
+        var target = target
+        target.withUTF8 { target in
+            output.put(4, prefix: 4, pattern: 0)
+            output.putString(UnsafeRawBufferPointer(target))
+        }
+    }
+
+    // MARK: Fields
+
+    /// Whether there was a priority among them.
+    private mutating func writeFields(_ headers: borrowing HeaderBlock, _ output: inout HPACKOutput) -> Bool {
+        let hasConnection = headers.contains("connection")
+        let lines = headers.lines
+        headers.bytes.withUnsafeBytes { bytes in
+            for line in lines {
+                let name = UnsafeRawBufferPointer(rebasing: bytes[line.name])
+                let hash = HPACKHash.name(name)
+                let known = Self.names.find(name, hash: hash)
+                let treatment = known?.treatment ?? .indexed
+                if hasConnection, treatment != .te, headers.hasToken(String(decoding: name, as: UTF8.self), in: "connection") {
+                    continue
+                }
+                let value = HPACKOutput.trimmed(bytes, line.value)
+                let index = Int(known?.index ?? 0)
+                switch treatment {
+                case .indexed:
+                    writeIndexed(HPACKEncodingTable.Field(name: name, value: value, nameHash: hash), index, &output)
+                case .notIndexed: writeUnindexed(name, value, index, pattern: 0, &output)
+                case .neverIndexed: writeUnindexed(name, value, index, pattern: 0x10, &output)
+                case .cookie: writeCrumbs(name, value, hash, &output)
+                case .te:
+                    guard value.count == 8, ASCII.matches(value, 0, "trailers") else { continue }
+                    writeIndexed(HPACKEncodingTable.Field(name: name, value: value, nameHash: hash), index, &output)
+                case .left: continue
+                }
+            }
+        }
+        return headers.contains("priority")
+    }
+
+    /// "The Cookie header field MAY be split into separate header fields, each with one or more cookie-pairs" (RFC 9113, section 8.2.3).
+    ///
+    /// What joins them is a semicolon and one space; with more of that the parts would not be what they were.
+    private mutating func writeCrumbs(
+        _ name: UnsafeRawBufferPointer,
+        _ value: UnsafeRawBufferPointer,
+        _ hash: UInt32,
+        _ output: inout HPACKOutput
+    ) {
+        var start = 0
+        var position = 0
+        while position < value.count {
+            guard value[position] == UInt8(ascii: ";"), position + 2 < value.count, value[position + 1] == UInt8(ascii: " "),
+                !ASCII.isWhitespace(value[position + 2]), position > start, !ASCII.isWhitespace(value[position - 1])
+            else {
+                position += 1
+                continue
+            }
+            writeCrumb(name, UnsafeRawBufferPointer(rebasing: value[start..<position]), hash, &output)
+            position += 2
+            start = position
+        }
+        writeCrumb(name, UnsafeRawBufferPointer(rebasing: value[start...]), hash, &output)
+    }
+
+    private mutating func writeCrumb(
+        _ name: UnsafeRawBufferPointer,
+        _ crumb: UnsafeRawBufferPointer,
+        _ hash: UInt32,
+        _ output: inout HPACKOutput
+    ) {
+        guard crumb.count >= Self.shortCookie else { return writeUnindexed(name, crumb, 32, pattern: 0x10, &output) }
+        writeIndexed(HPACKEncodingTable.Field(name: name, value: crumb, nameHash: hash), 32, &output)
+    }
+
+    // MARK: Representations
+
+    private mutating func writeIndexed(
+        _ name: UnsafeRawBufferPointer,
+        _ value: UnsafeRawBufferPointer,
+        index: Int,
+        _ output: inout HPACKOutput
+    ) {
+        writeIndexed(HPACKEncodingTable.Field(name: name, value: value, nameHash: HPACKHash.name(name)), index, &output)
+    }
+
+    /// By the index of the whole field, or as a literal that gets one (RFC 7541, sections 6.1 and 6.2.1).
+    private mutating func writeIndexed(_ field: HPACKEncodingTable.Field, _ staticIndex: Int, _ output: inout HPACKOutput) {
+        // An entry that leaves little room for others is not worth it; so does nghttp2.
+        guard field.size <= table.maximumSize / 4 * 3 else {
+            return writeUnindexed(field.name, field.value, staticIndex, pattern: 0, &output)
+        }
+        if let index = table.index(of: field) { return output.put(index, prefix: 7, pattern: 0x80) }
+        // The one field of the static table that has a value, but for pseudo-fields.
+        if staticIndex == 16, field.value.count == 13, field.value.elementsEqual(Self.bytes("gzip, deflate")) {
+            return output.put(0x90)
+        }
+        let index = staticIndex != 0 ? staticIndex : table.index(ofNameOf: field) ?? 0
+        output.put(index, prefix: 6, pattern: 0x40)
+        if index == 0 { writeName(field.name, &output) }
+        output.putString(field.value)
+        table.add(field)
+    }
+
+    /// As a literal that gets no index (RFC 7541, sections 6.2.2 and 6.2.3).
+    private mutating func writeUnindexed(
+        _ name: UnsafeRawBufferPointer,
+        _ value: UnsafeRawBufferPointer,
+        _ index: Int,
+        pattern: UInt8,
+        _ output: inout HPACKOutput
+    ) {
+        output.put(index, prefix: 4, pattern: pattern)
+        if index == 0 { writeName(name, &output) }
+        output.putString(value)
+    }
+
+    /// "Field names MUST be converted to lowercase when constructing an HTTP/2 message" (RFC 9113, section 8.2).
+    private mutating func writeName(_ name: UnsafeRawBufferPointer, _ output: inout HPACKOutput) {
+        lowered.removeAll(keepingCapacity: true)
+        for byte in name { lowered.append(ASCII.lowercased(byte)) }
+        lowered.withUnsafeBytes { output.putString($0) }
+    }
+}

@@ -1,0 +1,105 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// What one SETTINGS frame says (RFC 9113, section 6.5.2); nil is what it does not mention.
+///
+/// Of a setting that repeats, the last value stands, since "the values in the SETTINGS frame MUST be processed in the order they
+/// appear" (section 6.5.3). What an earlier value does nonetheless is kept beside it.
+package struct HTTP2Settings: Hashable, Sendable {
+    /// SETTINGS_HEADER_TABLE_SIZE.
+    package var headerTableSize: Int?
+    /// The smallest of them in this frame, which the next field block has to own up to (RFC 7541, section 4.2).
+    package var smallestHeaderTableSize: Int?
+    /// SETTINGS_ENABLE_PUSH.
+    package var enablePush: Bool?
+    /// SETTINGS_MAX_CONCURRENT_STREAMS.
+    package var maxConcurrentStreams: Int?
+    /// SETTINGS_INITIAL_WINDOW_SIZE.
+    package var initialWindowSize: Int?
+    /// The largest of them in this frame: a window that overflowed by it has overflowed (RFC 9113, section 6.9.2).
+    package var largestInitialWindowSize: Int?
+    /// SETTINGS_MAX_FRAME_SIZE.
+    package var maxFrameSize: Int?
+    /// SETTINGS_MAX_HEADER_LIST_SIZE.
+    package var maxHeaderListSize: Int?
+    /// SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 8441, section 3).
+    package var enableConnectProtocol: Bool?
+    /// SETTINGS_NO_RFC7540_PRIORITIES (RFC 9218, section 2.1).
+    package var noRFC7540Priorities: Bool?
+    /// How many entries the frame had, those included that nobody knows.
+    package var changeCount = 0
+
+    package init() {}
+
+    /// The largest window, and the largest SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113, section 6.9.1).
+    package static let largestWindow = 2_147_483_647
+    /// What SETTINGS_MAX_FRAME_SIZE may say.
+    package static let frameSizes = 16_384...16_777_215
+
+    /// Reads the payload of a frame that a server sent; its length is a multiple of six.
+    init(fromServer payload: UnsafeRawBufferPointer) throws(HTTP2Failure) {
+        var position = 0
+        while position &+ 6 <= payload.count {
+            let identifier = HTTP2Bytes.uint16(payload, position)
+            try take(identifier, HTTP2Bytes.uint32(payload, position &+ 2))
+            position &+= 6
+        }
+    }
+
+    private mutating func take(_ identifier: UInt16, _ value: UInt32) throws(HTTP2Failure) {
+        let size = Int(value)
+        changeCount += 1
+        switch identifier {
+        case 0x1:
+            headerTableSize = size
+            smallestHeaderTableSize = min(size, smallestHeaderTableSize ?? size)
+        case 0x2:
+            // "A client MUST treat receipt of a SETTINGS frame with SETTINGS_ENABLE_PUSH set to 1 as a connection error" (section 6.5.2).
+            guard value == 0 else { throw Self.malformed("the server sent SETTINGS_ENABLE_PUSH other than 0") }
+            enablePush = false
+        case 0x3: maxConcurrentStreams = size
+        case 0x4:
+            guard size <= Self.largestWindow else {
+                throw HTTP2Failure(
+                    code: .flowControlError, message: "SETTINGS_INITIAL_WINDOW_SIZE is larger than a window can be")
+            }
+            initialWindowSize = size
+            largestInitialWindowSize = max(size, largestInitialWindowSize ?? size)
+        case 0x5:
+            guard Self.frameSizes.contains(size) else { throw Self.malformed("SETTINGS_MAX_FRAME_SIZE is out of its range") }
+            maxFrameSize = size
+        case 0x6: maxHeaderListSize = size
+        case 0x8:
+            guard value <= 1 else { throw Self.malformed("SETTINGS_ENABLE_CONNECT_PROTOCOL is neither 0 nor 1") }
+            enableConnectProtocol = value == 1
+        case 0x9:
+            guard value <= 1 else { throw Self.malformed("SETTINGS_NO_RFC7540_PRIORITIES is neither 0 nor 1") }
+            noRFC7540Priorities = value == 1
+        // "An endpoint that receives a SETTINGS frame with any unknown or unsupported identifier MUST ignore that setting."
+        default: break
+        }
+    }
+
+    private static func malformed(_ message: String) -> HTTP2Failure { HTTP2Failure(code: .protocolError, message: message) }
+
+    /// Identifiers and values as they go on the wire.
+    func forEachEntry(_ body: (UInt16, UInt32) -> Void) {
+        func say(_ identifier: UInt16, _ value: Int?) {
+            if let value { body(identifier, UInt32(clamping: value)) }
+        }
+        say(0x1, headerTableSize)
+        say(0x2, enablePush.map { $0 ? 1 : 0 })
+        say(0x3, maxConcurrentStreams)
+        say(0x4, initialWindowSize)
+        say(0x5, maxFrameSize)
+        say(0x6, maxHeaderListSize)
+        say(0x8, enableConnectProtocol.map { $0 ? 1 : 0 })
+        say(0x9, noRFC7540Priorities.map { $0 ? 1 : 0 })
+    }
+}

@@ -1,0 +1,127 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// What a server's bytes say, in words.
+struct HTTP2Transcript: Equatable {
+    /// One for each event; pieces of one DATA frame are put together.
+    var events: [String] = []
+    var failure: HTTP2Failure?
+    var isAtFrameBoundary = true
+
+    private var open: (text: String, taken: Int) = ("", 0)
+
+    static func == (left: HTTP2Transcript, right: HTTP2Transcript) -> Bool {
+        left.events == right.events && left.failure == right.failure && left.isAtFrameBoundary == right.isAtFrameBoundary
+    }
+
+    /// Reads bytes that come in pieces, cut at the places given.
+    init(_ bytes: [UInt8], cuts: [Int] = [], limits: HTTP2FrameReader.Limits = HTTP2FrameReader.Limits()) {
+        var reader = HTTP2FrameReader(limits: limits)
+        self.init(bytes, cuts: cuts, &reader)
+    }
+
+    init(_ bytes: [UInt8], cuts: [Int] = [], _ reader: inout HTTP2FrameReader) {
+        var start = 0
+        do throws(HTTP2Failure) {
+            for end in cuts + [bytes.count] {
+                let piece = Array(bytes[start..<end])
+                try piece.span.bytes.withUnsafeBytes { piece throws(HTTP2Failure) in
+                    var offset = 0
+                    while let event = try reader.next(piece, &offset) { note(event, piece) }
+                    precondition(offset == piece.count, "bytes were left")
+                }
+                start = end
+            }
+        } catch {
+            failure = error
+        }
+        isAtFrameBoundary = reader.isAtFrameBoundary
+        if !open.text.isEmpty || open.taken > 0 { events.append("DATA… \(open.text) takes \(open.taken)") }
+    }
+
+    private mutating func note(_ event: HTTP2FrameReader.Event, _ bytes: UnsafeRawBufferPointer) {
+        switch event {
+        case .data(let stream, let range, let taken, let endsStream):
+            open.text += String(decoding: bytes[range], as: UTF8.self)
+            open.taken += taken
+            // A frame ends where the next begins; an end of the stream is always the last piece.
+            if endsStream { closeData(stream, " end") }
+            lastDataStream = stream
+            return
+        case .headers(let stream, let section, let endsStream):
+            say("HEADERS \(stream)\(endsStream ? " end" : "") \(Self.text(section))")
+        case .reset(let stream, let code): say("RST_STREAM \(stream) \(code.name)")
+        case .settings(let settings): say("SETTINGS \(Self.text(settings))")
+        case .settingsAcknowledged: say("SETTINGS ack")
+        case .ping(let data, let isAcknowledgement): say("PING \(data)\(isAcknowledgement ? " ack" : "")")
+        case .goAway(let last, let code, let debug): say("GOAWAY \(last) \(code.name) \(debug)")
+        case .windowUpdate(let stream, let increment): say("WINDOW_UPDATE \(stream) \(increment)")
+        case .pushPromise(let stream, let promised): say("PUSH_PROMISE \(stream) \(promised)")
+        case .ignored(let type, let stream): say("ignored \(type) \(stream)")
+        case .malformed(let failure): say("malformed \(failure.stream ?? 0) \(failure.code.name)")
+        }
+    }
+
+    private var lastDataStream: UInt32 = 0
+
+    private mutating func say(_ text: String) {
+        if !open.text.isEmpty || open.taken > 0 { closeData(lastDataStream, "") }
+        events.append(text)
+    }
+
+    private mutating func closeData(_ stream: UInt32, _ ending: String) {
+        events.append("DATA \(stream)\(ending) \(open.text) takes \(open.taken)")
+        open = ("", 0)
+    }
+
+    static func text(_ section: HTTP2FieldSection) -> String {
+        let fault = section.fault.map { " \($0)" } ?? ""
+        let fields = section.headers.fields.map { "\($0.name): \($0.value)" }.joined(separator: " | ")
+        return "\(section.status.map(String.init) ?? "-")\(fault) [\(fields)]"
+    }
+
+    static func text(_ settings: HTTP2Settings) -> String {
+        let values: [(String, Int?)] = [
+            ("table", settings.headerTableSize), ("least table", settings.smallestHeaderTableSize),
+            ("push", settings.enablePush.map { $0 ? 1 : 0 }), ("streams", settings.maxConcurrentStreams),
+            ("window", settings.initialWindowSize), ("most window", settings.largestInitialWindowSize),
+            ("frame", settings.maxFrameSize), ("list", settings.maxHeaderListSize),
+            ("connect", settings.enableConnectProtocol.map { $0 ? 1 : 0 }),
+            ("no priorities", settings.noRFC7540Priorities.map { $0 ? 1 : 0 }),
+        ]
+        let said = values.compactMap { name, value in value.map { "\(name) \($0)" } }
+        return (said + ["of \(settings.changeCount)"]).joined(separator: ", ")
+    }
+}
+
+/// Bytes of frames, as a server may send them.
+enum HTTP2Bytes {
+    static let settings = frame(4, 0, 0, [])
+    static let acknowledgement = frame(4, 1, 0, [])
+
+    static func frame(_ type: UInt8, _ flags: UInt8, _ stream: UInt32, _ payload: [UInt8], length: Int? = nil) -> [UInt8] {
+        var header = [UInt8](repeating: 0, count: HTTP2Frames.headerLength)
+        header.withUnsafeMutableBytes {
+            HTTP2Frames.writeHeader(length: length ?? payload.count, type: type, flags: flags, stream: stream, into: $0)
+        }
+        return header + payload
+    }
+
+    static func headers(_ block: [UInt8], stream: UInt32 = 1, flags: UInt8 = HTTP2Frames.Flag.endHeaders) -> [UInt8] {
+        frame(HTTP2Frames.headers, flags, stream, block)
+    }
+
+    /// Bytes of hexadecimal digits, with white space where it pleases.
+    static func hexadecimal(_ text: String) -> [UInt8] {
+        let digits = text.compactMap(\.hexDigitValue)
+        return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    }
+}
