@@ -56,11 +56,11 @@ import Testing
     func `responses are decoded`(example: String, blocks: [String]) {
         var limits = HTTP2FrameReader.Limits()
         limits.headerTableBytes = 256
-        var bytes = HTTP2Bytes.settings + HTTP2Bytes.acknowledgement
+        var bytes = ServerFrames.settings + ServerFrames.acknowledgement
         for (index, block) in blocks.enumerated() {
             // The size that was announced comes first; the examples begin behind it.
             let size: [UInt8] = index == 0 ? [0x3F, 0xE1, 0x01] : []
-            bytes += HTTP2Bytes.headers(size + HTTP2Bytes.hexadecimal(block))
+            bytes += ServerFrames.headers(size + ServerFrames.hexadecimal(block))
         }
         let transcript = HTTP2Transcript(bytes, limits: limits)
         #expect(transcript.failure == nil, "\(example)")
@@ -77,7 +77,7 @@ import Testing
         ("C.2.4, an indexed field", "82", "- unknownPseudoField []"),
     ])
     func `representations are decoded`(example: String, block: String, section: String) {
-        let transcript = HTTP2Transcript(HTTP2Bytes.settings + HTTP2Bytes.headers(HTTP2Bytes.hexadecimal(block)))
+        let transcript = HTTP2Transcript(ServerFrames.settings + ServerFrames.headers(ServerFrames.hexadecimal(block)))
         #expect(transcript.events.last == "HEADERS 1 \(section)", "\(example)")
     }
 
@@ -90,12 +90,12 @@ import Testing
             let count = try bytes.withUnsafeMutableBytes { try encoder.encode(head, scheme: scheme, priority: nil, into: $0) }
             return Array(bytes[..<count])
         }
-        #expect(try block("http", "/", []) == HTTP2Bytes.hexadecimal("8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff"))
+        #expect(try block("http", "/", []) == ServerFrames.hexadecimal("8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff"))
         #expect(
-            try block("http", "/", [("Cache-Control", "no-cache")]) == HTTP2Bytes.hexadecimal("8286 84be 5886 a8eb 1064 9cbf"))
+            try block("http", "/", [("Cache-Control", "no-cache")]) == ServerFrames.hexadecimal("8286 84be 5886 a8eb 1064 9cbf"))
         #expect(
             try block("https", "/index.html", [("Custom-Key", "custom-value")])
                 // The RFC gives /index.html its place in the static table.
-                == HTTP2Bytes.hexadecimal("8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf"))
+                == ServerFrames.hexadecimal("8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf"))
     }
 }

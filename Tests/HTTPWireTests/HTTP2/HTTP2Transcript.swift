@@ -16,7 +16,8 @@ struct HTTP2Transcript: Equatable {
     var failure: HTTP2Failure?
     var isAtFrameBoundary = true
 
-    private var open: (text: String, taken: Int) = ("", 0)
+    /// DATA whose end has not been seen: a frame ends where another begins, and with the stream.
+    private var open: (stream: UInt32, content: [UInt8], taken: Int)?
 
     static func == (left: HTTP2Transcript, right: HTTP2Transcript) -> Bool {
         left.events == right.events && left.failure == right.failure && left.isAtFrameBoundary == right.isAtFrameBoundary
@@ -44,18 +45,16 @@ struct HTTP2Transcript: Equatable {
             failure = error
         }
         isAtFrameBoundary = reader.isAtFrameBoundary
-        if !open.text.isEmpty || open.taken > 0 { events.append("DATA… \(open.text) takes \(open.taken)") }
+        closeData("…")
     }
 
     private mutating func note(_ event: HTTP2FrameReader.Event, _ bytes: UnsafeRawBufferPointer) {
         switch event {
         case .data(let stream, let range, let taken, let endsStream):
-            open.text += String(decoding: bytes[range], as: UTF8.self)
-            open.taken += taken
-            // A frame ends where the next begins; an end of the stream is always the last piece.
-            if endsStream { closeData(stream, " end") }
-            lastDataStream = stream
-            return
+            if let open, open.stream != stream { closeData("") }
+            let before = open ?? (stream, [], 0)
+            open = (stream, before.content + bytes[range], before.taken + taken)
+            if endsStream { closeData(" end") }
         case .headers(let stream, let section, let endsStream):
             say("HEADERS \(stream)\(endsStream ? " end" : "") \(Self.text(section))")
         case .reset(let stream, let code): say("RST_STREAM \(stream) \(code.name)")
@@ -70,16 +69,15 @@ struct HTTP2Transcript: Equatable {
         }
     }
 
-    private var lastDataStream: UInt32 = 0
-
     private mutating func say(_ text: String) {
-        if !open.text.isEmpty || open.taken > 0 { closeData(lastDataStream, "") }
+        closeData("")
         events.append(text)
     }
 
-    private mutating func closeData(_ stream: UInt32, _ ending: String) {
-        events.append("DATA \(stream)\(ending) \(open.text) takes \(open.taken)")
-        open = ("", 0)
+    private mutating func closeData(_ ending: String) {
+        guard let data = open else { return }
+        open = nil
+        events.append("DATA \(data.stream)\(ending) \(String(decoding: data.content, as: UTF8.self)) takes \(data.taken)")
     }
 
     static func text(_ section: HTTP2FieldSection) -> String {
@@ -99,29 +97,5 @@ struct HTTP2Transcript: Equatable {
         ]
         let said = values.compactMap { name, value in value.map { "\(name) \($0)" } }
         return (said + ["of \(settings.changeCount)"]).joined(separator: ", ")
-    }
-}
-
-/// Bytes of frames, as a server may send them.
-enum HTTP2Bytes {
-    static let settings = frame(4, 0, 0, [])
-    static let acknowledgement = frame(4, 1, 0, [])
-
-    static func frame(_ type: UInt8, _ flags: UInt8, _ stream: UInt32, _ payload: [UInt8], length: Int? = nil) -> [UInt8] {
-        var header = [UInt8](repeating: 0, count: HTTP2Frames.headerLength)
-        header.withUnsafeMutableBytes {
-            HTTP2Frames.writeHeader(length: length ?? payload.count, type: type, flags: flags, stream: stream, into: $0)
-        }
-        return header + payload
-    }
-
-    static func headers(_ block: [UInt8], stream: UInt32 = 1, flags: UInt8 = HTTP2Frames.Flag.endHeaders) -> [UInt8] {
-        frame(HTTP2Frames.headers, flags, stream, block)
-    }
-
-    /// Bytes of hexadecimal digits, with white space where it pleases.
-    static func hexadecimal(_ text: String) -> [UInt8] {
-        let digits = text.compactMap(\.hexDigitValue)
-        return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
     }
 }
