@@ -97,7 +97,7 @@ private struct Reading {
         guard (try? channel.pipeline.syncOperations.addHandler(connection)) != nil,
             (try? channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 80)).wait()) != nil,
             let exchange = try? connection.begin(
-                choices.head, body: choices.body, expectsContinue: choices.expectsContinue, control: control
+                OutgoingMessage(head: choices.head, body: choices.body, expectsContinue: choices.expectsContinue), control: control
             )
         else { preconditionFailure("the exchange cannot begin") }
         control.place = .exchanging(exchange)
@@ -160,7 +160,7 @@ private struct Reading {
         // While the task is suspended its body waits; how much of it is out when the answer ends depends on how the answer was cut.
         seen.isReusable = isReusable && choices.body.length == nil
         let head = RequestHead(method: "GET", target: "/2", headers: HeaderBlock([("Host", "h")]))
-        let second = try? connection.begin(head, body: .none, expectsContinue: false, control: control)
+        let second = try? connection.begin(OutgoingMessage(head: head), control: control)
         precondition((second != nil) == isReusable, "a next exchange: \(second != nil), reusable: \(isReusable)")
         precondition(channel.isActive == isReusable, "not reusable, and not closed")
         guard let second else { return }

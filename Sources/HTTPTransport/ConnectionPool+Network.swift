@@ -35,20 +35,20 @@ extension ConnectionPool {
     package func hasEnded(_ wait: NetworkView.Wait) -> Bool { dialer.network?.hasEnded(wait, now: .now()) ?? true }
 
     /// The connections that stand, in the order in which they were made, with what they must not lead over.
-    private func standing() -> [(connection: HTTP1Connection, prohibited: ProhibitedNetworks)] {
+    private func standing() -> [(connection: any HTTPConnection, prohibited: ProhibitedNetworks)] {
         entries.sorted { $0.key.number < $1.key.number }.compactMap { _, entry in
             entry.connection.map { ($0, routes[entry.origin].map(dialer.prohibited) ?? []) }
         }
     }
 
     private func endLost(
-        _ connections: ArraySlice<(connection: HTTP1Connection, prohibited: ProhibitedNetworks)>, then done: @escaping () -> Void
+        _ connections: ArraySlice<(connection: any HTTPConnection, prohibited: ProhibitedNetworks)>, then done: @escaping () -> Void
     ) {
         for (connection, prohibited) in connections.prefix(Self.connectionsPerTurn) {
             let facts = connection.facts
             let isBound = dialer.options?.interfaceName != nil || dialer.options?.localAddress != nil
             if dialer.network?.isLost(from: facts.localAddress, to: facts.remoteAddress, isBound: isBound, prohibited) == true {
-                connection.networkIsLost()
+                connection.networkIsLost(LoadError(.connectionLost, "the network that led to \(facts.peer) is gone"))
             }
         }
         let rest = connections.dropFirst(Self.connectionsPerTurn)
@@ -60,18 +60,6 @@ extension ConnectionPool {
         for (connection, _) in standing() where connection.isIdle {
             if let address = connection.facts.localAddress, dialer.network?.mayConcern(address) == true { connection.close() }
         }
-    }
-}
-
-extension HTTP1Connection {
-    fileprivate var isIdle: Bool { exchange == nil }
-
-    /// The network went away under the connection, or is not to be used any more.
-    fileprivate func networkIsLost() {
-        guard let exchange else { return close() }
-        let error = LoadError(.connectionLost, "the network that led to \(facts.peer) is gone")
-        // Who takes the body from the socket finds out by its load.
-        if isBypassed { exchange.control.abort(error) } else { requestBodyFailed(error, exchange) }
     }
 }
 

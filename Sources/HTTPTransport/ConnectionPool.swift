@@ -21,7 +21,7 @@ package final class ConnectionPool {
         fileprivate let control: LoadControl
         /// Whom the connections that are made meanwhile may ask; nil once the wish is answered.
         fileprivate var adviser: (any HandshakeAdviser)?
-        fileprivate var connection: HTTP1Connection?
+        fileprivate var connection: (any HTTPConnection)?
         fileprivate var failure: LoadError?
         /// No dial runs that serves it.
         fileprivate var isHeldUp = true
@@ -53,29 +53,34 @@ package final class ConnectionPool {
         var dial: Dialer.Dial?
         /// Otherwise it waits for its turn, with its room.
         var hasBegun = false
-        var connection: HTTP1Connection?
+        var connection: (any HTTPConnection)?
         /// How often the system had no descriptor for it, and none of ours to wait for.
         var triesWithoutDescriptor = 0
         /// The next attempt then.
         var nextTry: Scheduled<Void>?
     }
 
-    /// How often a dial is tried again for which the system has no descriptor.
-    private static let maximumTries = 20
+    /// What connections to an origin were found to be.
+    struct KnownVersion {
+        var isHTTP1 = false
+        /// How many exchanges the server allowed at a time, last.
+        var capacity: Int?
+    }
 
     let loop: any EventLoop
     let dialer: Dialer
-    private let pace: DialPace
+    let pace: DialPace
     // Unchecked are the machine and the tables that every request goes through: their methods call nothing that could come back here.
     @exclusivity(unchecked) var machine: PoolMachine
     @exclusivity(unchecked) private(set) var origins: [Route: OriginID] = [:]
     private(set) var routes: [OriginID: Route] = [:]
+    var versions: [OriginID: KnownVersion] = [:]
     /// The origin that was looked up last; mostly it is the next one, too.
     private var lastOrigin: (route: Route, id: OriginID)?
     @exclusivity(unchecked) private var leases: [LeaseID: Lease] = [:]
-    @exclusivity(unchecked) private(set) var entries: [ConnectionID: Entry] = [:]
+    @exclusivity(unchecked) var entries: [ConnectionID: Entry] = [:]
     /// Why dials failed, until the machine said whom that refuses.
-    private var dialFailures: [ConnectionID: LoadError] = [:]
+    var dialFailures: [ConnectionID: LoadError] = [:]
     private var nextLease = 0
     private var nextOrigin = 0
     /// How many origins may be known before those that nothing leads to any more are forgotten.
@@ -105,7 +110,7 @@ package final class ConnectionPool {
     /// An idle connection, if there is one.
     ///
     /// It is the load's until its exchange ends.
-    package func takeIdle(_ route: Route) -> HTTP1Connection? {
+    package func takeIdle(_ route: Route) -> (any HTTPConnection)? {
         guard let id = machine.takeIdle(origin(of: route)) else { return nil }
         tellIdle()
         if let connection = entries[id]?.connection { return connection }
@@ -125,7 +130,11 @@ package final class ConnectionPool {
         leases[lease.id] = lease
         control.place = .inLine(lease)
         control.hold(now: .now())
-        perform(machine.handle(.wanted(lease.id, lease.origin, priority: priority, onlyNew: onlyNew)))
+        perform(
+            machine.handle(
+                .wanted(
+                    lease.id, lease.origin, priority: priority, onlyNew: onlyNew, mayBeShared: mayBeShared(lease.origin, route)))
+        )
         return lease
     }
 
@@ -140,7 +149,7 @@ package final class ConnectionPool {
     }
 
     /// What came of a wish; one that was not answered is withdrawn.
-    package func take(_ lease: Lease) throws(LoadError) -> HTTP1Connection {
+    package func take(_ lease: Lease) throws(LoadError) -> any HTTPConnection {
         lease.control.place = .elsewhere
         let now = NIODeadline.now()
         letGo(lease, now: now)
@@ -179,7 +188,7 @@ package final class ConnectionPool {
     }
 
     /// Whom a connection that is being made may ask: the load that it is for as things stand, which its failure is told, too.
-    private func adviser(for origin: OriginID) -> (any HandshakeAdviser)? {
+    func adviser(for origin: OriginID) -> (any HandshakeAdviser)? {
         machine.firstInLine(origin).flatMap { leases[$0]?.adviser }
     }
 
@@ -210,21 +219,31 @@ package final class ConnectionPool {
     }
 
     /// Takes back a connection that was leased and not used, or found closed.
-    package func giveBack(_ connection: HTTP1Connection, now: NIODeadline = .now()) {
+    package func giveBack(_ connection: any HTTPConnection, now: NIODeadline = .now()) {
         exchangeEnded(on: connection, reusable: connection.channelIsActive, keepAlive: nil, now: now)
     }
 
     // MARK: The connections' side
 
-    func exchangeEnded(on connection: HTTP1Connection, reusable: Bool, keepAlive: Int64?, now: NIODeadline) {
+    func exchangeEnded(on connection: any HTTPConnection, reusable: Bool, keepAlive: Int64?, now: NIODeadline) {
         let now = Int64(now.uptimeNanoseconds)
         perform(
             machine.handle(.released(ConnectionID(connection.id), reusable: reusable, now: now, keepAlive: keepAlive))
         )
-        if !reusable { entries[ConnectionID(connection.id)] = nil }
+        if !reusable, connection.initialCapacity == nil { entries[ConnectionID(connection.id)] = nil }
     }
 
-    func connectionClosed(_ connection: HTTP1Connection) {
+    /// The server allows so many exchanges at a time.
+    func capacityChanged(_ capacity: Int, of connection: any HTTPConnection) {
+        let id = ConnectionID(connection.id)
+        if let origin = entries[id]?.origin { versions[origin, default: KnownVersion()].capacity = capacity }
+        perform(machine.handle(.capacityChanged(id, capacity)))
+    }
+
+    /// The connection begins no more exchanges.
+    func drains(_ connection: any HTTPConnection) { perform(machine.handle(.drains(ConnectionID(connection.id)))) }
+
+    func connectionClosed(_ connection: any HTTPConnection) {
         guard entries.removeValue(forKey: ConnectionID(connection.id)) != nil else { return }
         perform(machine.handle(.closed(ConnectionID(connection.id))))
     }
@@ -259,6 +278,7 @@ package final class ConnectionPool {
     private func forgetOrigins() {
         origins = origins.filter { machine.isKnown($0.value) }
         routes = routes.filter { machine.isKnown($0.key) }
+        versions = versions.filter { routes[$0.key] != nil }
         originLimit = max(256, 2 * origins.count)
     }
 
@@ -310,54 +330,6 @@ package final class ConnectionPool {
         lease.control.hold(now: .now())
     }
 
-    private func dial(_ id: ConnectionID, _ origin: OriginID) {
-        entries[id] = Entry(origin: origin)
-        pace.begin { [self] in dial(id) }
-    }
-
-    private func dial(_ id: ConnectionID) {
-        guard let origin = entries[id]?.origin, let route = routes[origin] else { return }
-        entries[id]?.hasBegun = true
-        let dial = dialer.dial(route, room: room, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in
-            dialled(id, result)
-        }
-        // A dial may be over before it returns.
-        if entries[id]?.connection == nil { entries[id]?.dial = dial }
-    }
-
-    private func cancel(_ id: ConnectionID) {
-        guard let entry = entries.removeValue(forKey: id) else { return }
-        entry.nextTry?.cancel()
-        entry.dial?.cancel()
-        if !entry.hasBegun { room.giveBack() }
-    }
-
-    private func dialled(_ id: ConnectionID, _ result: Result<DialledChannel, LoadError>) {
-        switch result {
-        case .success(let dialled):
-            let connection = HTTP1Connection(id: id.number, facts: dialled.facts)
-            connection.pool = self
-            do {
-                try dialled.channel.pipeline.syncOperations.addHandler(connection)
-            } catch {
-                return dialFailed(id, LoadError(.cannotConnectToHost, "the connection was closed at once", cause: error))
-            }
-            entries[id]?.connection = connection
-            entries[id]?.dial = nil
-            perform(machine.handle(.opened(id)))
-        case .failure(let error):
-            dialFailed(id, error)
-        }
-    }
-
-    private func dialFailed(_ id: ConnectionID, _ error: LoadError) {
-        if DialFailures.isForWantOfDescriptors(error), isTriedAgain(id) { return }
-        entries[id] = nil
-        dialFailures[id] = error
-        perform(machine.handle(.dialFailed(id)))
-        dialFailures[id] = nil
-    }
-
     private func grant(_ id: LeaseID, _ connection: ConnectionID) {
         guard let lease = leases.removeValue(forKey: id) else { return }
         leave(lease)
@@ -371,29 +343,5 @@ package final class ConnectionPool {
         leave(lease)
         lease.failure = error
         lease.control.wake()
-    }
-
-    /// The process has no descriptor left: the dial is begun again when a connection of ours was closed, or in a moment where there is
-    /// none.
-    private func isTriedAgain(_ id: ConnectionID) -> Bool {
-        guard var entry = entries[id] else { return false }
-        if room.mayGetDescriptor {
-            entries[id] = nil
-            perform(machine.handle(.dialHadNoRoom(id)))
-            return true
-        }
-        entry.triesWithoutDescriptor += 1
-        guard entry.triesWithoutDescriptor < Self.maximumTries else { return false }
-        let bound = NIOLoopBound(self, eventLoop: loop)
-        entry.dial = nil
-        entry.nextTry = loop.scheduleTask(in: room.moment) {
-            // A timer that was due when it was cancelled runs all the same.
-            guard bound.value.entries[id] != nil else { return }
-            bound.value.entries[id]?.nextTry = nil
-            _ = bound.value.room.takeMore(isNeeded: true)
-            bound.value.dial(id)
-        }
-        entries[id] = entry
-        return true
     }
 }

@@ -89,7 +89,7 @@ extension Dialer {
         }
 
         private func prepare() {
-            if route.isSecure { tls.prepare(demands) }
+            if route.isSecure { tls.prepare(demands, offersHTTP2: dialer.offersHTTP2(for: route)) }
             guard let network, network.mayConcern(peer.host) else { return startKnowing() }
             network.whenKnown { [self] in startKnowing() }
         }
@@ -361,8 +361,10 @@ extension Dialer.Dial {
         guard completion != nil else { return }
         let start = now()
         let server = ServerName(host: route.host, port: route.port)
-        tls.secure(channel, to: server, demands: demands, isInner: route.proxy?.kind == .https, advice: advice) {
-            [self] result in
+        tls.secure(
+            channel, to: server, demands: demands, isInner: route.proxy?.kind == .https, offersHTTP2: dialer.offersHTTP2(for: route),
+            advice: advice
+        ) { [self] result in
             switch result {
             case .success(let agreed): finish(with: channel, secured: (agreed, start))
             case .failure(let error): finish(.failure(error))
@@ -394,7 +396,8 @@ extension Dialer.Dial {
             isForwarded: route.details?.isForwarded ?? false,
             interface: network?.interface(from: channel.localAddress?.ipAddress),
             askedNameServers: resolver.asksNameServers(for: peer.host, port: peer.port),
-            isInTLS: secured != nil || route.proxy?.kind == .https
+            isInTLS: secured != nil || route.proxy?.kind == .https,
+            applicationProtocol: secured?.agreed.applicationProtocol
         )
     }
 }

@@ -87,6 +87,17 @@ package final class Dialer {
         return [cancel]
     }
 
+    /// Whether connections of a route let the server choose HTTP/2.
+    func offersHTTP2(for route: Route) -> Bool { route.mayUseHTTP2 && options?.httpVersions != .http1Only }
+
+    /// Whether connections of a route speak HTTP/2 without having agreed on it.
+    func assumesHTTP2(for route: Route) -> Bool {
+        guard options?.httpVersions == .http2PriorKnowledge, let details = route.details else {
+            return options?.httpVersions == .http2PriorKnowledge
+        }
+        return details.holder == nil && !details.requiresHTTP1 && !details.isForwarded
+    }
+
     func preparation(for route: Route) -> SocketPreparation? {
         guard let own = route.details?.needs else { return preparation }
         return SocketPreparation(options, own)

@@ -27,6 +27,9 @@ package struct Route: Sendable, Hashable {
     /// The proxy through which the connection leads.
     package var proxy: ProxyServer? { details?.proxy }
 
+    /// Whether the server may choose HTTP/2: not for connections of one holder, who is known by them (RFC 7540 has no such schemes).
+    package var mayUseHTTP2: Bool { isSecure && details.map { $0.holder == nil && !$0.requiresHTTP1 } ?? true }
+
     /// Whether somebody may have to say something while the connection is made.
     package var raisesQuestions: Bool { isSecure || details.map { $0.proxy != nil && !$0.isForwarded } ?? false }
 }
@@ -42,13 +45,16 @@ package final class RouteDetails: Sendable, Hashable {
     package let holder: ConnectionHolder?
     /// Where they are others than the session's.
     package let needs: ConnectionNeeds?
+    /// The server wants to be spoken to by HTTP/1.1.
+    package let requiresHTTP1: Bool
     /// Whether there is another way, so that the proxy is not waited for as long as a server; no part of what is compared.
     package let hasAlternatives: Bool
 
     package init(
         proxy: ProxyServer?, isForwarded: Bool = false, judge: ConnectionHolder? = nil, holder: ConnectionHolder? = nil,
-        needs: ConnectionNeeds? = nil, hasAlternatives: Bool = false
+        needs: ConnectionNeeds? = nil, requiresHTTP1: Bool = false, hasAlternatives: Bool = false
     ) {
+        self.requiresHTTP1 = requiresHTTP1
         self.hasAlternatives = hasAlternatives
         self.proxy = proxy
         self.isForwarded = isForwarded
@@ -60,7 +66,7 @@ package final class RouteDetails: Sendable, Hashable {
     package static func == (left: RouteDetails, right: RouteDetails) -> Bool {
         left === right
             || left.proxy == right.proxy && left.isForwarded == right.isForwarded && left.judge == right.judge
-                && left.holder == right.holder && left.needs == right.needs
+                && left.holder == right.holder && left.needs == right.needs && left.requiresHTTP1 == right.requiresHTTP1
     }
 
     package func hash(into hasher: inout Hasher) {
@@ -69,5 +75,6 @@ package final class RouteDetails: Sendable, Hashable {
         hasher.combine(judge)
         hasher.combine(holder)
         hasher.combine(needs)
+        hasher.combine(requiresHTTP1)
     }
 }

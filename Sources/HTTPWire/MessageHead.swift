@@ -13,6 +13,8 @@ package struct RequestHead: Sendable, Hashable {
     /// The request-target as it goes on the wire (RFC 9112, section 3.2).
     package var target: String
     package var headers: HeaderBlock
+    /// The version of HTTP that it is sent by, as far as that is known.
+    package var majorVersion = 1
 
     package init(method: String, target: String, headers: HeaderBlock) {
         self.method = method
@@ -23,13 +25,17 @@ package struct RequestHead: Sendable, Hashable {
 
 /// What a response says before its body.
 package struct ResponseHead: Sendable, Hashable {
-    /// The minor version of an HTTP/1 response; 0 or 1.
+    /// The version of HTTP, as in 1.1 or 2.0.
+    package var majorVersion: Int
     package var minorVersion: Int
     package var status: Int
     package var reason: String
     package var headers: HeaderBlock
 
-    package init(minorVersion: Int = 1, status: Int, reason: String = "", headers: HeaderBlock = HeaderBlock()) {
+    package init(
+        majorVersion: Int = 1, minorVersion: Int = 1, status: Int, reason: String = "", headers: HeaderBlock = HeaderBlock()
+    ) {
+        self.majorVersion = majorVersion
         self.minorVersion = minorVersion
         self.status = status
         self.reason = reason

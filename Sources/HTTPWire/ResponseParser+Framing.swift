@@ -64,7 +64,7 @@ extension ResponseParser {
     ///
     /// A list of equal ones, as joined by some intermediaries, is accepted
     /// (RFC 9112, section 6.3, item 5).
-    private static func contentLength(_ headers: HeaderBlock) throws(Failure) -> Int64? {
+    package static func contentLength(_ headers: HeaderBlock) throws(Failure) -> Int64? {
         var agreed: Int64?
         for line in headers.lines where line.nameLength == 14 {
             try headers.bytes.span.bytes.withUnsafeBytes { bytes throws(Failure) in

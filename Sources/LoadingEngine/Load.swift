@@ -67,6 +67,7 @@ final class Load {
     func setPriority(_ priority: Float) {
         order.priority = priority
         control.line?.priorityChanged(connectionPriority)
+        control.exchange?.priorityChanged(priority)
     }
 
     /// Its place among those that wait for connections: nobody waits behind what is done in the background.

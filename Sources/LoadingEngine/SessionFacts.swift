@@ -32,6 +32,9 @@ final class SessionFacts {
     /// The keys of the cache that are being revalidated in the background.
     var revalidating: Set<String> = []
 
+    /// Servers that refused HTTP/2.
+    private(set) var http1Origins: Set<Origin> = []
+
     /// Nil where all requests go directly.
     let proxies: SessionProxies?
     /// In memory for every session: nothing dials by them yet.
@@ -49,6 +52,15 @@ final class SessionFacts {
         turns = executor.turns
         headers = OutgoingHeaders(additional: policy.additionalHeaders)
         cacheControl = headers.sessionValue("Cache-Control")
+    }
+
+    /// How many servers that refused HTTP/2 are remembered.
+    private static let maximumHTTP1Origins = 1_024
+
+    /// The server wants to be spoken to by HTTP/1.1 from now on.
+    func noteHTTP1(_ origin: Origin) {
+        if http1Origins.count >= Self.maximumHTTP1Origins { http1Origins = [] }
+        http1Origins.insert(origin)
     }
 
     /// Whether a request may look at the stores: their files were read, which is waited for away from the loop.

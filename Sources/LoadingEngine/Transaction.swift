@@ -44,7 +44,7 @@ final class Transaction {
         }
         let facts = exchange.facts
         timeline.connection = facts
-        timeline.networkProtocol = "http/1.1"
+        timeline.networkProtocol = exchange.version.name
         timeline.isReusedConnection = exchange.isReused
         timeline.isProxyConnection = facts.isToProxy
         if !exchange.isReused {

@@ -40,6 +40,16 @@ package struct ConnectionOptions: Sendable, Hashable {
         }
     }
 
+    /// Which versions of HTTP a session speaks.
+    package enum HTTPVersions: String, Sendable, Hashable {
+        /// HTTP/2 where server and client agree on it in the TLS handshake, otherwise HTTP/1.1.
+        case negotiated
+        case http1Only
+        /// HTTP/2 from the first byte on, in clear too (RFC 9113, section 3.3).
+        case http2PriorKnowledge
+    }
+
+    package var httpVersions = HTTPVersions.negotiated
     /// In place of every TCP connection.
     package var unixSocketPath: String?
     package var interfaceName: String?

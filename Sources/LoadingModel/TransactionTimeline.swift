@@ -75,6 +75,8 @@ package final class ConnectionFacts: Sendable {
     package let interface: NetworkPath.Interface?
     /// Name servers were asked for the host's addresses, or had been, and not the system.
     package let askedNameServers: Bool
+    /// What ALPN came to (RFC 7301); nil where nothing was agreed on.
+    package let applicationProtocol: String?
     package let domainLookupStart: Double?
     package let domainLookupEnd: Double?
     package let connectStart: Double?
@@ -88,8 +90,10 @@ package final class ConnectionFacts: Sendable {
         secureConnectionStart: Double?, secureConnectionEnd: Double?, connectEnd: Double?,
         wasAskedForCertificate: Bool = false, hasShownCertificate: Bool = false, isVerified: Bool = false,
         serverCertificate: Data? = nil, isToProxy: Bool = false, isMultipath: Bool = false, isForwarded: Bool = false,
-        interface: NetworkPath.Interface? = nil, askedNameServers: Bool = false, isInTLS: Bool? = nil
+        interface: NetworkPath.Interface? = nil, askedNameServers: Bool = false, isInTLS: Bool? = nil,
+        applicationProtocol: String? = nil
     ) {
+        self.applicationProtocol = applicationProtocol
         self.isInTLS = isInTLS ?? (tlsVersion != nil)
         self.isForwarded = isForwarded
         self.interface = interface

@@ -38,7 +38,8 @@ extension PoolMachine {
     }
 
     mutating func closeIdle(of origin: OriginID) -> [Action] {
-        let idle = origins[origin]?.idle ?? []
+        var idle = origins[origin]?.idle ?? []
+        idle += (origins[origin]?.shared ?? []).filter { connections[$0]?.sharing?.leaseCount == 0 }
         for connection in idle { remove(connection) }
         return idle.map { .close($0) }
     }
@@ -50,7 +51,7 @@ extension PoolMachine {
             case .idle:
                 remove(connection)
                 actions.append(.close(connection))
-            case .leased: connections[connection]?.isRetired = true
+            case .leased: retire(connection)
             case .dialling, nil: continue
             }
         }

@@ -9,11 +9,16 @@
 
 /// The line of those that wait for a connection.
 extension PoolMachine {
-    mutating func want(_ lease: LeaseID, _ origin: OriginID, _ priority: Float, onlyNew: Bool) -> [Action] {
+    mutating func want(
+        _ lease: LeaseID, _ origin: OriginID, _ priority: Float, onlyNew: Bool, mayBeShared: Bool
+    ) -> [Action] {
         guard !isShutDown else { return [.refuse(lease, failedDial: nil)] }
         if !onlyNew, let connection = takeIdle(origin) { return [.grant(lease, connection, reused: true)] }
         guard waiters[lease] == nil else { return [] }
         let actions = closeIdle(of: origin)
+        // What carries other leases is new enough: were it gone, they would have been the first to know.
+        if onlyNew, let connection = takeIdle(origin) { return actions + [.grant(lease, connection, reused: true)] }
+        if origins[origin] == nil { origins[origin] = Origin(mayBeShared: mayBeShared) }
         join(lease, origin, Self.sortable(priority), onlyNew: onlyNew)
         return actions + dialIfNeeded(origin)
     }

@@ -8,11 +8,14 @@
 //===----------------------------------------------------------------------===//
 
 /// Who of those that wait is connecting: as many from the front of the line as dials run, and nobody while the app is asked.
+///
+/// All of them, where one dial may serve them all, or where it is the peer of a shared connection that keeps them waiting.
 extension PoolMachine {
     /// A lease left the line; answers whether it was connecting.
     mutating func left(_ lease: LeaseID, _ origin: OriginID) -> Bool {
         guard let place = origins.index(forKey: origin),
             !origins.values[place].dials.isEmpty || !origins.values[place].connecting.isEmpty
+                || !origins.values[place].shared.isEmpty
         else { return false }
         unsettled.append(origin)
         return origins.values[place].connecting.remove(lease) != nil
@@ -22,7 +25,7 @@ extension PoolMachine {
     mutating func joined(_ lease: LeaseID, _ origin: OriginID) {
         guard let place = origins.index(forKey: origin) else { return }
         origins.values[place].lastJoined = lease
-        guard !origins.values[place].dials.isEmpty else { return }
+        guard !origins.values[place].dials.isEmpty || !origins.values[place].shared.isEmpty else { return }
         if !origins.values[place].line.isInOrderOfJoining { origins.values[place].isReordered = true }
         unsettled.append(origin)
     }
@@ -46,7 +49,7 @@ extension PoolMachine {
         guard let place = origins.index(forKey: origin) else { return [] }
         let lineCount = origins.values[place].line.count
         let before = origins.values[place].connecting.count
-        let count = origins.values[place].questionCount > 0 ? 0 : min(origins.values[place].dials.count, lineCount)
+        let count = origins.values[place].questionCount > 0 ? 0 : min(connectingLimit(origins.values[place]), lineCount)
         let isReordered = origins.values[place].isReordered
         origins.values[place].isReordered = false
         guard before != count || isReordered && count < lineCount else { return [] }
@@ -61,6 +64,12 @@ extension PoolMachine {
         origins.values[place].connecting = Set(front)
         let heldUp = connecting.subtracting(front).sorted { $0.number < $1.number }
         return heldUp.map { .heldUp($0) } + front.filter { !connecting.contains($0) }.map { .connecting($0) }
+    }
+
+    private func connectingLimit(_ origin: Origin) -> Int {
+        if origin.mayBeShared, !origin.dials.isEmpty { return .max }
+        let isBarred = !origin.shared.isEmpty && origin.shared.allSatisfy { connections[$0]?.sharing?.isBarred ?? false }
+        return isBarred ? .max : origin.dials.count
     }
 }
 

@@ -18,6 +18,8 @@
 /// Of those that wait, as many as there are dials are connecting: their time is the server's. The others are held up, and all of them
 /// while the app is asked about a connection to the origin.
 ///
+/// A connection carries one lease at a time, or as many as its peer allows, which may change (`PoolMachine+Sharing.swift`).
+///
 /// Where the process has a budget for connections, a dial begins when there is room for it; origins that want one take turns
 /// (`PoolMachine+Room.swift`).
 ///
@@ -26,11 +28,18 @@
 /// refused, and late events are answered with `[]`.
 package struct PoolMachine: Sendable {
     package enum Event: Hashable, Sendable {
-        case wanted(LeaseID, OriginID, priority: Float, onlyNew: Bool = false)
+        /// Where it may be shared, a connection to the origin may turn out to carry many leases at once: one is dialled alone until
+        /// that is known.
+        case wanted(LeaseID, OriginID, priority: Float, onlyNew: Bool = false, mayBeShared: Bool = false)
         /// A lease that still waits is not wanted any more. (A granted one is `released`.)
         case withdrawn(LeaseID)
         case reprioritised(LeaseID, Float)
-        case opened(ConnectionID)
+        /// A dial came to a connection: of one lease at a time, or shared, and then of so many until the peer says how many.
+        case opened(ConnectionID, capacity: Int? = nil)
+        /// The peer of a shared connection allows another number of leases at a time; what is beyond it goes on.
+        case capacityChanged(ConnectionID, Int)
+        /// A shared connection takes no more leases; it is closed when those that it has are over.
+        case drains(ConnectionID)
         case dialFailed(ConnectionID)
         /// The lease of a connection is over. `now` is in nanoseconds on any monotonic clock; `keepAlive` is how long the server
         /// promised to keep the idle connection (the `timeout` of its `Keep-Alive` field), in nanoseconds.
@@ -93,15 +102,17 @@ package struct PoolMachine: Sendable {
         /// Being connected; nobody has it.
         case dialling
         case leased
-        /// `until` is when to close it; nil if it has idled since it opened, until the next sweep sets its time.
+        /// It has no lease. `until` is when to close it; nil if it has idled since it opened, until the next sweep sets its time.
         case idle(since: Int64, until: Int64?)
     }
 
     struct Connection {
         var origin: OriginID
         var stage: Stage
-        /// Leased before `closeIdle` came.
+        /// It takes no more leases: leased before `closeIdle` came, or draining.
         var isRetired = false
+        /// What is known of a connection that is shared.
+        var sharing: Sharing?
     }
 
     struct Origin {
@@ -116,8 +127,12 @@ package struct PoolMachine: Sendable {
         var lastJoined: LeaseID?
         /// It waits for room for a dial.
         var isStarved = false
-        /// The most recently used last.
+        /// Those of one lease at a time; the most recently used last.
         var idle: [ConnectionID] = []
+        /// Those that are shared, and take leases.
+        var shared: [ConnectionID] = []
+        /// The next connection may turn out to be a shared one.
+        var mayBeShared = false
         /// Dialling, leased and idle.
         var total = 0
         var line = WaitingLine()
@@ -175,9 +190,9 @@ package struct PoolMachine: Sendable {
     /// Leases the idle connection that was used last, or answers nil where there is none: `wanted` for the one case that most requests
     /// meet, without a list of actions.
     package mutating func takeIdle(_ origin: OriginID) -> ConnectionID? {
-        guard let place = origins.index(forKey: origin), let connection = origins.values[place].idle.popLast(),
-            let slot = connections.index(forKey: connection)
-        else { return nil }
+        guard let place = origins.index(forKey: origin) else { return nil }
+        guard let connection = origins.values[place].idle.popLast() else { return takeShared(place) }
+        guard let slot = connections.index(forKey: connection) else { return nil }
         connections.values[slot].stage = .leased
         idledNoMore()
         return connection
@@ -191,10 +206,14 @@ package struct PoolMachine: Sendable {
 
     private mutating func decide(_ event: Event) -> [Action] {
         switch event {
-        case .wanted(let lease, let origin, let priority, let onlyNew): want(lease, origin, priority, onlyNew: onlyNew)
+        case .wanted(let lease, let origin, let priority, let onlyNew, let mayBeShared):
+            want(lease, origin, priority, onlyNew: onlyNew, mayBeShared: mayBeShared)
         case .withdrawn(let lease): withdraw(lease)
         case .reprioritised(let lease, let priority): reprioritise(lease, priority)
-        case .opened(let connection): open(connection)
+        case .opened(let connection, nil): open(connection)
+        case .opened(let connection, let capacity?): openShared(connection, capacity)
+        case .capacityChanged(let connection, let capacity): changeCapacity(connection, capacity)
+        case .drains(let connection): drain(connection)
         case .dialFailed(let connection): fail(connection)
         case .released(let connection, let reusable, let now, let keepAlive):
             release(connection, reusable: reusable, now: now, keepAlive: keepAlive)
@@ -219,13 +238,18 @@ extension PoolMachine {
     private mutating func open(_ connection: ConnectionID) -> [Action] {
         guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
         dialEnded(connection, entry)
+        origins[entry.origin]?.mayBeShared = false
         if let lease = popFirst(entry.origin) {
             connections[connection]?.stage = .leased
-            return [.grant(lease, connection, reused: false)]
+            return [.grant(lease, connection, reused: false)] + dialIfNeeded(entry.origin)
         }
         connections[connection]?.stage = .idle(since: 0, until: nil)
         origins[entry.origin]?.idle.append(connection)
         idles(since: 0)
+        return startFirstSweep()
+    }
+
+    mutating func startFirstSweep() -> [Action] {
         guard sweepDue == nil else { return [] }
         sweepDue = .max
         return [.startTimer(after: Self.idleLimit)]
@@ -241,6 +265,8 @@ extension PoolMachine {
         {
             actions.append(.refuse(lease, failedDial: connection))
         }
+        // Those that counted on it have dials of their own from now on.
+        origins[origin]?.mayBeShared = false
         remove(connection)
         return actions + dialIfNeeded(origin)
     }
@@ -250,6 +276,7 @@ extension PoolMachine {
     ) -> [Action] {
         guard let slot = connections.index(forKey: connection) else { return [] }
         let entry = connections.values[slot]
+        guard entry.sharing == nil else { return releaseShared(connection, reusable: reusable, now: now) }
         guard case .leased = entry.stage, let place = origins.index(forKey: entry.origin) else { return [] }
         let idleTime = min(keepAlive ?? Self.idleLimit, Self.idleLimit)
         let isKept = reusable && !entry.isRetired && !isShutDown && idleTime > 0
@@ -266,7 +293,8 @@ extension PoolMachine {
     }
 
     private mutating func move(_ connection: ConnectionID, _ origin: OriginID) -> [Action] {
-        guard let entry = connections[connection], entry.origin != origin else { return [] }
+        // A shared connection is nobody's own.
+        guard let entry = connections[connection], entry.origin != origin, entry.sharing == nil else { return [] }
         if case .dialling = entry.stage { return [] }
         connections[connection]?.origin = origin
         origins[origin, default: Origin()].total += 1
@@ -302,12 +330,16 @@ extension PoolMachine {
 
     mutating func dialIfNeeded(_ origin: OriginID) -> [Action] {
         guard needsDial(origin) else { return [] }
-        return asksForRoom ? waitForRoom(origin) : [dial(origin)]
+        if asksForRoom { return waitForRoom(origin) }
+        var actions: [Action] = []
+        while needsDial(origin) { actions.append(dial(origin)) }
+        return actions
     }
 
     func needsDial(_ origin: OriginID) -> Bool {
-        guard let entry = origins[origin] else { return false }
-        return entry.total < maximumPerHost && entry.line.count > entry.dials.count
+        guard let entry = origins[origin], entry.total < maximumPerHost, entry.shared.isEmpty else { return false }
+        // One dial is for all, as long as it may come to a connection for all.
+        return entry.line.count > (entry.mayBeShared && !entry.dials.isEmpty ? .max : entry.dials.count)
     }
 
     mutating func dial(_ origin: OriginID) -> Action {
@@ -320,7 +352,7 @@ extension PoolMachine {
         return .dial(connection, origin)
     }
 
-    private mutating func dialEnded(_ connection: ConnectionID, _ entry: Connection) {
+    mutating func dialEnded(_ connection: ConnectionID, _ entry: Connection) {
         origins[entry.origin]?.dials.removeAll { $0 == connection }
         unsettled.append(entry.origin)
     }
@@ -335,6 +367,7 @@ extension PoolMachine {
             idledNoMore()
         case .leased: break
         }
+        if entry.sharing != nil { origins[entry.origin]?.shared.removeAll { $0 == connection } }
         origins[entry.origin]?.total -= 1
         forgetIfEmpty(entry.origin)
     }
@@ -345,12 +378,12 @@ extension PoolMachine {
         origins.removeValue(forKey: origin)
     }
 
-    private mutating func idles(since instant: Int64) {
+    mutating func idles(since instant: Int64) {
         idleCount += 1
         if idleCount == 1 { idleSince = instant }
     }
 
-    private mutating func idledNoMore() {
+    mutating func idledNoMore() {
         idleCount -= 1
         if idleCount == 0 { idleSince = nil }
     }

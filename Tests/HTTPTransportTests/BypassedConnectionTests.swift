@@ -27,13 +27,11 @@ import Testing
                 let pipeline = channel.pipeline.syncOperations
                 let connection = HTTP1Connection(id: 0, facts: Self.facts)
                 try pipeline.addHandler(connection)
+                let head = RequestHead(method: "GET", target: "/", headers: HeaderBlock([(name: "Host", value: "localhost")]))
                 let exchange = try connection.begin(
-                    RequestHead(method: "GET", target: "/", headers: HeaderBlock([(name: "Host", value: "localhost")])),
-                    body: .none,
-                    expectsContinue: false, control: LoadControl(on: channel.eventLoop, now: .now())
-                )
+                    OutgoingMessage(head: head), control: LoadControl(on: channel.eventLoop, now: .now()))
                 pipeline.fireChannelRead(NIOAny(ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")))
-                guard connection.beginBypass() != nil else { throw Missing() }
+                guard connection.beginBypass(of: exchange) != nil else { throw Missing() }
                 // NIO takes the handler out in a later turn of the loop.
                 pipeline.fireChannelInactive()
                 connection.endBypass(of: exchange, moved: 0)

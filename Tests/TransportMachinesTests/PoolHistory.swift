@@ -182,7 +182,7 @@ struct PoolHistory {
     private mutating func send(_ event: PoolMachine.Event) {
         let actions = pool.handle(event)
         entries.append(("", event, actions))
-        if case .opened(let connection) = event { sockets[connection.number]?.stage = .idle }
+        if case .opened(let connection, _) = event { sockets[connection.number]?.stage = .idle }
         for action in actions { perform(action) }
         // As the pool is told at once.
         if actions.contains(.askForRoom) { return send(.roomAwaited) }

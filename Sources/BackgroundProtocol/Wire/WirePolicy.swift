@@ -139,8 +139,10 @@ struct WireConnections: WireValue {
     var addresses: [Addresses]?
     var nameServers: [String]?
     var substitutions: [Substitution]?
+    var httpVersions: String?
 
     init(_ options: ConnectionOptions) {
+        httpVersions = options.httpVersions.rawValue.unless(ConnectionOptions.HTTPVersions.negotiated.rawValue)
         unixSocketPath = options.unixSocketPath
         interfaceName = options.interfaceName
         localAddress = options.localAddress
@@ -165,6 +167,9 @@ struct WireConnections: WireValue {
             try Wire.check(before == nil, "a host's addresses are given twice")
         }
         options.nameServers = try Wire.list(nameServers, "the name servers").map { try Wire.plain($0, "a name server") }
+        if let httpVersions {
+            options.httpVersions = try Wire.need(ConnectionOptions.HTTPVersions(rawValue: httpVersions), "the versions of HTTP")
+        }
         options.substitutions = try Wire.list(substitutions, "the substitutions").map {
             ConnectionOptions.Substitution(endpoint: try $0.endpoint.endpoint(), replacement: try $0.replacement.endpoint())
         }

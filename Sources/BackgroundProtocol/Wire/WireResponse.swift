@@ -45,12 +45,14 @@ struct WireResponse: WireValue {
 }
 
 struct WireResponseHead: Codable {
+    var majorVersion: Int?
     var minorVersion: Int?
     var status: Int
     var reason: String?
     var fields: [String]?
 
     init(_ head: ResponseHead) {
+        majorVersion = head.majorVersion.unless(1)
         minorVersion = head.minorVersion.unless(1)
         status = head.status
         reason = head.reason.unless("")
@@ -58,11 +60,12 @@ struct WireResponseHead: Codable {
     }
 
     func head() throws -> ResponseHead {
-        let minorVersion = minorVersion ?? 1
-        try Wire.check(0...9 ~= minorVersion, "a response's version is not known")
+        let (majorVersion, minorVersion) = (majorVersion ?? 1, minorVersion ?? 1)
+        try Wire.check(1...9 ~= majorVersion && 0...9 ~= minorVersion, "a response's version is not known")
         try Wire.check(0...999 ~= status, "a status has more than three digits")
         return ResponseHead(
-            minorVersion: minorVersion, status: status, reason: reason ?? "", headers: try WireFields.block(fields))
+            majorVersion: majorVersion, minorVersion: minorVersion, status: status, reason: reason ?? "",
+            headers: try WireFields.block(fields))
     }
 }
 
@@ -70,14 +73,19 @@ struct WireRequestHead: Codable {
     var method: String
     var target: String
     var fields: [String]?
+    var majorVersion: Int?
 
     init(_ head: RequestHead) {
         method = head.method
         target = head.target
         fields = WireFields.texts(head.headers)
+        majorVersion = head.majorVersion.unless(1)
     }
 
     func head() throws -> RequestHead {
-        RequestHead(method: method, target: target, headers: try WireFields.block(fields))
+        try Wire.check(1...9 ~= majorVersion ?? 1, "a request's version is not known")
+        var head = RequestHead(method: method, target: target, headers: try WireFields.block(fields))
+        head.majorVersion = majorVersion ?? 1
+        return head
     }
 }

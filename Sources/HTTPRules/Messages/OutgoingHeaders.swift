@@ -44,7 +44,7 @@ package struct OutgoingHeaders: Sendable {
     ///   - headers: The app's fields. Reserved ones are left out, and those that `extra` names; of a `Host` the value is taken.
     ///   - target: Where the request goes.
     ///   - method: The method of the request.
-    ///   - bodyLength: Nil without a body, -1 where its length is not known, so that it is sent in chunks.
+    ///   - bodyLength: Nil without a body, -1 where its length is not known; how it ends is then for the connection to say.
     ///   - extra: The engine's fields for this one message, `Range`, `Cookie` or `Expect`. They win over all others.
     ///   - leftOrigin: Whether a redirect led away from the origin that the load began with; the session's credentials stay there.
     ///   - isForProxy: Whether a proxy reads the message.
@@ -80,7 +80,7 @@ package struct OutgoingHeaders: Sendable {
                 }
             }
         }
-        appendFraming(bodyLength, method, to: &block)
+        appendLength(bodyLength, method, to: &block)
         return block
     }
 
@@ -107,17 +107,16 @@ package struct OutgoingHeaders: Sendable {
         }
     }
 
-    /// How the body is framed (RFC 9112, section 6).
+    /// How long the body is, as far as that is known: what says so in every version of HTTP.
     ///
     /// A request that could have a body says that it has none (RFC 9110, section 8.6).
-    private func appendFraming(_ bodyLength: Int64?, _ method: String, to block: inout HeaderBlock) {
+    private func appendLength(_ bodyLength: Int64?, _ method: String, to block: inout HeaderBlock) {
         switch bodyLength ?? 0 {
         case 0:
             if method == "POST" || method == "PUT" || method == "PATCH" { block.append("Content-Length", "0") }
         case let length where length > 0:
             block.append("Content-Length", String(length))
-        default:
-            block.append("Transfer-Encoding", "chunked")
+        default: break
         }
         // As Apple does for the app that sets none.
         if let bodyLength, bodyLength != 0, method == "POST", !block.contains("Content-Type") {

@@ -23,7 +23,7 @@ extension Exchange {
 
     /// Whether the rest of the body is worth a pump, and may have one: in clear, of known length, and large.
     package var maySplice: Bool {
-        guard case .length(let length) = framing, !facts.isInTLS, connection != nil, !isOver else { return false }
+        guard case .length(let length) = framing, !facts.isInTLS, carrier?.mayBypass == true, !isOver else { return false }
         return length - record.responseBodyBytes >= Self.spliceThreshold
     }
 
@@ -37,7 +37,7 @@ extension Exchange {
     package func splice(
         into sink: FileSink, progress: (Int64) -> Void
     ) async throws(LoadError) -> Bool {
-        guard case .length(let length) = framing, let connection, let channel = connection.beginBypass() else { return false }
+        guard case .length(let length) = framing, let carrier, let channel = carrier.beginBypass(of: self) else { return false }
         isBypassed = true
         while let piece = takeBuffered() {
             try await sink.write(piece, in: control)
@@ -60,12 +60,12 @@ extension Exchange {
         )
         guard let pump else {
             isBypassed = false
-            connection.endBypass(of: self, moved: 0)
+            carrier.endBypass(of: self, moved: 0)
             updateReading()
             return false
         }
         let end = await supervise(pump, run, sink, on: channel.eventLoop, progress)
-        try settle(end, on: connection, length)
+        try settle(end, on: carrier, length)
         return true
     }
 
@@ -103,10 +103,10 @@ extension Exchange {
         }
     }
 
-    private func settle(_ end: SplicePump.End, on connection: HTTP1Connection, _ length: Int64) throws(LoadError) {
+    private func settle(_ end: SplicePump.End, on carrier: any ExchangeCarrier, _ length: Int64) throws(LoadError) {
         switch end {
         case .finished(let moved):
-            connection.endBypass(of: self, moved: moved)
+            carrier.endBypass(of: self, moved: moved)
         case .cancelled:
             cancel()
             try control.check()

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+package import HTTPRules
 package import HTTPWire
 package import LoadingModel
 package import NIOCore
@@ -32,9 +33,9 @@ package struct ExchangeRecord {
 /// One request and its response, as a load sees them, whatever the HTTP version that carries them.
 ///
 /// The load takes ``ExchangeEvent``s until the head of the final response, then body pieces until nil. Bytes that the load does not
-/// take stay here up to ``Exchange/highWaterMark``; beyond it, and while the task is suspended, the socket is not read, so the peer
-/// stops sending. Letting go of an exchange before its end must go through ``cancel()``: on the wire, an HTTP/1 connection is then
-/// closed, since what is still to come cannot be told from the answer to another request.
+/// take stay here up to ``Exchange/highWaterMark``; beyond it, and while the task is suspended, its carrier reads no more of it, so the
+/// peer stops sending. Letting go of an exchange before its end must go through ``cancel()``: on the wire, an HTTP/1 connection is then
+/// closed, since what is still to come cannot be told from the answer to another request, and a stream of HTTP/2 is reset.
 ///
 /// Confined to the session's event loop.
 package final class Exchange {
@@ -61,6 +62,7 @@ package final class Exchange {
     package let control: LoadControl
     package let facts: ConnectionFacts
     package let isReused: Bool
+    package let version: HTTPVersion
     // Unchecked is what another module reads for every request, where no optimiser sees that it is set in one statement, and the queues.
     @exclusivity(unchecked) package internal(set) var head: ResponseHead? { didSet { hasHead = true } }
     /// So that to look whether it is there does not copy it.
@@ -72,7 +74,9 @@ package final class Exchange {
     @exclusivity(unchecked) package internal(set) var record: ExchangeRecord
 
     /// What carries the exchange, until its end.
-    var connection: HTTP1Connection?
+    var carrier: (any ExchangeCarrier)?
+    /// Why the request may be sent again, where that is known.
+    package internal(set) var evidence = RetryEvidence.none
     @exclusivity(unchecked) private var queue = BodyQueue()
     @exclusivity(unchecked) private var informational: [ResponseHead] = []
     private var informationalCount = 0
@@ -86,11 +90,14 @@ package final class Exchange {
     /// The body goes past this process, which must not read it meanwhile.
     var isBypassed = false
 
-    init(control: LoadControl, connection: HTTP1Connection, isReused: Bool, now: NIODeadline) {
+    init(
+        control: LoadControl, carrier: any ExchangeCarrier, facts: ConnectionFacts, version: HTTPVersion, isReused: Bool, now: NIODeadline
+    ) {
         self.control = control
-        self.connection = connection
+        self.carrier = carrier
         self.isReused = isReused
-        facts = connection.facts
+        self.version = version
+        self.facts = facts
         record = ExchangeRecord(requestStart: now)
     }
 
@@ -177,7 +184,7 @@ package final class Exchange {
         guard !isComplete, failure == nil else { return }
         failure = .cancelled
         queue.removeAll()
-        connection?.abandon(self)
+        carrier?.abandon(self)
     }
 
     // MARK: The connection's side
@@ -231,10 +238,16 @@ package final class Exchange {
     /// Stops or resumes the traffic of a task that was suspended or resumed.
     package func suspensionChanged() {
         updateReading()
-        connection?.suspensionChanged()
+        carrier?.suspensionChanged(of: self)
     }
 
-    /// Sets whether the socket is to be read, with the distance between the two marks as hysteresis.
+    /// The app gave the task another priority.
+    package func priorityChanged(_ priority: Float) { carrier?.priorityChanged(priority, of: self) }
+
+    /// Bytes of the body that wait here.
+    var waitingBytes: Int { queue.byteCount }
+
+    /// Sets whether more of the body is to be read, with the distance between the two marks as hysteresis.
     func updateReading() {
         guard !isBypassed else { return }
         let wants: Bool
@@ -246,6 +259,6 @@ package final class Exchange {
             wants = queue.byteCount <= Self.lowWaterMark
         }
         wantsReading = wants
-        connection?.setReading(wants)
+        carrier?.setReading(wants, for: self)
     }
 }

@@ -19,14 +19,15 @@ import NIOSSL
 /// and body bytes go to the ``Exchange`` as slices of what was read.
 ///
 /// Confined to the channel's event loop, which is the session's.
-package final class HTTP1Connection: ChannelInboundHandler {
+package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, ExchangeCarrier {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
 
     package let facts: ConnectionFacts
-    /// Told when an exchange is over, and when the connection is; let go then.
-    var pool: ConnectionPool?
-    let id: Int
+    package var pool: ConnectionPool?
+    package let id: Int
+
+    package let initialCapacity: Int? = nil
 
     private let isSecure: Bool
     private var context: ChannelHandlerContext?
@@ -61,13 +62,12 @@ package final class HTTP1Connection: ChannelInboundHandler {
 
     // MARK: Sending
 
-    /// Starts an exchange on a connection that is leased and free; nothing is written when the head is refused.
-    package func begin(
-        _ head: RequestHead, body: OutgoingBody, expectsContinue: Bool, control: LoadControl
-    ) throws(LoadError) -> Exchange {
+    package func begin(_ message: OutgoingMessage, control: LoadControl) throws(LoadError) -> Exchange {
         let now = NIODeadline.now()
-        let exchange = Exchange(control: control, connection: self, isReused: exchangesServed > 0, now: now)
+        let exchange = Exchange(
+            control: control, carrier: self, facts: facts, version: .http1, isReused: exchangesServed > 0, now: now)
         guard let context, !isClosing, self.exchange == nil else { throw closedBefore }
+        let head = framedHead(of: message)
         let length = RequestSerializer.encodedLength(of: head)
         // One buffer serves all connections: it is free again as soon as the socket took the request, which is at once as a rule.
         var outgoing = pool?.scratch.take() ?? ByteBuffer()
@@ -87,18 +87,28 @@ package final class HTTP1Connection: ChannelInboundHandler {
         parser.begin(head.method == "HEAD" ? .head : head.method == "CONNECT" ? .connect : .other)
         control.markProgress(now)
         exchange.updateReading()
-        switch body {
+        switch message.body {
         case .none:
             requestIsComplete = true
             exchange.record.requestEnd = now
             context.writeAndFlush(wrapOutboundOut(outgoing), promise: nil)
         default:
             requestIsComplete = false
-            let pump = RequestBodyPump(body: body, exchange: exchange, context: context, connection: self)
+            let outlet = HTTP1BodyOutlet(message.body, context, of: self)
+            let pump = RequestBodyPump(body: message.body, exchange: exchange, outlet: outlet)
             self.pump = pump
-            pump.start(after: outgoing, waitingForContinue: expectsContinue)
+            context.write(wrapOutboundOut(outgoing), promise: nil)
+            pump.start(waitingForContinue: message.expectsContinue)
         }
         return exchange
+    }
+
+    /// A body whose length is not known is sent with the chunked coding (RFC 9112, section 6.1).
+    package func framedHead(of message: OutgoingMessage) -> RequestHead {
+        guard let length = message.body.length, length < 0 else { return message.head }
+        var head = message.head
+        head.headers.append("Transfer-Encoding", "chunked")
+        return head
     }
 
     /// Why nothing can be sent: a server of TLS 1.3 refuses a client certificate, or the lack of one, after the handshake.
@@ -129,15 +139,19 @@ package final class HTTP1Connection: ChannelInboundHandler {
         end(exchange, reusable: false)
     }
 
-    func abandon(_ exchange: Exchange) {
+    package func abandon(_ exchange: Exchange) {
         guard self.exchange === exchange else { return }
         end(exchange, reusable: false)
     }
 
-    /// The app suspended or resumed the task: what is being sent stops and goes on as well.
-    func suspensionChanged() { pump?.writabilityChanged() }
+    package func suspensionChanged(of exchange: Exchange) { pump?.writabilityChanged() }
 
-    func setReading(_ wanted: Bool) {
+    /// A connection that the exchange has for itself has no use for it.
+    package func priorityChanged(_ priority: Float, of exchange: Exchange) {}
+
+    package func setReading(_ wanted: Bool, for exchange: Exchange) { setReading(wanted) }
+
+    private func setReading(_ wanted: Bool) {
         let reads = wanted && backlog.isEmpty
         guard reads != isReading, let context else { return }
         isReading = reads
@@ -145,15 +159,15 @@ package final class HTTP1Connection: ChannelInboundHandler {
         try? context.channel.syncOptions?.setOption(.autoRead, value: reads)
     }
 
-    /// Stops reading, and lends the channel to whoever takes the body from its socket; nil where the exchange is over.
-    package func beginBypass() -> (any Channel)? {
-        guard let context, exchange != nil, !isClosing, backlog.isEmpty else { return nil }
+    package var mayBypass: Bool { true }
+
+    package func beginBypass(of exchange: Exchange) -> (any Channel)? {
+        guard let context, self.exchange === exchange, !isClosing, backlog.isEmpty else { return nil }
         setReading(false)
         isBypassed = true
         return context.channel
     }
 
-    /// So many bytes of the body went past; the exchange goes on here.
     package func endBypass(of exchange: Exchange, moved: Int64) {
         isBypassed = false
         guard self.exchange === exchange else { return }
@@ -174,14 +188,11 @@ package final class HTTP1Connection: ChannelInboundHandler {
         return .closedInBody
     }
 
-    /// Closes a connection that carries no exchange; who has it leased gives it back to the pool all the same.
     package func close() {
         isClosing = true
         context?.close(promise: nil)
     }
 
-    /// Whether the peer has closed the connection, though its loop was not told yet: asks the socket, for requests that would be lost.
-    ///
     /// On a connection that has served before, bytes to be read count as well. In clear nobody asked for them; over TLS they may be the
     /// `close_notify` before the end, and should they be a session ticket, the connection is replaced for nothing.
     package var isGone: Bool {
@@ -193,7 +204,15 @@ package final class HTTP1Connection: ChannelInboundHandler {
         return found & 2 != 0 || exchangesServed > 0 && found & 1 != 0
     }
 
-    var channelIsActive: Bool { !isClosing && (context?.channel.isActive ?? false) }
+    package var channelIsActive: Bool { !isClosing && (context?.channel.isActive ?? false) }
+
+    package var isIdle: Bool { exchange == nil }
+
+    package func networkIsLost(_ error: LoadError) {
+        guard let exchange else { return close() }
+        // Who takes the body from the socket finds out by its load.
+        if isBypassed { exchange.control.abort(error) } else { requestBodyFailed(error, exchange) }
+    }
 
     // MARK: ChannelInboundHandler
 
@@ -373,7 +392,7 @@ package final class HTTP1Connection: ChannelInboundHandler {
         pump = nil
         copies.removeAll()
         if parser.isIdle, exchange.hasHead { exchange.complete() }
-        exchange.connection = nil
+        exchange.carrier = nil
         exchange.control.wake()
         let reusable = reusable && channelIsActive
         if reusable { setReading(true) } else { isClosing = true }

@@ -14,7 +14,7 @@ import NIOCore
 /// Sends the body of one request, as fast as the peer takes it and no faster.
 ///
 /// It runs beside the load, on callbacks of the channel: the response may come at any time (RFC 9112, section 9.5 and RFC 9110,
-/// section 10.1.1), and an answer that refuses stops it. A body of known length is sent as it is, any other with the chunked coding.
+/// section 10.1.1), and an answer that refuses stops it. How the body is framed is its ``BodyOutlet``'s affair.
 ///
 /// Confined to the channel's event loop.
 final class RequestBodyPump {
@@ -25,7 +25,6 @@ final class RequestBodyPump {
         case stopped
     }
 
-    private static let pieceSize = 262_144
     /// What sendfile(2) is asked for at once; progress and cancellation are seen in between.
     private static let regionSize = 1_048_576
     private static let fileWatchInterval = TimeAmount.milliseconds(250)
@@ -33,10 +32,8 @@ final class RequestBodyPump {
     private static let patience = TimeAmount.seconds(1)
 
     private let body: OutgoingBody
-    private let isChunked: Bool
     private let exchange: Exchange
-    private let context: ChannelHandlerContext
-    private unowned let connection: HTTP1Connection
+    private let outlet: any BodyOutlet
     private var state = State.sending
     /// Bytes of the body taken from its source.
     private var taken: Int64 = 0
@@ -48,28 +45,24 @@ final class RequestBodyPump {
     private var patienceTimer: Scheduled<Void>?
     private var fileWatch: Scheduled<Void>?
 
-    init(body: OutgoingBody, exchange: Exchange, context: ChannelHandlerContext, connection: HTTP1Connection) {
+    init(body: OutgoingBody, exchange: Exchange, outlet: any BodyOutlet) {
         self.body = body
-        isChunked = (body.length ?? 0) < 0
         self.exchange = exchange
-        self.context = context
-        self.connection = connection
+        self.outlet = outlet
     }
 
     var isStopped: Bool { if case .stopped = state { true } else { false } }
 
-    /// Writes the head, and the body as far as the peer takes it.
-    func start(after head: ByteBuffer, waitingForContinue waits: Bool) {
+    /// Sends the body as far as the peer takes it; to be called once the head is written.
+    func start(waitingForContinue waits: Bool) {
         guard waits else {
-            context.write(wrap(head), promise: nil)
             sendMore()
-            context.flush()
-            return
+            return outlet.flush()
         }
         state = .waitingForContinue
-        context.writeAndFlush(wrap(head), promise: nil)
-        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        patienceTimer = context.eventLoop.scheduleTask(in: Self.patience) { bound.value.receivedContinue() }
+        outlet.flush()
+        let bound = NIOLoopBound(self, eventLoop: outlet.loop)
+        patienceTimer = outlet.loop.scheduleTask(in: Self.patience) { bound.value.receivedContinue() }
     }
 
     func receivedContinue() {
@@ -77,7 +70,7 @@ final class RequestBodyPump {
         patienceTimer?.cancel()
         state = .sending
         sendMore()
-        context.flush()
+        outlet.flush()
     }
 
     /// A final response came before the body was out: one that refuses, or that did not wait for the body, ends the sending.
@@ -92,7 +85,7 @@ final class RequestBodyPump {
     func writabilityChanged() {
         guard maySend else { return }
         sendMore()
-        context.flush()
+        outlet.flush()
     }
 
     func stop() {
@@ -108,7 +101,7 @@ final class RequestBodyPump {
     /// The peer takes more, and the task is not suspended.
     private var maySend: Bool {
         guard case .sending = state else { return false }
-        return context.channel.isWritable && !exchange.control.isSuspended
+        return outlet.isReady && !exchange.control.isSuspended
     }
 
     private func sendMore() {
@@ -123,9 +116,8 @@ final class RequestBodyPump {
     private func sendData(_ data: Data) {
         while maySend, !isAtEnd {
             let start = data.startIndex + Int(taken)
-            let end = min(start + Self.pieceSize, data.endIndex)
-            write(data[start..<end])
-            if end == data.endIndex { finish() }
+            let end = min(start + outlet.pieceSize, data.endIndex)
+            write(data[start..<end], isLast: end == data.endIndex)
         }
     }
 
@@ -137,24 +129,25 @@ final class RequestBodyPump {
             let count = Int(min(remaining, Int64(Self.regionSize)))
             if source.usesSendfile, let region = source.region(offset: taken, count: count) {
                 taken += Int64(count)
-                write(NIOAny(region), counting: count)
+                if taken == file.length { isAtEnd = true }
+                outlet.write(region, promise: promise(counting: count))
                 watch(source)
             } else {
-                fetch(from: source, count: Int(min(remaining, Int64(Self.pieceSize))))
+                fetch(from: source, count: Int(min(remaining, Int64(outlet.pieceSize))))
             }
         }
     }
 
     private func open(_ file: BodyFile) {
         isFetching = true
-        file.open(on: context.eventLoop) { [self] result in
+        file.open(on: outlet.loop) { [self] result in
             isFetching = false
             guard case .sending = state else { return }
             switch result {
             case .success(let opened):
                 source = opened
                 sendMore()
-                context.flush()
+                outlet.flush()
             case .failure(let error):
                 fail(error)
             }
@@ -164,8 +157,8 @@ final class RequestBodyPump {
     /// sendfile(2) of what the file no longer has would be tried for ever; so the file is looked at while a part of it is under way.
     private func watch(_ source: FileSource) {
         guard fileWatch == nil else { return }
-        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        fileWatch = context.eventLoop.scheduleTask(in: Self.fileWatchInterval) {
+        let bound = NIOLoopBound(self, eventLoop: outlet.loop)
+        fileWatch = outlet.loop.scheduleTask(in: Self.fileWatchInterval) {
             let pump = bound.value
             guard pump.writesInFlight > 0, !pump.isStopped else {
                 pump.fileWatch = nil
@@ -181,15 +174,16 @@ final class RequestBodyPump {
 
     private func fetch(from source: FileSource, count: Int) {
         isFetching = true
-        source.read(offset: taken, count: count, on: context.eventLoop) { [self] result in
+        source.read(offset: taken, count: count, on: outlet.loop) { [self] result in
             isFetching = false
             guard case .sending = state else { return }
             switch result {
             case .success(let buffer):
                 taken += Int64(buffer.readableBytes)
-                write(wrap(buffer), counting: buffer.readableBytes)
+                isAtEnd = taken == body.length
+                outlet.write(buffer, isLast: isAtEnd, promise: promise(counting: buffer.readableBytes))
                 sendMore()
-                context.flush()
+                outlet.flush()
             case .failure(let error):
                 fail(error)
             }
@@ -199,8 +193,8 @@ final class RequestBodyPump {
     private func fetch(from stream: any BodyStream, length: Int64?) {
         guard maySend, !isAtEnd, !isFetching else { return }
         isFetching = true
-        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        stream.read(upTo: Self.pieceSize / 4) { result in
+        let bound = NIOLoopBound(self, eventLoop: outlet.loop)
+        stream.read(upTo: min(65_536, outlet.pieceSize)) { result in
             bound.eventLoop.execute { bound.value.fetched(result, length: length) }
         }
     }
@@ -224,53 +218,39 @@ final class RequestBodyPump {
         case .failure(let error):
             return fail(LoadError(.application, "reading the body stream failed", cause: error))
         }
-        context.flush()
+        outlet.flush()
     }
 
-    private func write(_ data: Data) {
+    private func write(_ data: Data, isLast: Bool = false) {
         taken += Int64(data.count)
-        var buffer = context.channel.allocator.buffer(capacity: data.count + 16)
-        if isChunked {
-            guard !data.isEmpty else { return }
-            buffer.writeBytes(ChunkedBody.frameHead(length: data.count))
-        }
-        data.withUnsafeBytes { _ = buffer.writeBytes($0) }
-        if isChunked { buffer.writeBytes(ChunkedBody.frameTail) }
-        write(wrap(buffer), counting: data.count)
+        isAtEnd = isLast
+        outlet.write(data, isLast: isLast, promise: promise(counting: data.count))
     }
 
-    private func write(_ bytes: NIOAny, counting count: Int) {
+    private func promise(counting count: Int) -> EventLoopPromise<Void> {
         writesInFlight += 1
-        let promise = context.eventLoop.makePromise(of: Void.self)
+        let promise = outlet.loop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenSuccess { [self] in
             writesInFlight -= 1
             exchange.control.markProgress(.now())
             exchange.sent(Int64(count))
             if isAtEnd, writesInFlight == 0 {
-                connection.requestBodyCompleted(exchange)
+                outlet.completed(exchange)
             } else if case .file = body {
                 writabilityChanged()
             }
         }
-        context.write(bytes, promise: promise)
+        return promise
     }
 
     private func finish() {
         guard !isAtEnd else { return }
         isAtEnd = true
-        if isChunked {
-            var last = context.channel.allocator.buffer(capacity: 8)
-            last.writeBytes(ChunkedBody.lastChunk)
-            write(wrap(last), counting: 0)
-        } else if writesInFlight == 0 {
-            write(wrap(ByteBuffer()), counting: 0)
-        }
+        outlet.end(promise: promise(counting: 0))
     }
 
     private func fail(_ error: LoadError) {
         stop()
-        connection.requestBodyFailed(error, exchange)
+        outlet.failed(error, exchange)
     }
-
-    private func wrap(_ buffer: ByteBuffer) -> NIOAny { NIOAny(buffer) }
 }

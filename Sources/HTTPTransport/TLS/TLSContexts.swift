@@ -62,7 +62,7 @@ enum TLSContexts {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = version(policy.minimumVersion) ?? .tlsv12
         configuration.maximumTLSVersion = policy.maximumVersion.flatMap(version)
-        configuration.applicationProtocols = ["http/1.1"]
+        configuration.applicationProtocols = policy.offersHTTP2 ? ["h2", "http/1.1"] : ["http/1.1"]
         // `TrustCheck` decides; BoringSSL needs no roots, and parsing the system's is what makes a context dear.
         configuration.trustRoots = .certificates([])
         configuration.certificateVerification = .noHostnameVerification

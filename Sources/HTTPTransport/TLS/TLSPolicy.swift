@@ -18,6 +18,8 @@ package struct TLSPolicy: Sendable, Hashable {
     package var trustRoots: [Data]
     /// Whether the keys of a session must be lost with it: only suites with an ephemeral key exchange.
     package var requiresForwardSecrecy = false
+    /// Whether the server may choose HTTP/2 (RFC 9113, section 3.2).
+    package var offersHTTP2 = false
 
     /// TLS 1.2 is the least that Apple's App Transport Security allows; RFC 8996 retired what came before.
     package init(minimumVersion: UInt16 = 0x0303, maximumVersion: UInt16? = nil, trustRoots: [Data] = []) {

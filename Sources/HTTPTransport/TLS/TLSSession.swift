@@ -38,8 +38,8 @@ package final class TLSSession: Sendable {
     package init(policy: TLSPolicy) { self.policy = policy }
 
     /// Begins to make what a first handshake needs, so that it is there when the TCP connection stands.
-    package func prepare(_ demands: TLSDemands) {
-        TLSContexts.context(for: policy.strengthened(by: demands)) { _ in }
+    package func prepare(_ demands: TLSDemands, offersHTTP2: Bool) {
+        TLSContexts.context(for: policy.strengthened(by: demands, offersHTTP2: offersHTTP2)) { _ in }
         TrustRoots.prepare(policy.trustRoots)
     }
 
@@ -51,16 +51,17 @@ package final class TLSSession: Sendable {
     ///   - server: The name or address that the server's certificate must be for.
     ///   - demands: What App Transport Security wants of connections to this server.
     ///   - isInner: Whether the channel is secured already, with a proxy.
+    ///   - offersHTTP2: Whether the server may choose HTTP/2.
     ///   - advice: Asked about the server's certificate, and for the client's.
     ///   - completion: Called on the loop, once, within the event that decided it. After a failure the channel is closed.
     func secure(
-        _ channel: any Channel, to server: ServerName, demands: TLSDemands, isInner: Bool = false, advice: HandshakeAdvice,
-        completion: @escaping (Result<Agreement, LoadError>) -> Void
+        _ channel: any Channel, to server: ServerName, demands: TLSDemands, isInner: Bool = false, offersHTTP2: Bool = false,
+        advice: HandshakeAdvice, completion: @escaping (Result<Agreement, LoadError>) -> Void
     ) {
         let loop = channel.eventLoop
         let handshake = TLSHandshake(with: server, policy: policy, demands: demands, advice: advice, completion: completion)
         let bound = NIOLoopBound((channel: channel, handshake: handshake), eventLoop: loop)
-        TLSContexts.context(for: policy.strengthened(by: demands)) { result in
+        TLSContexts.context(for: policy.strengthened(by: demands, offersHTTP2: offersHTTP2)) { result in
             if loop.inEventLoop {
                 Self.begin(bound.value.channel, server.host, result, bound.value.handshake, isInner: isInner)
             } else {
@@ -100,9 +101,10 @@ package final class TLSSession: Sendable {
 }
 
 extension TLSPolicy {
-    /// This policy, and what App Transport Security demands for one server.
-    func strengthened(by demands: TLSDemands) -> TLSPolicy {
+    /// This policy, what App Transport Security demands for one server, and which protocols it may choose from.
+    func strengthened(by demands: TLSDemands, offersHTTP2: Bool) -> TLSPolicy {
         var policy = self
+        policy.offersHTTP2 = offersHTTP2
         if let minimum = demands.minimumVersion { policy.minimumVersion = max(policy.minimumVersion, minimum) }
         policy.requiresForwardSecrecy = policy.requiresForwardSecrecy || demands.requiresForwardSecrecy
         return policy

@@ -288,7 +288,7 @@ extension Route {
         var route = self
         route.details = RouteDetails(
             proxy: proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: holder,
-            needs: details?.needs,
+            needs: details?.needs, requiresHTTP1: details?.requiresHTTP1 ?? false,
             hasAlternatives: details?.hasAlternatives ?? false
         )
         return route

@@ -109,18 +109,20 @@ enum RequestAuthentication {
     ) throws(LoadError) -> Route {
         let plain = Route(isSecure: target.origin.isSecure, host: target.origin.host, port: target.origin.port)
         if load.session.proxies == nil, hop.authentication.server == nil, load.order.connectionHolder == nil,
-            hop.request.needs == .none
+            hop.request.needs == .none, load.session.http1Origins.isEmpty
         {
             return plain
         }
         let proxy = try ProxyChoice.server(for: target, hop, load.proxies)
-        return special(plain, hop, pool, by: proxy, judge: load.order.connectionHolder, load.session.policy)
+        let requiresHTTP1 = plain.isSecure && load.session.http1Origins.contains(target.origin)
+        return special(
+            plain, hop, pool, by: proxy, judge: load.order.connectionHolder, requiresHTTP1: requiresHTTP1, load.session.policy)
     }
 
     @inline(never)
     private static func special(
         _ plain: Route, _ hop: Hop, _ pool: ConnectionPool, by proxy: ProxyServer?, judge: ConnectionHolder?,
-        _ policy: SessionPolicy
+        requiresHTTP1: Bool, _ policy: SessionPolicy
     ) -> Route {
         var route = plain
         let isForwarded = proxy?.isSentWhole(isSecure: plain.isSecure) ?? false
@@ -128,10 +130,10 @@ enum RequestAuthentication {
         let judge = plain.isSecure ? judge : nil
         let session = policy.needs
         let needs = hop.request.needs.joined(with: session)
-        if proxy != nil || judge != nil || needs != session {
+        if proxy != nil || judge != nil || needs != session || requiresHTTP1 {
             route.details = RouteDetails(
                 proxy: proxy, isForwarded: isForwarded, judge: judge, needs: needs == session ? nil : needs,
-                hasAlternatives: hop.proxies.hasAlternatives
+                requiresHTTP1: requiresHTTP1, hasAlternatives: hop.proxies.hasAlternatives
             )
         }
         let limit = policy.maximumConnectionsPerHost

@@ -69,11 +69,13 @@ final class FollowUpStage: LoadStage {
             let server = ServerName(host: origin.host, port: origin.port)
             load.session.credentials.forgetIdentity(for: server, judge: load.order.connectionHolder)
         }
+        let evidence = load.lastAttempt.evidence
         guard error.kind == .connectionLost, load.control.failure == nil,
             RetryPolicy.mayRetry(
                 method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,
-                receivedAnyBytes: load.lastAttempt.receivedAnyBytes, bodyIsReplayable: hop.request.body.isReplayable,
-                attempts: hop.followUp.failedAttempts + 1
+                receivedAnyBytes: load.lastAttempt.receivedAnyBytes,
+                bodyIsReplayable: hop.request.body.isReplayable || evidence.saysUnprocessed && hop.request.body.mayBeAskedFor,
+                attempts: hop.followUp.failedAttempts + 1, evidence: evidence
             )
         else {
             var error = error
@@ -81,6 +83,8 @@ final class FollowUpStage: LoadStage {
             throw error
         }
         hop.followUp.failedAttempts += 1
+        if evidence == .wantsHTTP1, let origin = hop.request.url.flatMap({ Origin($0) }) { load.session.noteHTTP1(origin) }
+        guard !evidence.saysUnprocessed else { return }
         hop.network.askForNewConnection()
         // Whose connections it goes by next depends on what there is.
         if let route = hop.authentication.route { pool.wentStale(route) }
@@ -252,4 +256,7 @@ extension RequestBody {
         case .stream, .streamOnDemand: false
         }
     }
+
+    /// Whether the app gives a stream for each time that the request is sent.
+    var mayBeAskedFor: Bool { if case .streamOnDemand = self { true } else { false } }
 }

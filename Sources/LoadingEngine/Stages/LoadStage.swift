@@ -71,25 +71,23 @@ final class Hop {
 ///
 /// It never changes: a stage that adds fields makes another one.
 final class PreparedMessage {
-    let head: RequestHead
+    let outgoing: OutgoingMessage
     let target: RequestTarget
-    let body: OutgoingBody
     let route: Route
-    let expectsContinue: Bool
 
-    init(head: RequestHead, target: RequestTarget, body: OutgoingBody, route: Route, expectsContinue: Bool) {
-        self.head = head
+    init(_ outgoing: OutgoingMessage, target: RequestTarget, route: Route) {
+        self.outgoing = outgoing
         self.target = target
-        self.body = body
         self.route = route
-        self.expectsContinue = expectsContinue
     }
+
+    var head: RequestHead { outgoing.head }
 
     /// The message with these fields, in place of those of the same name.
     func setting(_ fields: [(String, String)]) -> PreparedMessage {
-        var head = head
-        for (name, value) in fields { head.headers.set(name, value) }
-        return PreparedMessage(head: head, target: target, body: body, route: route, expectsContinue: expectsContinue)
+        var outgoing = outgoing
+        for (name, value) in fields { outgoing.head.headers.set(name, value) }
+        return PreparedMessage(outgoing, target: target, route: route)
     }
 }
 

@@ -30,6 +30,8 @@ final class NetworkStage: LoadStage {
     struct LoadPart {
         fileprivate(set) var connectionWasReused = false
         fileprivate(set) var receivedAnyBytes = false
+        /// What the server said of it.
+        fileprivate(set) var evidence = RetryEvidence.none
     }
 
     /// Decoded bytes that are let through whatever they expand from.
@@ -72,7 +74,8 @@ final class NetworkStage: LoadStage {
             }
             if let exchange = transaction.exchange {
                 load.lastAttempt = LoadPart(
-                    connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.record.hasReceivedBytes)
+                    connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.record.hasReceivedBytes,
+                    evidence: exchange.evidence)
                 exchange.cancel()
             }
             throw error
@@ -99,7 +102,7 @@ final class NetworkStage: LoadStage {
     }
 
     /// A connection of the pool, or nil where the load has to wait.
-    private func connection(for hop: Hop, in load: Load) throws(LoadError) -> HTTP1Connection? {
+    private func connection(for hop: Hop, in load: Load) throws(LoadError) -> (any HTTPConnection)? {
         if let lease = load.control.line as? ConnectionPool.Lease { return lease.isAnswered ? try pool.take(lease) : nil }
         if case .offline(let wait) = load.control.place, !pool.hasEnded(wait) { return nil }
         try load.control.check()
@@ -114,7 +117,7 @@ final class NetworkStage: LoadStage {
     }
 
     /// Looks before sending what could not be sent again (``RetryPolicy``): servers close connections without having said so.
-    private func mayCarry(_ connection: HTTP1Connection, _ hop: Hop) -> Bool {
+    private func mayCarry(_ connection: any HTTPConnection, _ hop: Hop) -> Bool {
         RetryPolicy.isIdempotent(hop.request.method) && hop.request.body.isReplayable || !connection.isGone
     }
 
@@ -124,19 +127,17 @@ final class NetworkStage: LoadStage {
     }
 
     private func begin(
-        _ hop: Hop, on connection: HTTP1Connection, _ transaction: Transaction, in load: Load
+        _ hop: Hop, on connection: any HTTPConnection, _ transaction: Transaction, in load: Load
     ) throws(LoadError) -> Exchange {
         guard let message = hop.preparation.message else { throw LoadError(.badURL, "the request has no message") }
         do {
-            let exchange = try connection.begin(
-                message.head, body: message.body, expectsContinue: message.expectsContinue, control: load.control
-            )
+            let exchange = try connection.begin(message.outgoing, control: load.control)
             transaction.exchange = exchange
             load.control.place = .exchanging(exchange)
-            if load.wants(.sentHeads) { load.tell(.sentHead(message.head)) }
+            if load.wants(.sentHeads) { load.tell(.sentHead(connection.framedHead(of: message.outgoing))) }
             // What was sent is not needed while the load waits, perhaps with ten thousand others.
-            transaction.sentBodyLength = message.body.length ?? 0
-            hop.network.askedToContinue = message.expectsContinue
+            transaction.sentBodyLength = message.outgoing.body.length ?? 0
+            hop.network.askedToContinue = message.outgoing.expectsContinue
             hop.preparation.letGo()
             hop.network.wasSent = true
             hop.network.needsNewConnection = false

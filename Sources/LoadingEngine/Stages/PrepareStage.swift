@@ -116,12 +116,13 @@ final class PrepareStage: LoadStage {
             body = .file(file)
         }
         hop.preparation.message = PreparedMessage(
-            head: RequestHead(
-                method: hop.request.method, target: isForwarded ? target.absoluteForm : target.path, headers: headers),
+            OutgoingMessage(
+                head: RequestHead(
+                    method: hop.request.method, target: isForwarded ? target.absoluteForm : target.path, headers: headers),
+                body: body, expectsContinue: expects && length != nil, priority: load.order.priority
+            ),
             target: target,
-            body: body,
-            route: route,
-            expectsContinue: expects && length != nil
+            route: route
         )
     }
 

@@ -27,7 +27,8 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     /// The response's own field lines, as the server sent them.
     package let headers: HeaderBlock
     private let status: Int
-    /// Of the status line.
+    /// The version of HTTP, as in 1.1 or 2.0.
+    package let majorVersion: Int
     package let minorVersion: Int
     package let reason: String
     private let dictionary = Mutex<FieldDictionary?>(nil)
@@ -47,6 +48,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         }
         self.headers = headers
         status = statusCode
+        majorVersion = 1
         minorVersion = httpVersion?.hasSuffix("1.0") == true ? 0 : 1
         reason = ""
         super.init(url: url, expectedLength: Self.length(headers))
@@ -56,6 +58,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     package init(url: URL, head: ResponseHead, expectedLength: Int64) {
         headers = head.headers
         status = head.status
+        majorVersion = head.majorVersion
         minorVersion = head.minorVersion
         reason = head.reason
         super.init(url: url, expectedLength: expectedLength)
@@ -70,6 +73,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         guard names.count == values.count else { return nil }
         headers = HeaderBlock(zip(names, values).map { (name: $0, value: $1) })
         status = coder.decodeInteger(forKey: "statusCode")
+        majorVersion = 1
         minorVersion = 1
         reason = ""
         super.init(coder: coder)

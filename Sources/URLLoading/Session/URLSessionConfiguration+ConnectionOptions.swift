@@ -63,6 +63,22 @@ extension URLSessionConfiguration {
             }
         }
 
+        /// Which versions of HTTP a session speaks.
+        public enum HTTPVersions: String, Sendable, Hashable {
+            /// HTTP/2 where the server chooses it in the TLS handshake (ALPN), otherwise HTTP/1.1.
+            case negotiated
+            /// HTTP/1.1 alone.
+            case http1Only
+            /// HTTP/2 from the first byte on, in clear too, to servers that are known to speak it (RFC 9113, section 3.3). A server that does
+            /// not fails each load with `URLError.badServerResponse`.
+            case http2PriorKnowledge
+        }
+
+        /// Which versions of HTTP are spoken.
+        ///
+        /// Default ``HTTPVersions/negotiated``. Connections that are authenticated as a whole (NTLM, Negotiate) are of HTTP/1.1 in any case.
+        public var httpVersions = HTTPVersions.negotiated
+
         /// The Unix-domain socket that every connection is made to, in place of TCP, whatever host a URL names.
         ///
         /// Default nil. At most 107 bytes. No name is looked up, and proxies have no effect.
@@ -90,7 +106,7 @@ extension URLSessionConfiguration {
         /// system must have, and their answers are kept for as long as they say, an hour at most. `/etc/hosts` does not count, nor do search domains for
         /// names with a dot; look-ups that
         /// must be validated by DNSSEC go to the system's name servers all the same. They are asked for HTTPS records (RFC 9460), too, which
-        /// nobody waits for, and nothing is done with as long as HTTP/1.1 is all that is spoken.
+        /// nobody waits for.
         public var nameServers: [String] = []
 
         /// Hosts and ports that connections lead to in place of those that URLs name; the first that matches counts.
@@ -110,6 +126,12 @@ extension URLSessionConfiguration {
             options.localAddress = localAddress
             options.addresses = Dictionary(addresses.map { ($0.loadEndpoint, $1) }) { first, second in first + second }
             options.nameServers = nameServers
+            options.httpVersions =
+                switch httpVersions {
+                case .negotiated: .negotiated
+                case .http1Only: .http1Only
+                case .http2PriorKnowledge: .http2PriorKnowledge
+                }
             options.substitutions = substitutions.map {
                 .init(endpoint: $0.endpoint.loadEndpoint, replacement: $0.replacement.loadEndpoint)
             }

@@ -40,7 +40,19 @@ struct ConnectionOptions: ParsableArguments {
     )
     var nameServers: String?
 
+    @Flag(name: .customLong("http1.1"), help: "Speak HTTP/1.1 alone.")
+    var http1Only = false
+
+    @Flag(name: .customLong("http2"), help: ArgumentHelp("Speak HTTP/2 where the server does; so it is in any case.", visibility: .hidden))
+    var http2 = false
+
+    @Flag(name: .customLong("http2-prior-knowledge"), help: "Speak HTTP/2 without having agreed on it, in clear too.")
+    var http2PriorKnowledge = false
+
     func validate() throws {
+        if http1Only, http2PriorKnowledge || http2 {
+            throw ValidationError("--http1.1 and --http2 or --http2-prior-knowledge exclude each other.")
+        }
         for text in resolve where Self.addresses(text) == nil {
             throw ValidationError("'\(text)' does not say which addresses a host has: write 'host:port:address'.")
         }
@@ -56,6 +68,8 @@ struct ConnectionOptions: ParsableArguments {
         }
         configuration.connectionOptions.substitutions = connectTo.compactMap(Self.substitution)
         configuration.connectionOptions.unixSocketPath = unixSocket
+        if http1Only { configuration.connectionOptions.httpVersions = .http1Only }
+        if http2PriorKnowledge { configuration.connectionOptions.httpVersions = .http2PriorKnowledge }
         configuration.connectionOptions.nameServers =
             nameServers?.split(separator: ",", omittingEmptySubsequences: false).map(String.init) ?? []
         if let interface {

@@ -135,7 +135,7 @@ import Testing
             ("PUT", nil, "Content-Length: 0"),
             ("PATCH", nil, "Content-Length: 0"), ("GET", 0, nil), ("PUT", 0, "Content-Length: 0"),
             ("PUT", 9, "Content-Length: 9"),
-            ("DELETE", 9, "Content-Length: 9"), ("PUT", -1, "Transfer-Encoding: chunked"),
+            ("DELETE", 9, "Content-Length: 9"), ("PUT", -1, nil),
             ("PUT", .max, "Content-Length: 9223372036854775807"),
         ]
         for (method, length, expected) in rows {

@@ -1,0 +1,116 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingModel
+import NIOCore
+import TransportMachines
+
+/// How the pool comes to connections.
+extension ConnectionPool {
+    /// How often a dial is tried again for which the system has no descriptor.
+    private static let maximumTries = 20
+
+    /// Whether connections to the origin may turn out to be HTTP/2's, as far as is known.
+    func mayBeShared(_ origin: OriginID, _ route: Route) -> Bool {
+        guard dialer.offersHTTP2(for: route) || dialer.assumesHTTP2(for: route) else { return false }
+        return versions[origin]?.isHTTP1 != true
+    }
+
+    func dial(_ id: ConnectionID, _ origin: OriginID) {
+        entries[id] = Entry(origin: origin)
+        pace.begin { [self] in dial(id) }
+    }
+
+    private func dial(_ id: ConnectionID) {
+        guard let origin = entries[id]?.origin, let route = routes[origin] else { return }
+        entries[id]?.hasBegun = true
+        let dial = dialer.dial(route, room: room, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in
+            dialled(id, result)
+        }
+        // A dial may be over before it returns.
+        if entries[id]?.connection == nil { entries[id]?.dial = dial }
+    }
+
+    func cancel(_ id: ConnectionID) {
+        guard let entry = entries.removeValue(forKey: id) else { return }
+        entry.nextTry?.cancel()
+        entry.dial?.cancel()
+        if !entry.hasBegun { room.giveBack() }
+    }
+
+    private func dialled(_ id: ConnectionID, _ result: Result<DialledChannel, LoadError>) {
+        switch result {
+        case .success(let dialled):
+            let connection: any HTTPConnection
+            do {
+                connection = try stand(dialled, id)
+            } catch {
+                return dialFailed(id, LoadError(.cannotConnectToHost, "the connection was closed at once", cause: error))
+            }
+            entries[id]?.connection = connection
+            entries[id]?.dial = nil
+            perform(machine.handle(.opened(id, capacity: connection.initialCapacity)))
+        case .failure(let error):
+            dialFailed(id, error)
+        }
+    }
+
+    /// Has a connection speak what was agreed on, or what is known of its server.
+    private func stand(_ dialled: DialledChannel, _ id: ConnectionID) throws -> any HTTPConnection {
+        let pipeline = dialled.channel.pipeline.syncOperations
+        let origin = entries[id]?.origin
+        let isHTTP2 =
+            dialled.facts.applicationProtocol == HTTPVersion.http2.name
+            || origin.flatMap { routes[$0] }.map(dialer.assumesHTTP2) ?? false
+        if let origin { versions[origin, default: KnownVersion()].isHTTP1 = !isHTTP2 }
+        guard isHTTP2 else {
+            let connection = HTTP1Connection(id: id.number, facts: dialled.facts)
+            connection.pool = self
+            try pipeline.addHandler(connection)
+            return connection
+        }
+        let connection = HTTP2Connection(
+            id: id.number, facts: dialled.facts, loop: loop, initialCapacity: origin.flatMap { versions[$0]?.capacity } ?? 1)
+        connection.pool = self
+        try pipeline.addHandler(connection)
+        return connection
+    }
+
+    private func dialFailed(_ id: ConnectionID, _ error: LoadError) {
+        if DialFailures.isForWantOfDescriptors(error), isTriedAgain(id) { return }
+        entries[id] = nil
+        dialFailures[id] = error
+        perform(machine.handle(.dialFailed(id)))
+        dialFailures[id] = nil
+    }
+
+    /// The process has no descriptor left: the dial is begun again when a connection of ours was closed, or in a moment where there is
+    /// none.
+    private func isTriedAgain(_ id: ConnectionID) -> Bool {
+        guard var entry = entries[id] else { return false }
+        if room.mayGetDescriptor {
+            entries[id] = nil
+            perform(machine.handle(.dialHadNoRoom(id)))
+            return true
+        }
+        entry.triesWithoutDescriptor += 1
+        guard entry.triesWithoutDescriptor < Self.maximumTries else { return false }
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        entry.dial = nil
+        entry.nextTry = loop.scheduleTask(in: room.moment) {
+            // A timer that was due when it was cancelled runs all the same.
+            guard bound.value.entries[id] != nil else { return }
+            bound.value.entries[id]?.nextTry = nil
+            _ = bound.value.room.takeMore(isNeeded: true)
+            bound.value.dial(id)
+        }
+        entries[id] = entry
+        return true
+    }
+}

@@ -1,0 +1,76 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// A body over a stream of HTTP/2: DATA frames, as the windows of stream and connection allow (RFC 9113, section 6.1).
+///
+/// It holds one piece, so that a stream whose peer takes nothing holds no more.
+final class HTTP2BodyOutlet: BodyOutlet {
+    let pieceSize = 65_536
+
+    private unowned let stream: HTTP2Stream
+    private unowned let connection: HTTP2Connection
+    private var piece: ByteBuffer?
+    private var isLast = false
+    private var promise: EventLoopPromise<Void>?
+
+    init(_ stream: HTTP2Stream, of connection: HTTP2Connection) {
+        self.stream = stream
+        self.connection = connection
+    }
+
+    var loop: any EventLoop { connection.loop }
+    var isReady: Bool { piece == nil && connection.maySendContent }
+
+    func write(_ piece: Data, isLast: Bool, promise: EventLoopPromise<Void>) {
+        var buffer = ByteBufferAllocator().buffer(capacity: piece.count)
+        piece.withUnsafeBytes { _ = buffer.writeBytes($0) }
+        write(buffer, isLast: isLast, promise: promise)
+    }
+
+    func write(_ piece: ByteBuffer, isLast: Bool, promise: EventLoopPromise<Void>) {
+        self.piece = piece
+        self.isLast = isLast
+        self.promise = promise
+        sendMore()
+    }
+
+    /// Files are read: what is sent here stands in frames.
+    func write(_ region: FileRegion, promise: EventLoopPromise<Void>) { promise.fail(ChannelError.operationUnsupported) }
+
+    func end(promise: EventLoopPromise<Void>) { write(ByteBuffer(), isLast: true, promise: promise) }
+
+    /// Sends of the piece what may be sent now.
+    func sendMore() {
+        guard var piece else { return }
+        connection.writeContent(&piece, isLast: isLast, of: stream)
+        guard piece.readableBytes == 0, !isLast || stream.hasSentEnd else {
+            self.piece = piece
+            return
+        }
+        self.piece = nil
+        connection.whenFlushed(promise.take())
+    }
+
+    func flush() { connection.contentWasWritten(by: stream, hasPiece: piece != nil) }
+
+    func completed(_ exchange: Exchange) { connection.requestCompleted(stream) }
+
+    func failed(_ error: LoadError, _ exchange: Exchange) { connection.requestFailed(error, stream) }
+
+    /// Nobody waits for what was not sent.
+    func discard() {
+        piece = nil
+        promise.take()?.fail(ChannelError.ioOnClosedChannel)
+    }
+}

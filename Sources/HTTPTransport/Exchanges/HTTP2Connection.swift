@@ -1,0 +1,374 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CLoadingSystem
+import HTTPRules
+package import HTTPWire
+package import LoadingModel
+package import NIOCore
+import NIOSSL
+import TransportMachines
+
+/// Carries many exchanges at a time over an HTTP/2 connection (RFC 9113): frames, streams and windows in one handler.
+///
+/// There is no channel for each stream: frames are found in what was read, and given to the ``HTTP2Stream`` that they name. What is
+/// written in one turn of the loop goes to the socket at once. The connection's own window is large, and renewed as soon as something
+/// comes: what waits for a slow task is bounded by its stream's window, and keeps no other stream waiting.
+///
+/// Confined to the channel's event loop, which is the session's.
+package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
+    package typealias InboundIn = ByteBuffer
+    package typealias OutboundOut = ByteBuffer
+
+    /// What a stream may hold in memory until its task shows that it takes more.
+    package static let streamWindow = 1_048_576
+    /// For content that is known to be long.
+    static let bulkWindow = 16_777_216
+    static let largestStreamWindow = 33_554_432
+    /// What all streams together may have beyond ``streamWindow``.
+    private static let lendableWindow = 67_108_864
+    private static let connectionWindow = 134_217_728
+    static let frameSize = 16_384
+    /// Where the server has no limit.
+    static let largestCapacity = 256
+    /// What may wait to be handed to the socket before content waits.
+    static let highWaterMark = 262_144
+    static let lastStream: UInt32 = 0x7FFF_FFFF
+
+    package let facts: ConnectionFacts
+    package var pool: ConnectionPool?
+    package let id: Int
+    package let initialCapacity: Int?
+
+    let loop: any EventLoop
+    private let scheme: StaticString
+    var context: ChannelHandlerContext?
+    // Unchecked, as every read and request goes through them: they call nothing that could come back here.
+    @exclusivity(unchecked) var reader = HTTP2FrameReader()
+    @exclusivity(unchecked) private var encoder = HTTP2RequestEncoder()
+    @exclusivity(unchecked) var streams: [UInt32: HTTP2Stream] = [:]
+    @exclusivity(unchecked) var sendWindow = SendWindow()
+    @exclusivity(unchecked) var receiveWindow = ReceiveWindow(connectionWindow)
+    @exclusivity(unchecked) var allowance = FrameAllowance(now: Int64(NIODeadline.now().uptimeNanoseconds))
+    var resets = ResetStreams()
+    var nextStream: UInt32 = 1
+    /// What the server said in SETTINGS.
+    private(set) var peerWindow = FlowControl.initialWindow
+    private(set) var peerFrameSize = HTTP2Connection.frameSize
+    private var capacity: Int?
+    private var lendable = HTTP2Connection.lendableWindow
+
+    var goAway: (lastStream: UInt32, code: HTTP2ErrorCode, debug: String)?
+    private(set) var isClosing = false
+    var transportError: (any Error)?
+    /// When something was read last.
+    var lastRead = NIODeadline.now()
+    private var probe: (sent: NIODeadline, end: Scheduled<Void>)?
+    private var probeCount: UInt64 = 0
+
+    // What waits to be handed to the socket.
+    @exclusivity(unchecked) var outgoing = ByteBuffer()
+    var outgoingIsSent = false
+    var flushIsDue = false
+    var isReading = false
+    var flushPromises: [EventLoopPromise<Void>] = []
+    /// Streams that wait for their turn to send.
+    var sendLine = CircularBuffer<HTTP2Stream>()
+    /// Streams of which something came in this read.
+    @exclusivity(unchecked) var touched: [HTTP2Stream] = []
+    @exclusivity(unchecked) var buffers = RecycledBuffers()
+
+    /// What is wrong with what came for a stream, and what its load is told.
+    struct Objection {
+        var code: HTTP2ErrorCode
+        var message: String
+        var kind: LoadError.Kind
+
+        init(_ code: HTTP2ErrorCode, _ message: String, kind: LoadError.Kind = .badServerResponse) {
+            self.code = code
+            self.message = message
+            self.kind = kind
+        }
+    }
+
+    package init(id: Int, facts: ConnectionFacts, loop: any EventLoop, initialCapacity: Int = 1) {
+        self.id = id
+        self.facts = facts
+        self.loop = loop
+        self.initialCapacity = max(1, initialCapacity)
+        scheme = facts.isInTLS ? "https" : "http"
+    }
+
+    // MARK: The pool's side
+
+    package var channelIsActive: Bool { !isClosing && (context?.channel.isActive ?? false) }
+    package var isIdle: Bool { streams.isEmpty }
+    var isOpen: Bool { !isClosing && context != nil }
+
+    /// What can be read may be anything; the end alone says that nothing more is answered.
+    package var isGone: Bool {
+        guard let context, channelIsActive else { return true }
+        let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+            cls_look($0)
+        }
+        guard let found = found.flatMap({ $0 }), found >= 0 else { return false }
+        return found & 2 != 0
+    }
+
+    /// HTTP/2 has no fields that frame a message; those that HTTP/1.1 has never leave.
+    package func framedHead(of message: OutgoingMessage) -> RequestHead {
+        var head = message.head
+        head.majorVersion = 2
+        return head
+    }
+
+    package func begin(_ message: OutgoingMessage, control: LoadControl) throws(LoadError) -> Exchange {
+        let now = NIODeadline.now()
+        guard context != nil, !isClosing, goAway == nil, nextStream <= Self.lastStream else { throw closedBefore }
+        let isFirst = nextStream == 1
+        let stream = HTTP2Stream(
+            nextStream, of: self, isHead: message.head.method == "HEAD", sendWindow: peerWindow, now: now)
+        let exchange = Exchange(control: control, carrier: stream, facts: facts, version: .http2, isReused: !isFirst, now: now)
+        var hasBody = true
+        if case .none = message.body { hasBody = false }
+        do {
+            exchange.record.requestHeaderBytes = try writeHead(message, stream: nextStream, endsStream: !hasBody)
+        } catch {
+            throw LoadError(.badURL, "the request cannot be sent: \(error.message)", cause: error)
+        }
+        nextStream += 2
+        stream.carry(exchange)
+        streams[stream.id] = stream
+        control.markProgress(now)
+        if hasBody {
+            stream.send(message.body, expectsContinue: message.expectsContinue)
+        } else {
+            stream.hasSentEnd = true
+            exchange.record.requestEnd = now
+        }
+        if now - lastRead > Self.doubt { startProbe(now) }
+        scheduleFlush()
+        if nextStream > Self.lastStream { pool?.drains(self) }
+        return exchange
+    }
+
+    private func writeHead(_ message: OutgoingMessage, stream: UInt32, endsStream: Bool) throws(InvalidRequest) -> Int {
+        let block = HTTP2RequestEncoder.maximumLength(of: message.head)
+        let length = HTTP2Frames.fieldBlockLength(block, maximumFrameSize: peerFrameSize)
+        let priority = HTTP2Priority.field(message.priority)
+        let (scheme, frameSize) = (scheme, peerFrameSize)
+        prepareOutgoing()
+        do {
+            return try outgoing.writeWithUnsafeMutableBytes(minimumWritableBytes: length) { buffer in
+                let count = try encoder.encode(
+                    message.head, scheme: scheme, priority: priority,
+                    into: UnsafeMutableRawBufferPointer(rebasing: buffer[HTTP2Frames.headerLength...]))
+                return HTTP2Frames.writeFieldBlockHeaders(
+                    block: count, maximumFrameSize: frameSize, stream: stream, endsStream: endsStream, into: buffer)
+            }
+        } catch {
+            throw error as? InvalidRequest ?? .bufferTooSmall
+        }
+    }
+
+    /// Why nothing can be sent: a server of TLS 1.3 refuses a client certificate, or the lack of one, after the handshake.
+    private var closedBefore: LoadError {
+        let (kind, reason) = refusal ?? (.connectionLost, "the connection was closed before the request could be sent")
+        return LoadError(kind, "sending the request to \(facts.peer): \(reason)", cause: transportError)
+    }
+
+    var refusal: (LoadError.Kind, String)? {
+        let shown = TLSFailure.Shown(certificate: facts.hasShownCertificate, wasAsked: facts.wasAskedForCertificate)
+        return transportError.flatMap { TLSFailure.aboutClientCertificate($0, shown) }
+    }
+
+    package func close() {
+        guard !isClosing else { return }
+        if context?.channel.isActive == true { writeGoAway(.noError, "") }
+        shut()
+    }
+
+    /// Closes the channel once what was written is on its way.
+    func shut() {
+        isClosing = true
+        flush()
+        context?.close(promise: nil)
+    }
+
+    package func networkIsLost(_ error: LoadError) {
+        leavePool()
+        failAll(error)
+        context?.close(promise: nil)
+    }
+
+    /// No exchange may begin here any more: the pool forgets the connection before its exchanges end, so that none gets their places.
+    func leavePool() {
+        isClosing = true
+        pool?.connectionClosed(self)
+        pool = nil
+    }
+
+    // MARK: ChannelInboundHandler
+
+    package func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        var settings = HTTP2Settings()
+        settings.enablePush = false
+        settings.initialWindowSize = Self.streamWindow
+        settings.maxHeaderListSize = HTTP2FrameReader.Limits().headerListBytes
+        outgoing.writeStaticString(HTTP2Frames.preface)
+        write(HTTP2Frames.settingsLength(settings)) { HTTP2Frames.writeSettings(settings, into: $0) }
+        let change = UInt32(Self.connectionWindow - FlowControl.initialWindow)
+        write(HTTP2Frames.windowUpdateLength) { HTTP2Frames.writeWindowUpdate(stream: 0, increment: change, into: $0) }
+        scheduleFlush()
+    }
+
+    package func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        probe?.end.cancel()
+        probe = nil
+        for promise in flushPromises { promise.fail(ChannelError.ioOnClosedChannel) }
+        flushPromises = []
+    }
+
+    package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        lastRead = .now()
+        isReading = true
+        receive(unwrapInboundIn(data), now: lastRead)
+    }
+
+    package func channelReadComplete(context: ChannelHandlerContext) {
+        isReading = false
+        for stream in touched { stream.wake(on: context.eventLoop) }
+        touched.removeAll(keepingCapacity: true)
+        if flushIsDue { flush() }
+        context.fireChannelReadComplete()
+    }
+
+    package func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable { sendMore() }
+        context.fireChannelWritabilityChanged()
+    }
+
+    package func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // The end of a response is known from its frames, so that a missing close_notify cuts nothing off.
+        transportError = transportError ?? error
+        if let error = error as? NIOSSLError, case .uncleanShutdown = error { return }
+        context.close(promise: nil)
+    }
+
+    package func channelInactive(context: ChannelHandlerContext) {
+        touched = []
+        leavePool()
+        failAll(ended)
+        context.fireChannelInactive()
+    }
+
+    private var ended: LoadError {
+        if let (kind, reason) = refusal {
+            return LoadError(kind, "receiving the response from \(facts.peer): \(reason)", cause: transportError)
+        }
+        var message = "receiving the response from \(facts.peer): the server closed the connection"
+        if let goAway, goAway.code != .noError { message += " (\(goAway.code.name)\(goAway.debug.isEmpty ? "" : ": " + goAway.debug))" }
+        if let reason = transportError.flatMap(PrintableFailure.text) { message += " (\(reason))" }
+        return LoadError(.connectionLost, message, cause: transportError)
+    }
+
+    // MARK: What the server allows
+
+    func take(_ settings: HTTP2Settings, now: NIODeadline) throws(HTTP2Failure) {
+        if let size = settings.smallestHeaderTableSize { encoder.setTableLimit(size) }
+        if let size = settings.headerTableSize { encoder.setTableLimit(size) }
+        if let size = settings.maxFrameSize { peerFrameSize = size }
+        if let size = settings.initialWindowSize {
+            let (change, largest) = (size - peerWindow, (settings.largestInitialWindowSize ?? size) - peerWindow)
+            peerWindow = size
+            for stream in streams.values {
+                var window = stream.sendWindow
+                guard window.widen(by: largest), stream.sendWindow.widen(by: change) else {
+                    throw HTTP2Failure(code: .flowControlError, message: "SETTINGS_INITIAL_WINDOW_SIZE makes a window too large")
+                }
+            }
+            if change > 0 { for stream in streams.values.sorted(by: { $0.id < $1.id }) { stream.sendMore() } }
+        }
+        guard settings.maxConcurrentStreams != nil || capacity == nil else { return }
+        let allowed = min(settings.maxConcurrentStreams ?? Self.largestCapacity, Self.largestCapacity)
+        guard allowed != capacity else { return }
+        capacity = allowed
+        pool?.capacityChanged(allowed, of: self)
+    }
+
+    /// A larger window for a stream, as far as all streams together may have that.
+    func lend(_ count: Int) -> Int {
+        let lent = max(0, min(count, lendable))
+        lendable -= lent
+        return lent
+    }
+
+    // MARK: Is the server there?
+
+    /// After so long without a word from the server, a request comes with a question.
+    private static let doubt = TimeAmount.seconds(10)
+    /// How long the server has for the answer.
+    private static let probePatience = TimeAmount.seconds(10)
+
+    /// Asks the server for a sign of life (RFC 9113, section 6.7); a connection without one is given up.
+    func startProbe(_ now: NIODeadline) {
+        guard probe == nil, let context else { return }
+        probeCount += 1
+        write(HTTP2Frames.pingLength) { HTTP2Frames.writePing(probeCount, isAcknowledgement: false, into: $0) }
+        scheduleFlush()
+        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let end = context.eventLoop.scheduleTask(in: Self.probePatience) { bound.value.probeEnded() }
+        probe = (now, end)
+    }
+
+    private func probeEnded() {
+        guard let probe = probe.take(), lastRead <= probe.sent, isOpen else { return }
+        let message = "receiving the response from \(facts.peer): the server does not answer on this connection any more"
+        networkIsLost(LoadError(.connectionLost, message))
+    }
+
+    // MARK: The end of streams
+
+    func abandon(_ stream: HTTP2Stream, isLate: Bool) {
+        reset(stream, .cancel)
+        // Nothing came since it began: the connection may be dead, and is for no others.
+        let isDoubtful = isLate && lastRead <= stream.began
+        if isDoubtful { pool?.drains(self) }
+        end(stream)
+        if isDoubtful, isOpen { startProbe(.now()) }
+    }
+
+    func reset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
+        resets.insert(stream.id)
+        guard isOpen else { return }
+        write(HTTP2Frames.resetLength) { HTTP2Frames.writeReset(stream: stream.id, code: code, into: $0) }
+        scheduleFlush()
+    }
+
+    /// The stream is over, one way or the other; its place is another's.
+    func end(_ stream: HTTP2Stream, _ error: LoadError? = nil, evidence: RetryEvidence = .none, isComplete: Bool = false) {
+        guard streams.removeValue(forKey: stream.id) != nil else { return }
+        lendable += stream.borrowed
+        let exchange = stream.end()
+        if let exchange {
+            exchange.evidence = evidence
+            if let error { exchange.fail(error) }
+            if isComplete { exchange.complete() }
+            exchange.control.wake()
+        }
+        pool?.exchangeEnded(on: self, reusable: true, keepAlive: nil, now: exchange?.record.responseEnd ?? .now())
+        if streams.isEmpty { buffers.removeAll() }
+    }
+
+    func failAll(_ error: LoadError, evidence: RetryEvidence = .none) {
+        for stream in streams.values.sorted(by: { $0.id < $1.id }) { end(stream, error, evidence: evidence) }
+    }
+}

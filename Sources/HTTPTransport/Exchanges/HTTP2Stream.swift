@@ -1,0 +1,259 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import HTTPWire
+import LoadingModel
+import NIOCore
+import TransportMachines
+
+/// Carries one exchange over an HTTP/2 connection (RFC 9113, section 5).
+///
+/// Confined to the channel's event loop.
+final class HTTP2Stream: ExchangeCarrier {
+    let id: UInt32
+    private(set) var exchange: Exchange?
+    let began: NIODeadline
+    /// How the response ends, and what of it may have content.
+    private let isHead: Bool
+    private unowned let connection: HTTP2Connection
+
+    @exclusivity(unchecked) var sendWindow: SendWindow
+    @exclusivity(unchecked) var receiveWindow: ReceiveWindow
+    private(set) var pump: RequestBodyPump?
+    private(set) var outlet: HTTP2BodyOutlet?
+    /// END_STREAM was written.
+    var hasSentEnd = false
+    /// It waits for its turn to send.
+    var isInLine = false
+    /// Something of it came since the load was woken last.
+    var isTouched = false
+    /// How long the content is to be, as far as that is said.
+    private var expectedLength: Int64?
+    private var mayHaveContent = true
+    /// Pieces of one read, copied together.
+    private var gathered: ByteBuffer?
+    private var isRecycled = false
+    /// What came since the window grew last.
+    private var receivedSinceGrowth = 0
+    /// What the window is larger by than it was at first.
+    private(set) var borrowed = 0
+
+    /// What is copied into memory that is used again; below it, pieces have memory of their own size.
+    private static let smallestBulk = 4_096
+
+    init(_ id: UInt32, of connection: HTTP2Connection, isHead: Bool, sendWindow: Int, now: NIODeadline) {
+        self.id = id
+        self.connection = connection
+        self.isHead = isHead
+        self.sendWindow = SendWindow(sendWindow)
+        receiveWindow = ReceiveWindow(HTTP2Connection.streamWindow)
+        began = now
+    }
+
+    func carry(_ exchange: Exchange) { self.exchange = exchange }
+
+    /// Begins to send the request's body.
+    func send(_ body: OutgoingBody, expectsContinue: Bool) {
+        guard let exchange else { return }
+        let outlet = HTTP2BodyOutlet(self, of: connection)
+        let pump = RequestBodyPump(body: body, exchange: exchange, outlet: outlet)
+        self.outlet = outlet
+        self.pump = pump
+        pump.start(waitingForContinue: expectsContinue)
+    }
+
+    /// Sends what may be sent now.
+    func sendMore() {
+        outlet?.sendMore()
+        pump?.writabilityChanged()
+        outlet?.flush()
+    }
+
+    // MARK: The exchange's side
+
+    func abandon(_ exchange: Exchange) {
+        guard self.exchange === exchange else { return }
+        connection.abandon(self, isLate: exchange.control.failure?.kind == .timedOut)
+    }
+
+    func setReading(_ wanted: Bool, for exchange: Exchange) {
+        guard wanted, self.exchange === exchange else { return }
+        updateWindow()
+    }
+
+    func suspensionChanged(of exchange: Exchange) {
+        updateWindow()
+        sendMore()
+    }
+
+    func priorityChanged(_ priority: Float, of exchange: Exchange) { connection.priorityChanged(priority, of: self) }
+
+    /// The socket is not the exchange's alone.
+    var mayBypass: Bool { false }
+    func beginBypass(of exchange: Exchange) -> (any Channel)? { nil }
+    func endBypass(of exchange: Exchange, moved: Int64) {}
+
+    // MARK: The connection's side
+
+    /// Takes the head of the response, or of what comes before it, or its trailers; what is wrong with it, if anything is.
+    func receive(_ section: HTTP2FieldSection, endsStream: Bool, now: NIODeadline) -> HTTP2Connection.Objection? {
+        guard let exchange else { return nil }
+        if let fault = section.fault {
+            return fault == .tooLarge
+                ? HTTP2Connection.Objection(.enhanceYourCalm, fault.message, kind: .dataLengthExceedsMaximum)
+                : HTTP2Connection.Objection(.protocolError, fault.message)
+        }
+        exchange.record.responseHeaderBytes += Int64(section.listBytes)
+        guard !exchange.hasHead else {
+            guard section.mayBeTrailers, endsStream else {
+                return HTTP2Connection.Objection(.protocolError, "a second header section is no trailer section")
+            }
+            exchange.trailers = section.headers.isEmpty ? nil : section.headers
+            return nil
+        }
+        guard let status = section.status else {
+            return HTTP2Connection.Objection(.protocolError, "a response has no :status")
+        }
+        let head = ResponseHead(majorVersion: 2, minorVersion: 0, status: status, headers: section.headers)
+        if 100...199 ~= status { return receiveInformational(head, endsStream: endsStream) }
+        return receiveFinal(head, endsStream: endsStream)
+    }
+
+    private func receiveInformational(_ head: ResponseHead, endsStream: Bool) -> HTTP2Connection.Objection? {
+        guard !endsStream else {
+            return HTTP2Connection.Objection(.protocolError, "a stream ends with an informational response")
+        }
+        guard exchange?.receivedInformational(head) == true else {
+            let limit = Exchange.maximumInformationalResponses
+            return HTTP2Connection.Objection(
+                .enhanceYourCalm, "the server sent more than \(limit) informational responses and no final one")
+        }
+        if head.status == 100 { pump?.receivedContinue() }
+        return nil
+    }
+
+    private func receiveFinal(_ head: ResponseHead, endsStream: Bool) -> HTTP2Connection.Objection? {
+        guard let exchange else { return nil }
+        mayHaveContent = !isHead && head.status != 204 && head.status != 304
+        if mayHaveContent {
+            do {
+                expectedLength = try ResponseParser.contentLength(head.headers)
+            } catch {
+                return HTTP2Connection.Objection(.protocolError, error.message)
+            }
+        }
+        exchange.head = head
+        exchange.framing = endsStream || !mayHaveContent ? .none : expectedLength.map { .length($0) } ?? .untilClose
+        pump?.receivedFinalHead(status: head.status)
+        // The window follows the content at once, where that is known to be long.
+        if let expectedLength, expectedLength > Int64(receiveWindow.size), !exchange.control.isSuspended {
+            grow(to: Int(min(expectedLength, Int64(HTTP2Connection.bulkWindow))))
+        }
+        return nil
+    }
+
+    /// Takes a piece of the content; what is wrong with it, if anything is.
+    func receive(_ piece: ByteBuffer, flowControlled: Int) -> HTTP2Connection.Objection? {
+        guard let exchange else { return nil }
+        guard receiveWindow.receive(flowControlled) else {
+            return HTTP2Connection.Objection(.flowControlError, "the server sent more than the stream's window allows")
+        }
+        guard exchange.hasHead else { return HTTP2Connection.Objection(.protocolError, "content comes before the response's head") }
+        guard piece.readableBytes > 0 else { return nil }
+        let received = exchange.record.responseBodyBytes + Int64(piece.readableBytes)
+        guard mayHaveContent, received <= expectedLength ?? .max else {
+            return HTTP2Connection.Objection(
+                .protocolError,
+                mayHaveContent ? "the content is longer than Content-Length says" : "a response has content that may have none")
+        }
+        exchange.record.responseBodyBytes = received
+        receivedSinceGrowth += piece.readableBytes
+        gather(piece)
+        return nil
+    }
+
+    /// The server has said all; what is wrong with that, if anything is.
+    func receiveEnd(now: NIODeadline) -> HTTP2Connection.Objection? {
+        guard let exchange else { return nil }
+        guard exchange.hasHead else { return HTTP2Connection.Objection(.protocolError, "the stream ends without a response") }
+        if let expectedLength, expectedLength != exchange.record.responseBodyBytes {
+            let received = exchange.record.responseBodyBytes
+            return HTTP2Connection.Objection(
+                .protocolError, "the content ends after \(received) of \(expectedLength) bytes", kind: .connectionLost)
+        }
+        exchange.record.responseEnd = now
+        return nil
+    }
+
+    private func gather(_ piece: ByteBuffer) {
+        if let count = gathered?.readableBytes, count + piece.readableBytes > RecycledBuffers.size { handOn() }
+        if gathered == nil {
+            isRecycled = piece.readableBytes >= Self.smallestBulk && expectedLength ?? .max > Int64(piece.readableBytes)
+            gathered = isRecycled ? connection.buffers.take() : ByteBufferAllocator().buffer(capacity: piece.readableBytes)
+        }
+        gathered?.writeImmutableBuffer(piece)
+    }
+
+    /// Gives the exchange what was gathered.
+    func handOn() {
+        guard let piece = gathered.take() else { return }
+        if isRecycled { connection.buffers.remember(piece) }
+        exchange?.received(piece)
+    }
+
+    /// What came in one read is the load's.
+    func wake(on loop: any EventLoop) {
+        isTouched = false
+        handOn()
+        exchange?.wakeAfterRead(on: loop)
+    }
+
+    // MARK: Windows
+
+    /// Tells the server that it may send more, once enough of what came was taken.
+    private func updateWindow() {
+        guard let exchange, !exchange.isOver, !exchange.control.isSuspended, connection.isOpen else { return }
+        let waiting = exchange.waitingBytes + (gathered?.readableBytes ?? 0)
+        // A whole window was taken as fast as it came: the way is longer than the window.
+        if receivedSinceGrowth >= receiveWindow.size, waiting < Exchange.lowWaterMark { grow(to: receiveWindow.size * 4) }
+        if let change = receiveWindow.update(waiting: waiting) { connection.writeWindowUpdate(change, stream: id) }
+    }
+
+    private func grow(to size: Int) {
+        receivedSinceGrowth = 0
+        let lent = connection.lend(min(size, HTTP2Connection.largestStreamWindow) - receiveWindow.size)
+        guard lent > 0 else { return }
+        borrowed += lent
+        receiveWindow.grow(to: receiveWindow.size + lent)
+        let waiting = (exchange?.waitingBytes ?? 0) + (gathered?.readableBytes ?? 0)
+        if let change = receiveWindow.update(waiting: waiting) { connection.writeWindowUpdate(change, stream: id) }
+    }
+
+    // MARK: The end
+
+    /// The request went out entirely.
+    func requestCompleted() {
+        exchange?.record.requestEnd = .now()
+        pump?.stop()
+        pump = nil
+        outlet = nil
+    }
+
+    /// Lets go of the exchange, which is told by the caller.
+    func end() -> Exchange? {
+        exchange?.carrier = nil
+        handOn()
+        pump?.stop()
+        pump = nil
+        outlet?.discard()
+        outlet = nil
+        return exchange.take()
+    }
+}

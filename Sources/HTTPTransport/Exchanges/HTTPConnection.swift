@@ -1,0 +1,91 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+package import LoadingModel
+package import NIOCore
+
+/// A connection that stands, whatever version of HTTP it speaks: what the pool and the loads need of it.
+///
+/// It carries exchanges: HTTP/1.1 one at a time, HTTP/2 as many as the server allows. A protocol that takes the connection over carries
+/// one, and is not kept. Confined to the channel's event loop, which is the session's.
+package protocol HTTPConnection: AnyObject {
+    var id: Int { get }
+    var facts: ConnectionFacts { get }
+    /// Told when an exchange is over, and when the connection is; let go then.
+    var pool: ConnectionPool? { get set }
+    /// How many exchanges it may carry until the server says how many; nil where that is one, and stays so.
+    var initialCapacity: Int? { get }
+    var channelIsActive: Bool { get }
+    /// Carries no exchange.
+    var isIdle: Bool { get }
+    /// Whether the peer has closed the connection, though its loop was not told yet: asks the socket, for requests that would be lost.
+    var isGone: Bool { get }
+
+    /// Starts an exchange on a connection that is leased; nothing is written when the head is refused.
+    ///
+    /// The fields that frame the message are the connection's to add.
+    func begin(_ message: OutgoingMessage, control: LoadControl) throws(LoadError) -> Exchange
+    /// The head of a message as it is sent, with the fields that frame it.
+    func framedHead(of message: OutgoingMessage) -> RequestHead
+    /// Closes a connection that carries no exchange; who has it leased gives it back to the pool all the same.
+    func close()
+    /// The network went away under the connection, or is not to be used any more.
+    func networkIsLost(_ error: LoadError)
+}
+
+/// What carries one exchange, as the exchange sees it: an HTTP/1.1 connection, or a stream of an HTTP/2 connection.
+package protocol ExchangeCarrier: AnyObject {
+    /// Lets go of an exchange before its end.
+    func abandon(_ exchange: Exchange)
+    /// Whether more of the body is to come; told whenever some of it came, or was taken.
+    func setReading(_ wanted: Bool, for exchange: Exchange)
+    /// The app suspended or resumed the task: what is being sent stops and goes on as well.
+    func suspensionChanged(of exchange: Exchange)
+    /// The app gave the task another priority.
+    func priorityChanged(_ priority: Float, of exchange: Exchange)
+    /// Stops reading, and lends the channel to whoever takes the body from its socket; nil where that cannot be.
+    func beginBypass(of exchange: Exchange) -> (any Channel)?
+    /// So many bytes of the body went past; the exchange goes on here.
+    func endBypass(of exchange: Exchange, moved: Int64)
+    /// Whether there can be a bypass.
+    var mayBypass: Bool { get }
+}
+
+/// A request as a connection is given it: what is the same in each version of HTTP.
+package struct OutgoingMessage {
+    /// Without fields that frame the message or govern the connection.
+    package var head: RequestHead
+    package var body: OutgoingBody
+    /// Whether the body waits for 100 (Continue), for a while.
+    package var expectsContinue: Bool
+    /// The task's, from 0 to 1.
+    package var priority: Float
+
+    package init(head: RequestHead, body: OutgoingBody = .none, expectsContinue: Bool = false, priority: Float = 0.5) {
+        self.head = head
+        self.body = body
+        self.expectsContinue = expectsContinue
+        self.priority = priority
+    }
+}
+
+/// Which version of HTTP an exchange went by.
+package enum HTTPVersion: Sendable, Hashable {
+    case http1
+    case http2
+
+    /// As ALPN names it, and metrics do.
+    package var name: String {
+        switch self {
+        case .http1: "http/1.1"
+        case .http2: "h2"
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// A task's priority as the server is told of it (RFC 9218): how urgent its response is, from 0 to 7.
+package enum HTTP2Priority {
+    /// What holds where nothing is said.
+    package static let ordinary: StaticString = "u=3"
+    /// PRIORITY_UPDATE.
+    static let update: UInt8 = 0x10
+
+    /// The `Priority` field for a task's priority from 0 to 1, where a half is ordinary; nil where it goes without saying.
+    package static func field(_ priority: Float) -> StaticString? {
+        guard priority.isFinite else { return nil }
+        return switch Int(((1 - min(max(priority, 0), 1)) * 6).rounded()) {
+        case 0: "u=0"
+        case 1: "u=1"
+        case 2: "u=2"
+        case 4: "u=4"
+        case 5: "u=5"
+        case 6: "u=6"
+        default: nil
+        }
+    }
+
+    /// Writes a PRIORITY_UPDATE frame (section 7.1).
+    package static func writeUpdate(stream: UInt32, _ field: StaticString, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let length = 4 + field.utf8CodeUnitCount
+        HTTP2Frames.writeHeader(length: length, type: update, flags: 0, stream: 0, into: buffer)
+        HTTP2Bytes.put(stream & 0x7FFF_FFFF, buffer, HTTP2Frames.headerLength)
+        for index in 0..<field.utf8CodeUnitCount { buffer[HTTP2Frames.headerLength + 4 + index] = field.utf8Start[index] }
+        return HTTP2Frames.headerLength + length
+    }
+}

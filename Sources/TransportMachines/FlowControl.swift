@@ -1,0 +1,122 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// How much may be sent (RFC 9113, section 5.2): of a stream, or of a whole connection.
+package struct SendWindow: Sendable, Hashable {
+    /// Below zero where the peer took back more than was left (section 6.9.2).
+    package private(set) var available: Int
+
+    package init(_ size: Int = FlowControl.initialWindow) { available = size }
+
+    package mutating func take(_ count: Int) { available -= count }
+
+    /// The peer allows so much more, or less; false where the window becomes larger than one may be (section 6.9.1).
+    package mutating func widen(by change: Int) -> Bool {
+        guard available + change <= HTTP2Settings.largestWindow else { return false }
+        available += change
+        return true
+    }
+}
+
+/// How much the peer may send, and when it is told that it may send more.
+///
+/// What waits here and what the peer may still send is never more than `size`, which is what a stream can hold in memory.
+package struct ReceiveWindow: Sendable, Hashable {
+    package private(set) var size: Int
+    /// What the peer may still send.
+    package private(set) var available: Int
+
+    package init(_ size: Int) {
+        self.size = size
+        available = size
+    }
+
+    /// So much came; false where that is more than was allowed.
+    package mutating func receive(_ count: Int) -> Bool {
+        guard count <= available else { return false }
+        available -= count
+        return true
+    }
+
+    /// The window is to be that large, unless it is larger already.
+    package mutating func grow(to size: Int) { self.size = max(self.size, min(size, HTTP2Settings.largestWindow)) }
+
+    /// What to tell the peer that it may send more, now that so much waits here; nil where that is not worth a frame.
+    package mutating func update(waiting: Int) -> Int? {
+        let change = size - waiting - available
+        // Half a window: the other half is on its way meanwhile.
+        guard change > 0, change * 2 >= size else { return nil }
+        available += change
+        return change
+    }
+}
+
+package enum FlowControl {
+    /// Of connections and streams, until something else is said (RFC 9113, section 6.9.2).
+    package static let initialWindow = 65_535
+}
+
+/// Bounds what a peer can have us do with frames that carry nothing: PING, SETTINGS, empty frames, resets of what is gone.
+///
+/// Each takes a token, of which there are a thousand, and fifty more come each second; what carries something brings one along. No
+/// honest peer comes near that: a keep-alive pings every few seconds.
+package struct FrameAllowance: Sendable, Hashable {
+    package static let limit = 1_000
+    private static let perSecond: Int64 = 50
+
+    private var tokens = Self.limit
+    /// Nanoseconds.
+    private var filled: Int64
+
+    package init(now: Int64) { filled = now }
+
+    /// A frame came that carries something.
+    package mutating func earn() { tokens = min(Self.limit, tokens + 1) }
+
+    /// A frame came that carries nothing; false where that was one too many.
+    package mutating func spend(now: Int64) -> Bool {
+        if tokens == 0 {
+            let earned = (now - filled) * Self.perSecond / 1_000_000_000
+            guard earned > 0 else { return false }
+            tokens = Int(min(Int64(Self.limit), earned))
+            filled = now
+        } else if tokens == Self.limit {
+            filled = now
+        }
+        tokens -= 1
+        return true
+    }
+}
+
+/// The streams that we reset, or that failed: frames for them may be on their way (RFC 9113, section 5.1).
+package struct ResetStreams: Sendable {
+    private static let limit = 4_096
+
+    private var known: Set<UInt32> = []
+    private var order: [UInt32] = []
+    private var next = 0
+    /// Some were forgotten.
+    private var highestForgotten: UInt32 = 0
+
+    package init() {}
+
+    package mutating func insert(_ stream: UInt32) {
+        guard known.insert(stream).inserted else { return }
+        guard order.count == Self.limit else { return order.append(stream) }
+        known.remove(order[next])
+        highestForgotten = max(highestForgotten, order[next])
+        order[next] = stream
+        next = (next + 1) % Self.limit
+    }
+
+    /// Whether the stream may be one of them.
+    package func mayContain(_ stream: UInt32) -> Bool { stream <= highestForgotten || known.contains(stream) }
+}

@@ -1,0 +1,121 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Connections that carry many leases at a time, as those of HTTP/2 do.
+///
+/// Nobody can know before a dial has ended whether its connection is one. So where it may be, one dial runs for the whole line; should the
+/// connection be of the other kind, or the dial fail, those in line get dials as ever. While a shared connection takes leases there is
+/// no second one: "Clients SHOULD NOT open more than one HTTP/2 connection to a given host and port pair" (RFC 9113, section 9.1).
+extension PoolMachine {
+    struct Sharing {
+        /// How many leases it may have; zero where the peer allows none for the time being.
+        var capacity: Int
+        /// The peer has said how many.
+        var isSettled = false
+        var leaseCount = 0
+
+        var hasPlace: Bool { leaseCount < capacity }
+        /// It is the peer alone that keeps others from it: it has not said anything, or allows nothing.
+        var isBarred: Bool { !isSettled || leaseCount == 0 && capacity == 0 }
+    }
+
+    /// Leases a shared connection that has a place, if there is one.
+    mutating func takeShared(_ place: Dictionary<OriginID, Origin>.Index) -> ConnectionID? {
+        for connection in origins.values[place].shared {
+            guard let slot = connections.index(forKey: connection), connections.values[slot].sharing?.hasPlace == true else {
+                continue
+            }
+            connections.values[slot].sharing?.leaseCount += 1
+            if case .idle = connections.values[slot].stage {
+                connections.values[slot].stage = .leased
+                idledNoMore()
+            }
+            return connection
+        }
+        return nil
+    }
+
+    mutating func openShared(_ connection: ConnectionID, _ capacity: Int) -> [Action] {
+        guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
+        dialEnded(connection, entry)
+        connections[connection]?.sharing = Sharing(capacity: max(0, capacity))
+        connections[connection]?.stage = .idle(since: 0, until: nil)
+        idles(since: 0)
+        origins[entry.origin]?.mayBeShared = true
+        origins[entry.origin]?.shared.append(connection)
+        var actions = serve(connection, reused: false)
+        // One is enough.
+        for dial in origins[entry.origin]?.dials ?? [] {
+            remove(dial)
+            actions.append(.cancelDial(dial))
+        }
+        if case .idle? = connections[connection]?.stage { actions += startFirstSweep() }
+        return actions
+    }
+
+    mutating func changeCapacity(_ connection: ConnectionID, _ capacity: Int) -> [Action] {
+        guard let entry = connections[connection], entry.sharing != nil else { return [] }
+        connections[connection]?.sharing?.capacity = max(0, capacity)
+        connections[connection]?.sharing?.isSettled = true
+        unsettled.append(entry.origin)
+        return serve(connection, reused: true)
+    }
+
+    mutating func drain(_ connection: ConnectionID) -> [Action] {
+        guard let entry = connections[connection], let sharing = entry.sharing, !entry.isRetired else { return [] }
+        guard sharing.leaseCount > 0 else {
+            remove(connection)
+            return [.close(connection)] + dialIfNeeded(entry.origin)
+        }
+        retire(connection)
+        return dialIfNeeded(entry.origin)
+    }
+
+    /// Has it take no more leases.
+    mutating func retire(_ connection: ConnectionID) {
+        guard let entry = connections[connection] else { return }
+        connections[connection]?.isRetired = true
+        guard entry.sharing != nil else { return }
+        origins[entry.origin]?.shared.removeAll { $0 == connection }
+        unsettled.append(entry.origin)
+    }
+
+    mutating func releaseShared(_ connection: ConnectionID, reusable: Bool, now: Int64) -> [Action] {
+        guard let entry = connections[connection], let sharing = entry.sharing, sharing.leaseCount > 0 else { return [] }
+        connections[connection]?.sharing?.leaseCount -= 1
+        if !reusable { retire(connection) }
+        guard reusable, !entry.isRetired, !isShutDown else {
+            let isLast = sharing.leaseCount == 1
+            if isLast { remove(connection) }
+            return (isLast ? [.close(connection)] : []) + dialIfNeeded(entry.origin)
+        }
+        let actions = serve(connection, reused: true)
+        guard connections[connection]?.sharing?.leaseCount == 0 else { return actions }
+        connections[connection]?.stage = .idle(since: now, until: now + Self.idleLimit)
+        idles(since: now)
+        return actions + startSweep(at: now + Self.idleLimit, now: now)
+    }
+
+    /// Gives the connection to those in line, as far as it has places.
+    private mutating func serve(_ connection: ConnectionID, reused: Bool) -> [Action] {
+        guard let entry = connections[connection], !entry.isRetired, var sharing = entry.sharing else { return [] }
+        let wasIdle = sharing.leaseCount == 0
+        var actions: [Action] = []
+        while sharing.hasPlace, let lease = popFirst(entry.origin) {
+            sharing.leaseCount += 1
+            actions.append(.grant(lease, connection, reused: reused || actions.count > 0))
+        }
+        connections[connection]?.sharing = sharing
+        if wasIdle, !actions.isEmpty, case .idle = entry.stage {
+            connections[connection]?.stage = .leased
+            idledNoMore()
+        }
+        return actions
+    }
+}
