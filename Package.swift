@@ -178,6 +178,17 @@ var targets: [Target] = [
     tests("ExampleTests", ["LoadingTestKit", "ResumableDownload", "FanOut", "Pinning", "BackgroundDownload"]),
 ]
 
+var dependencies: [Package.Dependency] = [
+    .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
+    .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+]
+
 // Fuzzers see `package` declarations, so they live here; only `FUZZING=1 swift build --sanitize=fuzzer` builds them.
 if ProcessInfo.processInfo.environment["FUZZING"] != nil {
     func fuzzer(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -222,7 +233,11 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzIdentity", ["LoadingTrust", "LoadingModel"]),
         fuzzer("FuzzBackgroundMessages", ["BackgroundProtocol", "LoadingModel"]),
         fuzzer("FuzzCacheEntry", ["LoadingStores", "HTTPRules", "HTTPWire"]),
+        fuzzer("FuzzHTTP2Frames", ["HTTPWire"]),
+        fuzzer("FuzzHPACK", ["HTTPWire", nioCore, .product(name: "NIOHPACK", package: "swift-nio-http2")]),
     ]
+    // For comparison alone: programs that use the library do not fetch it.
+    dependencies.append(.package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"))
 }
 
 let package = Package(
@@ -232,15 +247,6 @@ let package = Package(
         .executable(name: "urlsession", targets: ["urlsession"]),
         .executable(name: "urlsessiond", targets: ["urlsessiond"]),
     ],
-    dependencies: [
-        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
-        .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
-        .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
-        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-    ],
+    dependencies: dependencies,
     targets: targets
 )

@@ -85,6 +85,7 @@ struct HPACKDecoder: Sendable {
     }
 
     private mutating func handOver() -> HeaderBlock {
+        defer { if text.count > Self.keptText { text = [] } }
         guard !lines.isEmpty else { return HeaderBlock() }
         let end = textEnd
         let bytes = text.withUnsafeBytes { text in
@@ -95,7 +96,6 @@ struct HPACKDecoder: Sendable {
         }
         let block = HeaderBlock(bytes: bytes, lines: Array(lines[...]))
         lines.removeAll(keepingCapacity: lines.count <= 64)
-        if text.count > Self.keptText { text = [] }
         return block
     }
 

@@ -227,13 +227,16 @@ package struct HTTP2FrameReader: Sendable {
         offset &+= count
         let paddingCount = count == missing ? min(padding, bytes.count &- offset) : 0
         offset &+= paddingCount
-        untold &+= count &+ paddingCount
+        untold &+= count
         let isWhole = count == missing && paddingCount == padding
         place = isWhole ? .header : .data(missing: missing &- count, padding: padding &- paddingCount)
-        // Padding alone is told with the end of the frame.
-        guard isWhole || count > 0 else { return nil }
-        let told = untold
-        untold = 0
+        let told = isWhole ? untold &+ paddingCount : untold
+        // Padding is told with the end of the frame, however it comes.
+        guard isWhole || count > 0 else {
+            untold &+= paddingCount
+            return nil
+        }
+        untold = isWhole ? 0 : paddingCount
         return .data(
             stream: frame.stream, range, flowControlled: told, endsStream: isWhole && frame.has(HTTP2Frames.Flag.endStream))
     }

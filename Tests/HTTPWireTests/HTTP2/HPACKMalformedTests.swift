@@ -38,6 +38,8 @@ import Testing
         Row("2.3.3: … of a name that is not added", "0f 2f 01 61", index),
         Row("2.3.3: … the one after the last", "40 01 61 01 62 bf", index),
         Row("4.4: … the one that was evicted", "3f 01 40 01 61 00 bf", index),
+        Row("4.4: … the oldest of three, where two have room", "3f 23 40 01 61 00 40 01 62 00 40 01 63 00 c0", index),
+        Row("4.4: … the older of two, where a byte is missing", "3f 22 40 01 61 00 40 01 62 00 bf", index),
         Row("5.1: an integer goes on", "ff", truncated),
         Row("5.1: … and on", "ff 80", truncated),
         Row("5.1: … for longer than it may", "ff 80 80 80 80 00", integer),
@@ -113,6 +115,12 @@ import Testing
         let bytes = ServerFrames.settings + ServerFrames.acknowledgement + ServerFrames.headers(first + values[0] + values[1])
         let transcript = HTTP2Transcript(bytes + ServerFrames.headers([0xBF]), limits: limits)
         #expect(transcript.events.last == "HEADERS 1 - [a: \(String(repeating: "0", count: 3_000))]")
+    }
+
+    @Test func `entries that fill the table stay in it`() {
+        let block = ServerFrames.hexadecimal("3f 23 40 01 61 00 40 01 62 00 bf be")
+        let transcript = HTTP2Transcript(ServerFrames.settings + ServerFrames.headers(block))
+        #expect(transcript.events.last == "HEADERS 1 - [a:  | b:  | a:  | b: ]")
     }
 
     @Test func `an entry larger than the table empties it`() {

@@ -1,0 +1,136 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// Reads the input as what a server sends on an HTTP/2 connection, whole, byte by byte and cut at places that the input names, and holds
+/// the reader to the same events, the same failure, and the invariants of `Reading`.
+///
+/// The first byte chooses the limits and what came before, the second how the rest is cut.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzHTTP2Frames(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    guard let data, count >= 2 else { return 0 }
+    let input = UnsafeRawBufferPointer(start: data, count: count)
+    var limits = HTTP2FrameReader.Limits()
+    if input[0] & 1 != 0 {
+        limits.headerListBytes = 200
+        limits.headerLines = 4
+        limits.blockBytes = 64
+        limits.continuationFrames = 2
+    }
+    if input[0] & 2 != 0 { limits.headerTableBytes = 100 }
+    // The server's preface, so that more of the input is heard.
+    let preface: [UInt8] = input[0] & 4 != 0 ? [] : [0, 0, 0, 4, 0, 0, 0, 0, 0]
+    let bytes = preface + Array(input[2...])
+    let whole = Reading(bytes, limits, step: { bytes.count })
+    let byByte = Reading(bytes, limits, step: { 1 })
+    var state = UInt32(input[1]) &* 2_654_435_761 | 1
+    let pieces = Reading(bytes, limits) {
+        state = state &* 1_664_525 &+ 1_013_904_223
+        return Int(state >> 24) % 24 + 1
+    }
+    precondition(whole == byByte, "byte by byte: \(byByte)\nwhole: \(whole)")
+    precondition(whole == pieces, "in pieces: \(pieces)\nwhole: \(whole)")
+    return 0
+}
+
+/// What the reader said, without regard to how the bytes were cut.
+private struct Reading: Equatable {
+    var events: [String] = []
+    var failure: HTTP2Failure?
+    var isAtFrameBoundary = false
+    var hasSettings = false
+    /// DATA whose end was not told: its stream, content, and what it takes of the windows.
+    private var open: (stream: UInt32, content: [UInt8], taken: Int)?
+
+    static func == (left: Reading, right: Reading) -> Bool {
+        left.events == right.events && left.failure == right.failure && left.isAtFrameBoundary == right.isAtFrameBoundary
+            && left.hasSettings == right.hasSettings
+    }
+
+    init(_ bytes: [UInt8], _ limits: HTTP2FrameReader.Limits, step: () -> Int) {
+        var reader = HTTP2FrameReader(limits: limits)
+        var start = 0
+        do throws(HTTP2Failure) {
+            while start < bytes.count {
+                let piece = Array(bytes[start..<min(bytes.count, start + step())])
+                start += piece.count
+                try piece.span.bytes.withUnsafeBytes { piece throws(HTTP2Failure) in
+                    var offset = 0
+                    var before = 0
+                    while let event = try reader.next(piece, &offset) {
+                        precondition(before <= offset && offset <= piece.count, "the offset ran away")
+                        before = offset
+                        note(event, piece, offset, limits)
+                    }
+                    precondition(offset == piece.count, "bytes were left")
+                }
+            }
+        } catch {
+            failure = error
+            precondition(error.stream == nil && !error.message.isEmpty, "\(error)")
+            var offset = 0
+            let again: HTTP2Failure?
+            do throws(HTTP2Failure) {
+                _ = try reader.next(UnsafeRawBufferPointer(start: nil, count: 0), &offset)
+                again = nil
+            } catch { again = error }
+            precondition(again == error, "another failure: \(String(describing: again))")
+        }
+        isAtFrameBoundary = reader.isAtFrameBoundary
+        hasSettings = reader.hasSettings
+        precondition(hasSettings || events.isEmpty, "events before SETTINGS")
+        close("…")
+    }
+
+    private mutating func note(
+        _ event: HTTP2FrameReader.Event, _ bytes: UnsafeRawBufferPointer, _ offset: Int, _ limits: HTTP2FrameReader.Limits
+    ) {
+        if case .data(let stream, let range, let taken, let endsStream) = event {
+            precondition(stream != 0 && range.upperBound <= offset && taken >= range.count, "\(event)")
+            if let open, open.stream != stream { close("") }
+            let before = open ?? (stream, [], 0)
+            open = (stream, before.content + bytes[range], before.taken + taken)
+            if endsStream { close(" end") }
+            return
+        }
+        close("")
+        if case .headers(let stream, let section, let endsStream) = event {
+            check(section, limits)
+            events.append("headers \(stream) \(endsStream) \(Self.text(section))")
+        } else {
+            events.append("\(event)")
+        }
+    }
+
+    private func check(_ section: HTTP2FieldSection, _ limits: HTTP2FrameReader.Limits) {
+        let headers = section.headers
+        precondition(headers.bytes.count + 32 * headers.count <= limits.headerListBytes, "more than the limit is kept")
+        precondition(headers.count <= limits.headerLines, "more lines than the limit are kept")
+        precondition(section.fault != nil || section.listBytes <= limits.headerListBytes, "nothing said of the size")
+        for line in headers.lines {
+            let name = headers.bytes[line.name]
+            let value = headers.bytes[line.value]
+            precondition(!name.isEmpty && name.allSatisfy { ASCII.isTokenCharacter($0) && ASCII.lowercased($0) == $0 }, "a name")
+            precondition(value.allSatisfy { $0 != 0 && $0 != 0x0A && $0 != 0x0D }, "a value")
+            precondition(ASCII.trimmed(value) == value, "white space around a value")
+        }
+        precondition(section.status.map { (0...999).contains($0) } ?? true, "a status")
+    }
+
+    private static func text(_ section: HTTP2FieldSection) -> String {
+        "\(section.status ?? -1) \(section.fault?.message ?? "") \(section.listBytes) \(section.headers)"
+    }
+
+    private mutating func close(_ ending: String) {
+        guard let data = open else { return }
+        open = nil
+        events.append("data \(data.stream)\(ending) \(data.content) takes \(data.taken)")
+    }
+}
