@@ -65,7 +65,6 @@ package final class CaddyServer: Sendable {
         {
             admin off
             auto_https off
-            persist_config off
             servers {
                 protocols h1 h2 h2c
             }

@@ -13,7 +13,7 @@ extension HTTP2Python {
             # What the server sends
 
             def write(self, data):
-                if self.closed:
+                if self.transport.is_closing():
                     return
                 if self.tls:
                     for at in range(0, len(data), 1 << 16):
@@ -62,8 +62,8 @@ extension HTTP2Python {
 
             # Scripts
 
-            def perform(self, steps, number):
-                script = asyncio.ensure_future(self.run(steps, number))
+            def perform(self, work):
+                script = asyncio.ensure_future(work)
                 self.scripts.add(script)
                 script.add_done_callback(self.done)
 
@@ -72,14 +72,30 @@ extension HTTP2Python {
                 if not script.cancelled() and script.exception() and not self.closed:
                     tell("error", text=f"connection {self.number}: {script.exception()!r}")
 
+            async def greet_with(self, steps):
+                """What the client sends is looked at once these steps are done, or wait for something."""
+                for step in steps:
+                    if step["do"].startswith(("await", "gate", "pause", "repeat", "stall")):
+                        self.look()
+                    await self.run([step], None)
+                self.look()
+
+            def look(self):
+                if not self.opened:
+                    self.opened = True
+                    self.receive(b"")
+
             async def run(self, steps, number):
                 for step in steps:
                     target = step.get("stream", number)
                     await getattr(self, "do_" + step["do"])(step, target)
 
             async def can_write(self):
+                """Waits for the socket to have room; for ever where there will be none."""
                 await self.ready.wait()
                 await self.drained.wait()
+                if self.transport.is_closing():
+                    await asyncio.get_running_loop().create_future()
 
             async def do_policy(self, step, number):
                 self.policy[step["name"]] = step["on"]
@@ -104,26 +120,29 @@ extension HTTP2Python {
                 parts = [block[at:at + size] for at in range(0, len(block), size)] or [b""]
                 for index, part in enumerate(parts):
                     flags = END_STREAM if step.get("ends") and not index else 0
-                flags |= END_HEADERS if index == len(parts) - 1 else 0
+                    flags |= END_HEADERS if index == len(parts) - 1 else 0
                     self.send(HEADERS if not index else CONTINUATION, flags, number, part)
 
             async def do_data(self, step, number):
                 """Bytes, as often as said, within the client's windows."""
                 stream, piece = self.streams[number], base64.b64decode(step["bytes"])
                 sent, total = 0, len(piece) * step["count"]
+                padding = b"" if step.get("size") is None else bytes([step["size"]])
+                extra = len(padding) + sum(padding)
                 while sent < total and not stream.reset:
-                    room = min(self.window, stream.window, self.theirs[FRAME_SIZE], 16384)
+                    await self.can_write()
+                    room = min(self.window, stream.window, self.theirs[FRAME_SIZE], 16384) - extra
                     if room <= 0:
                         tell("blocked", connection=self.number, stream=number, length=sent)
-                        await self.until(lambda: min(self.window, stream.window) > 0 or stream.reset)
+                        await self.until(lambda: min(self.window, stream.window) > extra or stream.reset)
                         continue
-                    await self.can_write()
                     at = sent % len(piece)
-                    part = piece[at:at + min(room, self.window, stream.window)]
-                    self.window -= len(part)
-                    stream.window -= len(part)
+                    part = piece[at:at + room]
+                    self.window -= len(part) + extra
+                    stream.window -= len(part) + extra
                     sent += len(part)
-                    self.send(DATA, END_STREAM if step["ends"] and sent == total else 0, number, part)
+                    flags = (END_STREAM if step["ends"] and sent == total else 0) | (PADDED if padding else 0)
+                    self.send(DATA, flags, number, padding + part + bytes(sum(padding)))
                 if step["ends"] and not total and not stream.reset:
                     await self.can_write()
                     self.send(DATA, END_STREAM, number, b"")
@@ -155,6 +174,9 @@ extension HTTP2Python {
 
             async def do_reach(self, step, number):
                 tell("reached", connection=self.number, name=step["name"])
+
+            async def do_pause(self, step, number):
+                await asyncio.sleep(step["count"] / 1000)
 
             async def do_stall(self, step, number):
                 await asyncio.get_running_loop().create_future()
@@ -216,7 +238,7 @@ extension HTTP2Python {
                 elif order["do"] == "begin":
                     connection.begin(order["steps"])
                 elif not connection.closed:
-                    connection.perform(order["steps"], order.get("stream"))
+                    connection.perform(connection.run(order["steps"], order.get("stream")))
 
             def listen(self, loop, end):
                 """Orders are read whatever else is going on, so that whoever gives them never waits."""

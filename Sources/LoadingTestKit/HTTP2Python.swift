@@ -77,7 +77,7 @@ enum HTTP2Python {
                 self.ready, self.drained = asyncio.Event(), asyncio.Event()
                 self.drained.set()
                 self.waiters, self.scripts = [], set()
-                self.buffer, self.greeted, self.is_http2, self.closed = bytearray(), False, None, False
+                self.buffer, self.opened, self.greeted, self.is_http2, self.closed = bytearray(), False, False, None, False
                 self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
                 self.decoder.max_header_list_size = 1 << 20
                 self.streams, self.highest, self.block, self.frames = {}, 0, None, []
@@ -96,7 +96,7 @@ enum HTTP2Python {
                 tell("accepted", connection=self.number)
 
             def begin(self, steps):
-                self.perform(steps, None)
+                self.perform(self.greet_with(steps))
                 if self.server.context is None:
                     self.ready.set()
                 else:
@@ -139,7 +139,7 @@ enum HTTP2Python {
 
             def flush(self):
                 data = self.outward.read()
-                if data and not self.closed:
+                if data and not self.transport.is_closing():
                     self.transport.write(data)
 
             def pause_writing(self):
@@ -168,6 +168,8 @@ enum HTTP2Python {
 
             def receive(self, data):
                 self.buffer += data
+                if not self.opened:
+                    return
                 try:
                     if not self.greeted and not self.greet():
                         return

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import Crypto
+
 /// One request as a ``HTTP2ScriptedServer`` received it.
 package struct HTTP2Request: Sendable {
     /// In order, the pseudo-header fields among them; of HTTP/1.1 `:method` and `:path` are made of the request line.
@@ -31,6 +33,11 @@ package struct HTTP2Request: Sendable {
     package func header(_ name: String) -> String? { values(of: name).first }
 
     package func values(of name: String) -> [String] { fields.filter { $0.name == name }.map(\.value) }
+
+    /// What ``bodyHash`` is for a body.
+    package static func hash(of body: [UInt8]) -> String {
+        SHA256.hash(data: body).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
 
     package var method: String { header(":method") ?? "" }
     package var path: String { header(":path") ?? "" }

@@ -197,6 +197,17 @@ package final class HTTP2ScriptedServer: Sendable {
         }
     }
 
+    /// Waits for the first frame by which the client gives a stream up, or the whole connection; nil where it leaves without a word.
+    package func verdict(on stream: Int, of connection: Int) async throws -> HTTP2Frame? {
+        try await seen { journal -> HTTP2Frame?? in
+            guard journal.connections.indices.contains(connection) else { return nil }
+            let one = journal.connections[connection]
+            let frame = one.frames.first { $0.kind == .goAway || ($0.kind == .resetStream && $0.stream == stream) }
+            if let frame { return .some(frame) }
+            return one.isClosed || one.ending != nil ? .some(nil) : nil
+        }
+    }
+
     /// Waits until a connection, counted from 0, is no more, or the client has ended its direction.
     package func waitForEnd(of connection: Int) async throws {
         try await seen { journal -> Void? in
@@ -236,9 +247,11 @@ package func withHTTP2Server(
     let server = try HTTP2ScriptedServer.start(identity: identity, protocols: protocols, greeting: greeting, reply: reply)
     do {
         try await test(server)
-    } catch {
-        try? await server.close()
-        throw error
+    } catch let failure {
+        do { try await server.close() } catch {
+            throw ScriptedServer.ScriptError(description: "\(failure); at the server: \(error)")
+        }
+        throw failure
     }
     try await server.close()
 }

@@ -18,7 +18,7 @@ package struct HTTP2Step: Sendable, Encodable {
     private enum Action: String, Encodable {
         case policy, raw, frame, headers, data, `repeat`
         case awaitFrame, awaitEnd, awaitBody, awaitRequests
-        case gate, reach, stall, stopReading, startReading, close, closeAbruptly, shutdownOutput, reset
+        case gate, reach, pause, stall, stopReading, startReading, close, closeAbruptly, shutdownOutput, reset
     }
 
     /// What the server does by itself.
@@ -58,7 +58,7 @@ package struct HTTP2Step: Sendable, Encodable {
 
     /// Any frame, well-formed or not; `length` is what its head says, where that is not the payload's.
     package static func frame(
-        _ type: UInt8, _ flags: HTTP2Frame.Flags = [], stream: Int? = nil, _ payload: [UInt8] = [], length: Int? = nil
+        _ type: UInt8, flags: HTTP2Frame.Flags = [], stream: Int? = nil, _ payload: [UInt8] = [], length: Int? = nil
     ) -> HTTP2Step {
         make(.frame) {
             $0.type = type
@@ -70,19 +70,19 @@ package struct HTTP2Step: Sendable, Encodable {
     }
 
     package static func frame(
-        _ kind: HTTP2Frame.Kind, _ flags: HTTP2Frame.Flags = [], stream: Int? = nil, _ payload: [UInt8] = [], length: Int? = nil
+        _ kind: HTTP2Frame.Kind, flags: HTTP2Frame.Flags = [], stream: Int? = nil, _ payload: [UInt8] = [], length: Int? = nil
     ) -> HTTP2Step {
-        frame(kind.rawValue, flags, stream: stream, payload, length: length)
+        frame(kind.rawValue, flags: flags, stream: stream, payload, length: length)
     }
 
     package static func settings(_ values: KeyValuePairs<HTTP2Frame.Setting, UInt32> = [:]) -> HTTP2Step {
         frame(.settings, stream: 0, values.flatMap { bytes(of: $0.rawValue) + bytes(of: $1) })
     }
 
-    package static let settingsAck = frame(.settings, .ack, stream: 0)
+    package static let settingsAck = frame(.settings, flags: .ack, stream: 0)
 
     package static func ping(_ bytes: [UInt8] = Array("12345678".utf8), ack: Bool = false) -> HTTP2Step {
-        frame(.ping, ack ? .ack : [], stream: 0, bytes)
+        frame(.ping, flags: ack ? .ack : [], stream: 0, bytes)
     }
 
     package static func goAway(last: UInt32, _ code: HTTP2Frame.ErrorCode = .noError, _ debugText: String = "") -> HTTP2Step {
@@ -100,7 +100,7 @@ package struct HTTP2Step: Sendable, Encodable {
     /// The promise of a response to `GET https://localhost/pushed`.
     package static func pushPromise(_ promised: UInt32, stream: Int? = nil) -> HTTP2Step {
         let fields = [(":method", "GET"), (":scheme", "https"), (":authority", "localhost"), (":path", "/pushed")]
-        return frame(.pushPromise, .endHeaders, stream: stream, bytes(of: promised) + HPACKBytes.literals(fields))
+        return frame(.pushPromise, flags: .endHeaders, stream: stream, bytes(of: promised) + HPACKBytes.literals(fields))
     }
 
     /// A field section, compressed, in frames of at most as many bytes of it as said.
@@ -126,18 +126,28 @@ package struct HTTP2Step: Sendable, Encodable {
         }
     }
 
-    /// A body, or a part of it: as many times these bytes, in frames that keep within the client's windows.
-    package static func data(_ bytes: [UInt8], times: Int = 1, ends: Bool = true, stream: Int? = nil) -> HTTP2Step {
+    /// A body, or a part of it: as many times these bytes, in frames that keep within the client's windows, each with as much padding.
+    package static func data(
+        _ bytes: [UInt8], times: Int = 1, ends: Bool = true, stream: Int? = nil, padding: UInt8? = nil
+    ) -> HTTP2Step {
         make(.data) {
             $0.bytes = Data(bytes)
             $0.count = times
             $0.ends = ends
             $0.stream = stream
+            $0.size = padding.map { Int($0) }
         }
     }
 
     package static func data(_ text: String, ends: Bool = true, stream: Int? = nil) -> HTTP2Step {
         data(Array(text.utf8), ends: ends, stream: stream)
+    }
+
+    /// A frame's bytes, for what is written many at a time.
+    package static func bytes(
+        of kind: HTTP2Frame.Kind, flags: HTTP2Frame.Flags = [], stream: Int = 0, _ payload: [UInt8] = []
+    ) -> [UInt8] {
+        bytes(of: UInt32(payload.count)).dropFirst() + [kind.rawValue, flags.rawValue] + bytes(of: UInt32(stream)) + payload
     }
 
     /// Bytes as they are, which the server does not look at.
@@ -187,6 +197,9 @@ package struct HTTP2Step: Sendable, Encodable {
 
     /// Tells the test that this point was reached, and goes on.
     package static func reach(_ name: String) -> HTTP2Step { make(.reach) { $0.name = name } }
+
+    /// Waits for a time, for tests of timeouts that data put off.
+    package static func pause(milliseconds: Int) -> HTTP2Step { make(.pause) { $0.count = milliseconds } }
 
     // MARK: The connection
 
