@@ -20,9 +20,13 @@ package import Foundation
 ///
 /// Answers say in X-User who asked, and in X-Client whose certificate was shown.
 package final class ApacheServer: Sendable {
-    /// A port, and what it wants of a client's certificate.
+    /// A port, what it wants of a client's certificate, and what is spoken there.
     package enum Access: Int, Sendable, CaseIterable {
         case clear, secure, optionalCertificate, requiredCertificate
+        /// HTTP/2 by ALPN, and with prior knowledge in clear.
+        case http2, http2InClear
+
+        fileprivate var isSecure: Bool { self != .clear && self != .http2InClear }
     }
 
     package let directory: ServerDirectory
@@ -75,7 +79,7 @@ package final class ApacheServer: Sendable {
     package func port(_ access: Access = .clear) -> Int { ports[access.rawValue] }
 
     package func url(_ path: String, _ access: Access = .clear) -> URL {
-        let text = "\(access == .clear ? "http" : "https")://localhost:\(port(access))\(path)"
+        let text = "\(access.isSecure ? "https" : "http")://localhost:\(port(access))\(path)"
         guard let url = URL(string: text) else { preconditionFailure("'\(text)' is not a URL") }
         return url
     }
@@ -98,7 +102,7 @@ package final class ApacheServer: Sendable {
 
     private static let modules = [
         "mpm_event", "authn_core", "authn_file", "authz_core", "authz_user", "auth_basic", "auth_digest", "dav", "dav_fs",
-        "headers", "mime", "reflector", "socache_shmcb", "ssl",
+        "headers", "http2", "mime", "reflector", "socache_shmcb", "ssl",
     ]
 
     private static func configuration(_ root: String, ports: [Int], keytab: String?) -> String {
@@ -186,7 +190,7 @@ package final class ApacheServer: Sendable {
     private static func host(_ access: Access, port: Int, _ root: String) -> String {
         let verification =
             switch access {
-            case .clear, .secure: "none"
+            case .clear, .secure, .http2, .http2InClear: "none"
             case .optionalCertificate: "optional"
             case .requiredCertificate: "require"
             }
@@ -198,10 +202,17 @@ package final class ApacheServer: Sendable {
             SSLVerifyClient \(verification)
             SSLVerifyDepth 4
             """
+        let protocols =
+            switch access {
+            case .clear, .secure, .optionalCertificate, .requiredCertificate: "http/1.1"
+            case .http2: "h2 http/1.1"
+            case .http2InClear: "h2c http/1.1"
+            }
         return """
-            Listen 127.0.0.1:\(port)\(access == .clear ? "" : " https")
+            Listen 127.0.0.1:\(port)\(access.isSecure ? " https" : "")
             <VirtualHost 127.0.0.1:\(port)>
-            \(access == .clear ? "" : encryption)
+            Protocols \(protocols)
+            \(access.isSecure ? encryption : "")
             </VirtualHost>
             """
     }

@@ -22,15 +22,20 @@ import Glibc
 /// Below the root: every file by its path; `/gzip/` compresses; `/slow/` sends 256 KiB/s; `/upload/` takes PUT and DELETE; `/old`
 /// redirects to `/new`; `/basic/` wants to know that it is ada, by Basic.
 package final class NginxServer: Sendable {
+    /// A port, and what is spoken there.
+    package enum Access: Int, Sendable, CaseIterable {
+        case clear, secure
+        /// HTTP/2 by ALPN, and with prior knowledge in clear.
+        case http2, http2InClear
+    }
+
     package let directory: TemporaryDirectory
-    package let port: Int
-    package let securePort: Int
+    private let ports: [Int]
     private let process: ServerProcess
 
-    private init(directory: TemporaryDirectory, port: Int, securePort: Int, process: ServerProcess) {
+    private init(directory: TemporaryDirectory, ports: [Int], process: ServerProcess) {
         self.directory = directory
-        self.port = port
-        self.securePort = securePort
+        self.ports = ports
         self.process = process
     }
 
@@ -40,22 +45,19 @@ package final class NginxServer: Sendable {
         for name in ["html/gzip", "html/slow", "html/upload", "html/basic", "temp"] {
             try FileManager.default.createDirectory(at: directory.file(name), withIntermediateDirectories: true)
         }
-        let clear = try ServerProcess.listeningSocket()
-        let secure = try ServerProcess.listeningSocket()
-        defer {
-            Glibc.close(clear.descriptor)
-            Glibc.close(secure.descriptor)
-        }
+        let sockets = try Access.allCases.map { _ in try ServerProcess.listeningSocket() }
+        defer { for socket in sockets { Glibc.close(socket.descriptor) } }
         try directory.write(identity.chainPEM.utf8, to: "chain.pem")
         try directory.write(identity.keyPEM.utf8, to: "key.pem")
         try directory.write("ada:{PLAIN}lovelace\n".utf8, to: "users")
-        let text = configuration(directory.path, port: clear.port, securePort: secure.port)
+        let text = configuration(directory.path, ports: sockets.map(\.port))
         let file = try directory.write(text.utf8, to: "nginx.conf")
         let process = try ServerProcess.start(
             ServerProcess.Order(
                 [program, "-p", directory.path, "-c", file.path, "-e", directory.path + "/error.log"],
-                environment: ["NGINX": "3;4;"], output: .nothing, sockets: [clear.descriptor, secure.descriptor]))
-        return NginxServer(directory: directory, port: clear.port, securePort: secure.port, process: process)
+                environment: ["NGINX": sockets.indices.map { "\(3 + $0);" }.joined()], output: .nothing,
+                sockets: sockets.map(\.descriptor)))
+        return NginxServer(directory: directory, ports: sockets.map(\.port), process: process)
     }
 
     /// Puts a file below the root.
@@ -68,8 +70,17 @@ package final class NginxServer: Sendable {
 
     package var errorLog: String { (try? String(contentsOf: directory.file("error.log"), encoding: .utf8)) ?? "" }
 
-    package func url(_ path: String, secure: Bool = false) -> URL {
-        let text = secure ? "https://localhost:\(securePort)\(path)" : "http://127.0.0.1:\(port)\(path)"
+    package var port: Int { port(.clear) }
+    package func port(_ access: Access) -> Int { ports[access.rawValue] }
+
+    package func url(_ path: String, secure: Bool = false) -> URL { url(path, secure ? .secure : .clear) }
+
+    package func url(_ path: String, _ access: Access) -> URL {
+        let text =
+            switch access {
+            case .clear, .http2InClear: "http://127.0.0.1:\(port(access))\(path)"
+            case .secure, .http2: "https://localhost:\(port(access))\(path)"
+            }
         guard let url = URL(string: text) else { preconditionFailure("'\(text)' is not a URL") }
         return url
     }
@@ -78,7 +89,16 @@ package final class NginxServer: Sendable {
 
     deinit { stop() }
 
-    private static func configuration(_ root: String, port: Int, securePort: Int) -> String {
+    private static func listen(_ access: Access, _ port: Int) -> String {
+        switch access {
+        case .clear: "listen 127.0.0.1:\(port);"
+        case .secure: "listen 127.0.0.1:\(port) ssl;"
+        case .http2: "listen 127.0.0.1:\(port) ssl http2;"
+        case .http2InClear: "listen 127.0.0.1:\(port) http2;"
+        }
+    }
+
+    private static func configuration(_ root: String, ports: [Int]) -> String {
         """
         daemon off;
         \(geteuid() == 0 ? "user root;" : "")
@@ -99,8 +119,7 @@ package final class NginxServer: Sendable {
             default_type application/octet-stream;
             autoindex off;
             server {
-                listen 127.0.0.1:\(port);
-                listen 127.0.0.1:\(securePort) ssl;
+                \(zip(Access.allCases, ports).map { listen($0, $1) }.joined(separator: "\n        "))
                 ssl_certificate \(root)/chain.pem;
                 ssl_certificate_key \(root)/key.pem;
                 ssl_protocols TLSv1.2 TLSv1.3;

@@ -29,7 +29,7 @@ enum SpnegoPython {
                 folder = folder.deletingLastPathComponent()
             }
         }
-        throw ServerProcess.Failure(description: "pyspnego is not installed: Scripts/install-needs test")
+        throw ServerProcess.Failure(description: "pyspnego and hpack are not installed: Scripts/install-needs test")
     }
 
     /// An HTTP server on the listening socket 3, whose connections are bound to whoever they are authenticated as.

@@ -114,6 +114,9 @@ extension URLSessionConfiguration {
         /// Default empty. A proxy is asked for a tunnel to the replacement; what it is sent without a tunnel stays as it is.
         public var substitutions: [Substitution] = []
 
+        /// Whether servers in clear are spoken to in HTTP/2 without being asked.
+        public var usesHTTP2PriorKnowledge = false
+
         /// Options that change nothing.
         public init() {}
 

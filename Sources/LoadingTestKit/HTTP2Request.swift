@@ -1,0 +1,47 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Crypto
+
+/// One request as a ``HTTP2ScriptedServer`` received it.
+package struct HTTP2Request: Sendable {
+    /// In order, the pseudo-header fields among them; of HTTP/1.1 `:method` and `:path` are made of the request line.
+    package let fields: [(name: String, value: String)]
+    /// 0 on a connection that speaks HTTP/1.1.
+    package let stream: Int
+    /// Which connection of the server it came on, from 0.
+    package let connection: Int
+    /// How many requests of the connection were open when it came, itself included.
+    package let openCount: Int
+    /// Which request of the server it is, from 0.
+    package let order: Int
+    /// Up to 64 KiB; it is there, with what is below, when the request is complete.
+    package internal(set) var body: [UInt8] = []
+    package internal(set) var bodyLength = 0
+    /// SHA-256 of the body in hexadecimal digits.
+    package internal(set) var bodyHash = ""
+    package internal(set) var trailers: [(name: String, value: String)] = []
+    package internal(set) var isComplete = false
+
+    /// The first value of a field, or nil.
+    package func header(_ name: String) -> String? { values(of: name).first }
+
+    package func values(of name: String) -> [String] { fields.filter { $0.name == name }.map(\.value) }
+
+    /// What ``bodyHash`` is for a body.
+    package static func hash(of body: [UInt8]) -> String {
+        SHA256.hash(data: body).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    package var method: String { header(":method") ?? "" }
+    package var path: String { header(":path") ?? "" }
+    package var authority: String { header(":authority") ?? "" }
+    package var isHTTP2: Bool { stream > 0 }
+    package var bodyText: String { String(decoding: body, as: UTF8.self) }
+}

@@ -1,0 +1,257 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import Foundation
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// An HTTP/2 server on a loopback port of its own that answers by script, and breaks RFC 9113 by script.
+///
+/// A program in Python (``HTTP2Python``) reads and writes the frames; its field blocks are those of an implementation of HPACK that was
+/// not written for this project. It records what the client sends, and holds it to the RFC: a violation fails ``close()``. Without a
+/// script it acknowledges SETTINGS and PING and gives windows back. A connection that does not begin with HTTP/2's preface is one of
+/// HTTP/1.1, whose requests are answered by ``HTTP2Step/write(_:)-(String)``.
+///
+/// Tests wait for what it sees; no wait polls or sleeps, and every wait ends when its task is cancelled (give suites a time limit).
+package final class HTTP2ScriptedServer: Sendable {
+    package typealias Greeting = @Sendable (_ connection: Int) -> [HTTP2Step]
+    package typealias Reply = @Sendable (HTTP2Request) throws -> [HTTP2Step]
+
+    struct StreamID: Hashable {
+        var connection: Int
+        var stream: Int
+    }
+
+    package let port: Int
+    package let isSecure: Bool
+    private let directory: ServerDirectory
+    private let process: ServerProcess
+    private let orders: OrderPipe
+    private let journal: Watched<HTTP2Journal>
+
+    private init(
+        port: Int, isSecure: Bool, directory: ServerDirectory, process: ServerProcess, orders: OrderPipe,
+        journal: Watched<HTTP2Journal>
+    ) {
+        self.port = port
+        self.isSecure = isSecure
+        self.directory = directory
+        self.process = process
+        self.orders = orders
+        self.journal = journal
+    }
+
+    // MARK: Starting and stopping
+
+    /// Starts a server.
+    ///
+    /// - Parameters:
+    ///   - identity: certificate and key; with them the server speaks TLS.
+    ///   - protocols: what it has for ALPN, the best first.
+    ///   - greeting: steps for a new connection, before anything is read.
+    ///   - reply: steps for a request whose head has come.
+    /// - Returns: the server, listening.
+    /// - Throws: what kept it from starting.
+    package static func start(
+        identity: TestCertificates.Identity? = nil,
+        protocols: [String] = ["h2", "http/1.1"],
+        greeting: @escaping Greeting = { _ in [.settings()] },
+        reply: @escaping Reply
+    ) throws -> HTTP2ScriptedServer {
+        let python = try SpnegoPython.interpreter()
+        let directory = try ServerDirectory()
+        var arguments = [python, try directory.write(HTTP2Python.program.utf8, to: "server.py").path]
+        if let identity {
+            arguments.append(try directory.write(identity.chainPEM.utf8, to: "chain.pem").path)
+            arguments.append(try directory.write(identity.keyPEM.utf8, to: "key.pem").path)
+            arguments.append(protocols.joined(separator: ","))
+        }
+        let socket = try ServerProcess.listeningSocket()
+        defer { Glibc.close(socket.descriptor) }
+        let (orders, end) = try OrderPipe.make()
+        defer { Glibc.close(end) }
+        let journal = Watched(HTTP2Journal())
+        let lines = LineSplitter { line in
+            let event: HTTP2Event
+            do { event = try JSONDecoder().decode(HTTP2Event.self, from: line) } catch {
+                journal.change { $0.errors.append("'\(String(decoding: line, as: UTF8.self))': \(error)") }
+                return
+            }
+            if event.event == .accepted {
+                orders.send(HTTP2Order(do: .begin, connection: event.connection, steps: greeting(event.connection ?? 0)))
+            }
+            guard let request = journal.change({ $0.take(event) }) else { return }
+            do {
+                let steps = try reply(request)
+                orders.send(HTTP2Order(do: .run, connection: request.connection, stream: request.stream, steps: steps))
+            } catch {
+                journal.change { $0.errors.append("\(error)") }
+            }
+        } atEnd: {
+            journal.change { $0.hasEnded = true }
+        }
+        let process = try ServerProcess.start(
+            ServerProcess.Order(
+                arguments, output: .pipe { lines.take($0) }, errors: .file(directory.file("log")),
+                sockets: [socket.descriptor, end]))
+        return HTTP2ScriptedServer(
+            port: socket.port, isSecure: identity != nil, directory: directory, process: process, orders: orders,
+            journal: journal)
+    }
+
+    /// Stops the server and throws what went wrong in its script, and what the client did that it may not do.
+    package func close() async throws {
+        process.stop(SIGKILL)
+        try await journal.value { $0.hasEnded ? () : nil }
+        let log = directory.text(of: "log")
+        let errors = journal.read(\.errors) + (log.isEmpty ? [] : [log])
+        if !errors.isEmpty { throw ScriptedServer.ScriptError(description: errors.joined(separator: "\n")) }
+    }
+
+    /// Stops listening; connections stay.
+    package func stopListening() { orders.send(HTTP2Order(do: .stopListening)) }
+
+    /// Carries out steps on a connection, beside those that it has.
+    package func run(_ steps: HTTP2Step..., on connection: Int, stream: Int? = nil) {
+        orders.send(HTTP2Order(do: .run, connection: connection, stream: stream, steps: steps))
+    }
+
+    /// Opens a gate for good.
+    package func open(_ gate: String) { orders.send(HTTP2Order(do: .open, name: gate)) }
+
+    // MARK: Addresses
+
+    package func url(_ path: String = "/", host: String = "localhost") -> URL {
+        let text = "\(isSecure ? "https" : "http")://\(host):\(port)\(path)"
+        guard let url = URL(string: text) else { preconditionFailure("'\(text)' is not a URL") }
+        return url
+    }
+
+    // MARK: What it saw
+
+    package var requests: [HTTP2Request] { journal.read(\.requests) }
+    package var connectionCount: Int { journal.read(\.connections.count) }
+    package var openConnectionCount: Int { journal.read { $0.connections.filter { !$0.isClosed }.count } }
+    package var errors: [String] { journal.read(\.errors) }
+
+    /// What came on a connection, in order.
+    package func frames(on connection: Int = 0) -> [HTTP2Frame] {
+        journal.read { $0.connections.indices.contains(connection) ? $0.connections[connection].frames : [] }
+    }
+
+    package func frames(_ kind: HTTP2Frame.Kind, on connection: Int = 0) -> [HTTP2Frame] {
+        frames(on: connection).filter { $0.kind == kind }
+    }
+
+    /// What ALPN chose on each connection.
+    package var protocols: [String?] { journal.read { $0.connections.map(\.protocol) } }
+    /// Whom the client asked for (SNI) on each connection.
+    package var serverNames: [String?] { journal.read { $0.connections.map(\.serverName) } }
+
+    private func seen<Found: Sendable>(_ pick: @escaping @Sendable (HTTP2Journal) -> Found?) async throws -> Found {
+        let found = try await journal.value { journal -> Found?? in
+            if let found = pick(journal) { return .some(found) }
+            return journal.hasEnded ? .some(nil) : nil
+        }
+        guard let found else { throw ServerProcess.Failure(description: "the server has ended: \(directory.text(of: "log"))") }
+        return found
+    }
+
+    /// Waits until a request, counted from 0, has come in full.
+    package func request(_ order: Int) async throws -> HTTP2Request {
+        try await seen { journal in
+            guard journal.requests.count > order, journal.requests[order].isComplete else { return nil }
+            return journal.requests[order]
+        }
+    }
+
+    /// Waits until the head of a request, counted from 0, has come.
+    package func head(_ order: Int) async throws -> HTTP2Request {
+        try await seen { $0.requests.count > order ? $0.requests[order] : nil }
+    }
+
+    /// Waits until as many connections were accepted.
+    package func waitForConnections(_ count: Int) async throws {
+        try await seen { $0.connections.count >= count ? () : nil }
+    }
+
+    /// Waits for the first frame that is as wanted; nil for any connection.
+    @discardableResult
+    package func frame(
+        _ kind: HTTP2Frame.Kind, on connection: Int? = nil,
+        where condition: @escaping @Sendable (HTTP2Frame) -> Bool = { _ in true }
+    ) async throws -> HTTP2Frame {
+        try await seen { journal -> HTTP2Frame? in
+            for (number, one) in journal.connections.enumerated() where connection == nil || connection == number {
+                if let frame = one.frames.first(where: { $0.kind == kind && condition($0) }) { return frame }
+            }
+            return nil
+        }
+    }
+
+    /// Waits for the first frame by which the client gives a stream up, or the whole connection; nil where it leaves without a word.
+    package func verdict(on stream: Int, of connection: Int) async throws -> HTTP2Frame? {
+        try await seen { journal -> HTTP2Frame?? in
+            guard journal.connections.indices.contains(connection) else { return nil }
+            let one = journal.connections[connection]
+            let frame = one.frames.first { $0.kind == .goAway || ($0.kind == .resetStream && $0.stream == stream) }
+            if let frame { return .some(frame) }
+            return one.isClosed || one.ending != nil ? .some(nil) : nil
+        }
+    }
+
+    /// Waits until a connection, counted from 0, is no more, or the client has ended its direction.
+    package func waitForEnd(of connection: Int) async throws {
+        try await seen { journal -> Void? in
+            guard journal.connections.indices.contains(connection) else { return nil }
+            return journal.connections[connection].isClosed || journal.connections[connection].ending != nil ? () : nil
+        }
+    }
+
+    /// Waits until no accepted connection is open.
+    package func waitForAllClosed() async throws {
+        try await seen { $0.connections.allSatisfy(\.isClosed) ? () : nil }
+    }
+
+    /// Waits until the window of a stream, or of its connection, was used up, and says how much of the body had gone out.
+    package func blocked(stream: Int, on connection: Int = 0) async throws -> Int {
+        let id = StreamID(connection: connection, stream: stream)
+        return try await seen { $0.blocked[id] }
+    }
+
+    /// Waits until as many scripts have come to a gate or a point.
+    package func reached(_ name: String, times: Int = 1) async throws {
+        try await seen { $0.reached[name, default: 0] >= times ? () : nil }
+    }
+
+    /// How often a point of the script was reached.
+    package func count(of name: String) -> Int { journal.read { $0.reached[name, default: 0] } }
+}
+
+/// Runs a test against a server, stops the server, and throws what went wrong in its script and what the client may not do.
+package func withHTTP2Server(
+    identity: TestCertificates.Identity? = nil,
+    protocols: [String] = ["h2", "http/1.1"],
+    greeting: @escaping HTTP2ScriptedServer.Greeting = { _ in [.settings()] },
+    reply: @escaping HTTP2ScriptedServer.Reply,
+    test: (HTTP2ScriptedServer) async throws -> Void
+) async throws {
+    let server = try HTTP2ScriptedServer.start(identity: identity, protocols: protocols, greeting: greeting, reply: reply)
+    do {
+        try await test(server)
+    } catch let failure {
+        do { try await server.close() } catch {
+            throw ScriptedServer.ScriptError(description: "\(failure); at the server: \(error)")
+        }
+        throw failure
+    }
+    try await server.close()
+}

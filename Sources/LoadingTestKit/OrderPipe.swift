@@ -1,0 +1,77 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// Orders on their way to the program behind a ``HTTP2ScriptedServer``, one line each.
+///
+/// The program reads them on a thread of its own, so that nobody waits here for long.
+final class OrderPipe: Sendable {
+    private let descriptor: Mutex<Int32>
+
+    private init(_ descriptor: Int32) { self.descriptor = Mutex(descriptor) }
+
+    /// A pipe, and the end that the program reads from, which is the caller's to close.
+    static func make() throws -> (OrderPipe, end: Int32) {
+        var ends: [Int32] = [0, 0]
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+            throw ServerProcess.Failure(description: "socketpair: errno \(errno)")
+        }
+        return (OrderPipe(ends[1]), ends[0])
+    }
+
+    /// Nothing happens where the program has ended, which the server finds out by itself.
+    func send(_ order: HTTP2Order) {
+        guard var line = try? JSONEncoder().encode(order) else { preconditionFailure("an order is no JSON") }
+        line.append(0x0A)
+        descriptor.withLock { descriptor in
+            var rest = line[...]
+            while !rest.isEmpty {
+                let flags = Int32(MSG_NOSIGNAL)
+                let count = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, flags) }
+                guard count > 0 else {
+                    if count < 0, errno == EINTR { continue }
+                    return
+                }
+                rest = rest.dropFirst(count)
+            }
+        }
+    }
+
+    deinit { _ = descriptor.withLock { Glibc.close($0) } }
+}
+
+/// Cuts what comes into lines, and gives each away.
+final class LineSplitter: Sendable {
+    private let rest = Mutex(Data())
+    private let line: @Sendable (Data) -> Void
+    private let end: @Sendable () -> Void
+
+    init(_ line: @escaping @Sendable (Data) -> Void, atEnd end: @escaping @Sendable () -> Void) {
+        self.line = line
+        self.end = end
+    }
+
+    /// Takes bytes, none at the end.
+    func take(_ data: Data) {
+        let lines = rest.withLock { rest in
+            rest += data
+            let parts = rest.split(separator: 0x0A, omittingEmptySubsequences: false)
+            rest = parts.last.map { Data($0) } ?? Data()
+            return parts.dropLast().map { Data($0) }
+        }
+        for one in lines { line(one) }
+        if data.isEmpty { end() }
+    }
+}

@@ -1,0 +1,284 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Servers that fall silent, and connections that end, at each state of a connection and of a stream.
+@Suite(.timeLimit(.minutes(2)))
+struct HTTP2BrokenConnectionTests {
+    /// What came of an answer before something happens.
+    private static func states(_ stream: Int) -> [(name: String, isBetweenFrames: Bool, steps: [HTTP2Step])] {
+        let head = HPACKBytes.literals([(":status", "200"), ("content-length", "10")])
+        let headers = HTTP2Step.bytes(of: .headers, flags: .endHeaders, stream: stream, head)
+        let data = HTTP2Step.bytes(of: .data, stream: stream, Array("hello".utf8))
+        return [
+            ("before the head", true, []),
+            ("in the head of a frame", false, [.write(Array(headers.prefix(5)))]),
+            ("in HEADERS", false, [.write(Array(headers.prefix(15)))]),
+            ("before CONTINUATION", true, [.frame(.headers, Array(head.prefix(5)))]),
+            ("after an interim response", true, [.headers([(":status", "103")])]),
+            ("after the head", true, [.write(headers)]),
+            ("in DATA", false, [.write(headers + data.dropLast(2))]),
+            ("after part of the body", true, [.write(headers + data)]),
+            ("before the end of the stream", true, [.write(headers + data + data)]),
+            ("in the trailers", true, [.write(headers + data + data), .frame(.headers, flags: .endStream, [0x00])]),
+        ]
+    }
+
+    private static func reply(_ end: HTTP2Step) -> HTTP2ScriptedServer.Reply {
+        { request in
+            guard let number = Int(request.path.dropFirst()) else { return .ok("good") }
+            return [.awaitRequestEnd] + states(request.stream)[number].steps + [end]
+        }
+    }
+
+    /// Asks for a state's path, with a request timeout.
+    private func load(
+        _ number: Int, of server: HTTP2ScriptedServer, _ session: URLSession, timeout: TimeInterval = 20
+    ) async throws {
+        var request = URLRequest(server.url("/\(number)"))
+        request.timeoutInterval = timeout
+        _ = try await session.text(request)
+    }
+
+    enum End: String, CaseIterable, CustomTestStringConvertible {
+        case close, closeAbruptly, reset, halfClose
+
+        var step: HTTP2Step {
+            switch self {
+            case .close: .close
+            case .closeAbruptly: .closeAbruptly
+            case .reset: .resetConnection
+            case .halfClose: .shutdownOutput
+            }
+        }
+
+        var testDescription: String { rawValue }
+    }
+
+    @Test(arguments: HTTP2Way.allCases, End.allCases)
+    func `a connection that ends fails its loads, and the next ones have another`(way: HTTP2Way, end: End) async throws {
+        try await withHTTP2Scenario(way, reply: Self.reply(end.step)) { (server, session) async throws in
+            for (number, state) in Self.states(1).enumerated() {
+                await expectFailure(.networkConnectionLost, in: state.name) { try await load(number, of: server, session) }
+                let requests = server.requests.filter { $0.path == "/\(number)" }
+                #expect((1...2).contains(requests.count), "\(state.name)")
+                for request in requests { try await server.waitForEnd(of: request.connection) }
+                #expect(try await session.text(server.url("/good")) == "good", "\(state.name)")
+            }
+        }
+    }
+
+    @Test(arguments: HTTP2Way.allCases) func `a POST is not sent again when its connection ends`(way: HTTP2Way) async throws {
+        try await withHTTP2Scenario(
+            way, reply: { $0.method == "POST" ? [.awaitRequestEnd, .close] : .ok("good") }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "good")
+            let request = URLRequest(server.url("/once"), method: "POST", body: Data("body".utf8))
+            await expectFailure(.networkConnectionLost) { try await session.text(request) }
+            #expect(server.requests.count { $0.path == "/once" } == 1)
+        }
+    }
+
+    @Test func `a GET on a connection that ends as it is used again is sent once more`() async throws {
+        try await withHTTP2Scenario(
+            reply: { $0.connection == 0 && $0.path == "/again" ? [.awaitRequestEnd, .close] : .ok($0.path) }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url("/first")) == "/first")
+            #expect(try await session.text(server.url("/again")) == "/again")
+            #expect(server.requests.map(\.connection) == [0, 0, 1])
+        }
+    }
+
+    @Test func `a connection that ended while nobody used it is not used again`() async throws {
+        try await withHTTP2Scenario(reply: { .ok($0.path) }) { (server, session) async throws in
+            for (number, step) in [HTTP2Step.close, .closeAbruptly, .resetConnection, .shutdownOutput].enumerated() {
+                #expect(try await session.text(server.url("/\(number)")) == "/\(number)")
+                server.run(step, on: number)
+                try await server.waitForEnd(of: number)
+            }
+            let request = URLRequest(server.url("/post"), method: "POST", body: Data("body".utf8))
+            #expect(try await session.text(request).text == "/post")
+        }
+    }
+
+    @Test func `a hundred loads on a connection that is reset all fail, each once`() async throws {
+        try await withHTTP2Scenario(
+            reply: { request in
+                request.path == "/good" ? .ok("good") : [.awaitRequests(100), .awaitRequestEnd, .resetConnection]
+            }
+        ) { (server, session) async throws in
+            let url = server.url("/lost")
+            let codes = await withTaskGroup(of: URLError.Code?.self) { group in
+                for _ in 0..<100 {
+                    group.addTask {
+                        do {
+                            _ = try await session.upload(for: URLRequest(url, method: "POST"), from: Data("body".utf8))
+                            return nil
+                        } catch { return (error as? URLError)?.code }
+                    }
+                }
+                return await group.reduce(into: [URLError.Code?]()) { $0.append($1) }
+            }
+            #expect(codes == Array(repeating: .networkConnectionLost, count: 100))
+            #expect(try await session.text(server.url("/good")) == "good")
+        }
+    }
+
+    // MARK: The beginning
+
+    @Test(arguments: [HTTP2Step.close, .closeAbruptly, .shutdownOutput])
+    func `a connection that ends before SETTINGS fails its load`(step: HTTP2Step) async throws {
+        try await withHTTP2Scenario(greeting: { _ in [step] }, reply: { _ in [] }) { (server, session) async throws in
+            await expectFailure(.networkConnectionLost) { try await session.text(server.url()) }
+            #expect(server.connectionCount <= 2)
+        }
+    }
+
+    @Test func `a server that says nothing at all is waited for until the request timeout`() async throws {
+        for way in HTTP2Way.allCases {
+            for greeting in [[], [HTTP2Step.settings()], [.stopReading]] {
+                try await withHTTP2Scenario(
+                    way, configure: { $0.timeoutIntervalForRequest = 0.5 }, greeting: { _ in greeting }, reply: { _ in [] }
+                ) { (server, session) async throws in
+                    await expectFailure(.timedOut) { try await session.text(server.url()) }
+                }
+            }
+        }
+    }
+
+    @Test func `SETTINGS that are never acknowledged do not hold loads up`() async throws {
+        try await withHTTP2Scenario(
+            greeting: { _ in [.policy(.ackSettings, false), .settings()] }, reply: { .ok($0.path) }
+        ) { (server, session) async throws in
+            for number in 0..<5 { #expect(try await session.text(server.url("/\(number)")) == "/\(number)") }
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    /// Section 3.4: the first frame has to be SETTINGS; GOAWAY may be left out where it is not.
+    @Test(arguments: [
+        [HTTP2Step.ping()], [.frame(.settings, flags: .ack, stream: 0)], [.windowUpdate(1, stream: 0)], [.goAway(last: 0)],
+        [.frame(.headers, flags: .endHeaders, stream: 1, HPACKBytes.index(8))], [.frame(0xEE, [1])],
+    ])
+    func `a connection that does not begin with SETTINGS is given up`(greeting: [HTTP2Step]) async throws {
+        try await withHTTP2Scenario(greeting: { _ in greeting }, reply: { _ in [.stall] }) { (server, session) async throws in
+            await expectFailure(in: brokenProtocol) { try await session.text(server.url()) }
+            try await server.waitForEnd(of: 0)
+            if let code = server.frames(.goAway).first?.errorCode { #expect(code == .protocolError) }
+        }
+    }
+
+    /// What ALPN agreed on is not what is spoken.
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "hello",
+        "\0\0\0", String(repeating: "x", count: 100_000),
+    ])
+    func `a server that agrees on HTTP/2 and speaks something else fails the load, and the error says so`(
+        text: String
+    ) async throws {
+        try await withHTTP2Scenario(
+            greeting: { _ in [.awaitFrame(.settings), .write(text), .close] }, reply: { _ in [] }
+        ) { (server, session) async throws in
+            let error = await expectFailure(in: [.networkConnectionLost, .badServerResponse]) {
+                try await session.text(server.url())
+            }
+            #expect(error?.localizedDescription.contains("HTTP/2") == true, "\(error?.localizedDescription ?? "")")
+            #expect(server.connectionCount <= 2)
+        }
+    }
+
+    @Test func `a server of HTTP/1.1 that is taken for one of HTTP/2 fails the load`() async throws {
+        try await withScriptedServer(reply: { _ in .status(400, body: "what?").then(.close) }) { (server) async throws in
+            try await withSession({ $0.connectionOptions.usesHTTP2PriorKnowledge = true }) { (session) async throws in
+                let url = server.url("/", host: "localhost")
+                await expectFailure(in: [.networkConnectionLost, .badServerResponse]) { try await session.text(url) }
+            }
+        }
+    }
+
+    // MARK: Silence
+
+    @Test func `a stream that falls silent times out, is reset, and leaves its neighbours`() async throws {
+        let states = Self.states(1)
+        try await withHTTP2Scenario(
+            reply: Self.reply(.stall)
+        ) { (server, session) async throws in
+            for (number, state) in states.enumerated() {
+                // The connection is there when the time begins to run.
+                #expect(try await session.text(server.url("/good")) == "good", "\(state.name)")
+                await expectFailure(.timedOut, in: state.name) { try await load(number, of: server, session, timeout: 0.5) }
+                let request = try #require(server.requests.last { $0.path == "/\(number)" })
+                let verdict = try await server.verdict(on: request.stream, of: request.connection)
+                if state.isBetweenFrames && state.name != "before CONTINUATION" && state.name != "in the trailers" {
+                    #expect(verdict?.kind == .resetStream && verdict?.errorCode == .cancel, "\(state.name)")
+                    #expect(try await session.text(server.url("/good")) == "good", "\(state.name)")
+                    #expect(server.requests.last?.connection == request.connection, "\(state.name)")
+                }
+                // What stands in the middle of something keeps its connection from others.
+                server.run(.close, on: request.connection)
+                try await server.waitForEnd(of: request.connection)
+            }
+        }
+    }
+
+    @Test func `an upload into a connection that takes nothing times out, in bounded memory`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write([], to: "large")
+        try FileHandle(forWritingTo: file).truncate(atOffset: 1 << 30)
+        try await withHTTP2Scenario(
+            configure: { $0.timeoutIntervalForRequest = 1 },
+            greeting: { _ in [.settings([.initialWindowSize: 0x7FFF_FFFF]), .windowUpdate(0x7FFF_0000)] },
+            reply: { _ in [.stopReading] }
+        ) { (server, session) async throws in
+            let before = try ProcessProbe.residentBytes()
+            await expectFailure(.timedOut) {
+                try await session.upload(for: URLRequest(server.url(), method: "PUT"), fromFile: file)
+            }
+            #expect(try ProcessProbe.residentBytes() - before < 128 << 20)
+        }
+    }
+
+    @Test func `each byte of DATA puts the request timeout off`() async throws {
+        try await withGrowingTimes { scale in
+            var isRight = false
+            let drip = (0..<8).flatMap { _ in [HTTP2Step.pause(milliseconds: Int(50 * scale)), .frame(.data, [0x78])] }
+            try await withHTTP2Scenario(
+                configure: { $0.timeoutIntervalForRequest = 0.3 * scale },
+                reply: { _ in [.awaitRequestEnd, .head()] + drip + [.frame(.data, flags: .endStream)] }
+            ) { (server, session) async throws in
+                isRight = (try? await session.text(server.url())) == "xxxxxxxx"
+            }
+            return isRight
+        }
+    }
+
+    @Test func `PING and SETTINGS do not put the request timeout off`() async throws {
+        let drip = (0..<400).flatMap { _ in [HTTP2Step.pause(milliseconds: 50), .ping(), .settings()] }
+        try await withHTTP2Scenario(
+            configure: { $0.timeoutIntervalForRequest = 0.5 }, reply: { _ in [.awaitRequestEnd, .head()] + drip }
+        ) { (server, session) async throws in
+            await expectFailure(.timedOut) { try await session.text(server.url()) }
+        }
+    }
+
+    @Test func `nothing is left of connections that broke`() async throws {
+        try await withHTTP2Scenario(reply: { _ in [.awaitRequestEnd, .head(), .resetConnection] }) {
+            (server, session) async throws in
+            await expectFailure(.networkConnectionLost) { try await session.text(server.url()) }
+            let before = try ProcessProbe.openDescriptors()
+            for _ in 0..<50 { await expectFailure(.networkConnectionLost) { try await session.text(server.url()) } }
+            try await server.waitForAllClosed()
+            #expect(try ProcessProbe.openDescriptors() <= before + 2)
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// One connection for all, its preface and settings, and how many streams it has at once (RFC 9113, sections 3.4, 5.1.2 and 6.5).
+@Suite(.timeLimit(.minutes(1)))
+struct HTTP2ConnectionTests {
+    /// Loads as many at once; the paths are `/0`, `/1` and so on.
+    private func load(_ count: Int, from server: HTTP2ScriptedServer, _ session: URLSession) async throws -> [String] {
+        try await withThrowingTaskGroup(of: (Int, String).self) { group in
+            for number in 0..<count {
+                let url = server.url("/\(number)")
+                group.addTask { (number, try await session.text(url)) }
+            }
+            var texts = [String](repeating: "", count: count)
+            for try await (number, text) in group { texts[number] = text }
+            return texts
+        }
+    }
+
+    @Test(arguments: HTTP2Way.allCases) func `a connection begins with SETTINGS that refuse pushes`(way: HTTP2Way) async throws {
+        try await withHTTP2Scenario(way, reply: { _ in .ok("good") }) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "good")
+            // Ours are acknowledged, and the client's are there before its first request.
+            let acknowledgement = try await server.frame(.settings) { $0.flags.contains(.ack) }
+            #expect(acknowledgement.length == 0)
+            let frames = server.frames()
+            #expect(frames.first?.kind == .settings && frames.first?.flags.contains(.ack) == false)
+            #expect(server.setting(.enablePush) == 0)
+            #expect(frames.filter { $0.kind == .goAway || $0.kind == .resetStream }.isEmpty)
+            #expect((server.setting(.initialWindowSize) ?? 65_535) >= 65_535)
+            #expect(server.protocols == [way == .secure ? "h2" : nil])
+        }
+    }
+
+    @Test func `every SETTINGS and every PING is acknowledged, in order`() async throws {
+        try await withHTTP2Scenario(
+            greeting: { _ in [.settings(), .ping(Array("one     ".utf8)), .settings([.headerTableSize: 0])] },
+            reply: { _ in
+                [.ping(Array("two     ".utf8)), .settings([.maxFrameSize: 32_768]), .awaitFrame(.settings, .ack, count: 3)]
+                    + .ok("good")
+            }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "good")
+            try await server.frame(.ping) { $0.data == Array("two     ".utf8) }
+            let pings = server.frames(.ping)
+            #expect(pings.map { String(decoding: $0.data, as: UTF8.self) } == ["one     ", "two     "])
+            #expect(pings.allSatisfy { $0.flags == .ack })
+            #expect(server.frames(.settings).filter { $0.flags.contains(.ack) }.count == 3)
+        }
+    }
+
+    @Test func `a PING that is an acknowledgement is not answered`() async throws {
+        try await withHTTP2Scenario(
+            reply: { _ in [.ping(Array("nobody's".utf8), ack: true), .ping(Array("question".utf8)), .awaitFrame(.ping)] + .ok() }
+        ) { (server, session) async throws in
+            _ = try await session.text(server.url())
+            #expect(server.frames(.ping).map { String(decoding: $0.data, as: UTF8.self) } == ["question"])
+        }
+    }
+
+    @Test(arguments: HTTP2Way.allCases) func `a hundred loads that start at once share one connection`(way: HTTP2Way) async throws
+    {
+        try await withHTTP2Scenario(
+            way, reply: { [.awaitRequests(100)] + .ok($0.path) }
+        ) { (server, session) async throws in
+            #expect(try await load(100, from: server, session) == (0..<100).map { "/\($0)" })
+            #expect(server.connectionCount == 1)
+            #expect(Set(server.requests.map(\.stream)).count == 100)
+        }
+    }
+
+    @Test func `a thousand loads at once are all answered, within the streams that there may be`() async throws {
+        try await withHTTP2Scenario(
+            greeting: { _ in [.settings([.maxConcurrentStreams: 100])] }, reply: { .ok($0.path) }
+        ) { (server, session) async throws in
+            #expect(try await load(1000, from: server, session) == (0..<1000).map { "/\($0)" })
+            #expect(server.connectionCount == 1)
+            #expect(server.requests.count == 1000)
+            #expect((server.requests.map(\.openCount).max() ?? 0) <= 100)
+        }
+    }
+
+    /// The server holds the first ones until as many have come as may; one more would be an error of the client's.
+    @Test(arguments: [1, 3, 100]) func `no more streams are open than SETTINGS_MAX_CONCURRENT_STREAMS`(limit: Int) async throws {
+        try await withHTTP2Scenario(
+            greeting: { _ in [.settings([.maxConcurrentStreams: UInt32(limit)])] },
+            reply: { request in ((1...limit).contains(request.order) ? [.awaitRequests(limit + 1)] : []) + .ok(request.path) }
+        ) { (server, session) async throws in
+            // The limit is known from the first answer on.
+            _ = try await session.text(server.url("/first"))
+            #expect(try await load(limit * 2 + 1, from: server, session).count == limit * 2 + 1)
+            #expect(server.requests.map(\.openCount).max() == limit)
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `the number of streams is raised and lowered while loads wait`() async throws {
+        try await withHTTP2Scenario(
+            greeting: { _ in [.settings([.maxConcurrentStreams: 1])] },
+            reply: { request in
+                switch request.path {
+                case "/known": .ok("known")
+                case "/0": [.gate("first")] + .ok("0")
+                default: [.gate("rest")] + .ok(String(request.path.dropFirst()))
+                }
+            }
+        ) { (server, session) async throws in
+            _ = try await session.text(server.url("/known"))
+            async let first = session.text(server.url("/0"))
+            _ = try await server.head(1)
+            let urls = (1..<8).map { server.url("/\($0)") }
+            async let rest = withThrowingTaskGroup(of: String.self) { group in
+                for url in urls { group.addTask { try await session.text(url) } }
+                return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+            }
+            try await server.settle()
+            #expect(server.requests.count == 2)
+            server.run(.settings([.maxConcurrentStreams: 4]), on: 0)
+            // Three more beside the first, and no fourth.
+            _ = try await server.head(4)
+            try await server.settle()
+            #expect(server.requests.count == 5)
+            // Below what is open: nothing begins until enough has ended.
+            server.run(.settings([.maxConcurrentStreams: 2]), on: 0)
+            try await server.settle()
+            server.open("first")
+            #expect(try await first == "0")
+            try await server.settle()
+            #expect(server.requests.count == 5)
+            server.open("rest")
+            #expect(try await rest == Set((1..<8).map { "\($0)" }))
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    /// Section 6.5.2: a value of 0 holds requests back for as long as it lasts.
+    @Test func `a limit of no stream holds loads back until it is raised`() async throws {
+        try await withHTTP2Scenario(
+            greeting: { _ in [.settings([.maxConcurrentStreams: 0]), .gate("closed"), .settings([.maxConcurrentStreams: 10])] },
+            reply: { .ok($0.path) }
+        ) { (server, session) async throws in
+            async let text = session.text(server.url("/later"))
+            try await server.frame(.settings) { $0.flags.contains(.ack) }
+            try await server.settle()
+            // One may have left before the limit was known.
+            #expect(server.requests.count <= 1)
+            server.open("closed")
+            #expect(try await text == "/later")
+        }
+    }
+
+    @Test func `loads that wait for a stream go by priority`() async throws {
+        let recorder = EventRecorder()
+        let other = try await ScriptedServer.start { _ in .ok() }
+        try await withHTTP2Scenario(
+            delegate: recorder, greeting: { _ in [.settings([.maxConcurrentStreams: 1])] },
+            reply: { request in (request.path == "/held" ? [.gate("held")] : []) + .ok(request.path) }
+        ) { (server, session) async throws in
+            _ = try await session.text(server.url("/known"))
+            let held = session.dataTask(with: server.url("/held"))
+            held.resume()
+            _ = try await server.head(1)
+            let priorities: [Float] = [0.1, 0.5, 0.9, 0.5, 1]
+            let tasks = priorities.enumerated().map { number, priority in
+                let task = session.dataTask(with: server.url("/\(number)"))
+                task.priority = priority
+                task.resume()
+                return task
+            }
+            // What was begun before is in line when this is there.
+            _ = try await session.text(other.url())
+            server.open("held")
+            for task in tasks { try await recorder.completion(of: task) }
+            #expect(server.requests.dropFirst(2).map(\.path) == ["/4", "/2", "/1", "/3", "/0"])
+        }
+        try await other.close()
+    }
+
+    /// RFC 9218, section 4.1: urgency from 0, the highest, to 7; 3 is that of a request that says nothing.
+    @Test func `a task's priority is in its Priority field`() async throws {
+        let recorder = EventRecorder()
+        try await withHTTP2Scenario(delegate: recorder, reply: { .ok($0.path) }) { (server, session) async throws in
+            var urgencies: [Int] = []
+            for priority in [
+                URLSessionTask.highPriority, 0.6, URLSessionTask.defaultPriority, 0.4, URLSessionTask.lowPriority, 0,
+            ] {
+                let task = session.dataTask(with: server.url("/\(priority)"))
+                task.priority = priority
+                task.resume()
+                try await recorder.completion(of: task)
+                let field = server.requests.last?.header("priority") ?? ""
+                let members = field.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+                urgencies.append(members.first { $0.hasPrefix("u=") }.flatMap { Int($0.dropFirst(2)) } ?? 3)
+            }
+            #expect(urgencies == urgencies.sorted() && urgencies.allSatisfy { (0...7).contains($0) }, "\(urgencies)")
+            #expect(urgencies[2] == 3 && urgencies[0] < 3 && urgencies[4] > 3, "\(urgencies)")
+            var request = URLRequest(server.url("/own"))
+            request.setValue("u=6, i", forHTTPHeaderField: "Priority")
+            _ = try await session.text(request)
+            #expect(server.requests.last?.values(of: "priority") == ["u=6, i"])
+        }
+    }
+
+    @Test func `cancelling a load resets its stream with CANCEL, and leaves the others`() async throws {
+        let recorder = EventRecorder()
+        try await withHTTP2Scenario(
+            delegate: recorder,
+            reply: { request in
+                switch request.path {
+                case "/waiting": [.stall]
+                case "/flowing": [.head(), .data([UInt8](repeating: 0, count: 10_000), times: 1_000_000)]
+                default: [.gate("beside")] + .ok("beside")
+                }
+            }
+        ) { (server, session) async throws in
+            async let beside = session.text(server.url("/beside"))
+            try await server.reached("beside")
+            for path in ["/waiting", "/flowing"] {
+                let task = session.dataTask(with: server.url(path))
+                task.resume()
+                if path == "/flowing" { try await recorder.wait(for: task) { $0.body.count > 100_000 } }
+                _ = try await server.head(path == "/waiting" ? 1 : 2)
+                task.cancel()
+                #expect((try await recorder.completion(of: task).error as? URLError)?.code == .cancelled)
+                let stream = try #require(server.requests.last { $0.path == path }).stream
+                let reset = try await server.frame(.resetStream) { $0.stream == stream }
+                #expect(reset.errorCode == .cancel)
+            }
+            server.open("beside")
+            #expect(try await beside == "beside")
+            #expect(server.connectionCount == 1 && server.frames(.resetStream).count == 2)
+        }
+    }
+
+    @Test func `a load that is cancelled before it has a stream sends nothing`() async throws {
+        let recorder = EventRecorder()
+        try await withHTTP2Scenario(
+            delegate: recorder, greeting: { _ in [.settings([.maxConcurrentStreams: 1])] },
+            reply: { request in (request.path == "/held" ? [.gate("held")] : []) + .ok(request.path) }
+        ) { (server, session) async throws in
+            _ = try await session.text(server.url("/known"))
+            async let held = session.text(server.url("/held"))
+            _ = try await server.head(1)
+            let task = session.dataTask(with: server.url("/never"))
+            task.resume()
+            task.cancel()
+            #expect((try await recorder.completion(of: task).error as? URLError)?.code == .cancelled)
+            server.open("held")
+            #expect(try await held == "/held")
+            #expect(try await session.text(server.url("/last")) == "/last")
+            #expect(server.requests.map(\.path) == ["/known", "/held", "/last"] && server.frames(.resetStream).isEmpty)
+        }
+    }
+
+    @Test func `a session that ends says so, and leaves no connection`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        try await withHTTP2Server(identity: certificates.valid, reply: { .ok($0.path) }) { (server) async throws in
+            try await withSession({ $0.speakHTTP2(.secure, certificates) }) { (session) async throws in
+                #expect(try await session.text(server.url("/a")) == "/a")
+                session.finishTasksAndInvalidate()
+                try await server.waitForEnd(of: 0)
+            }
+            // Section 5.4.1 and 6.8: an orderly end is a GOAWAY without an error, if it is said.
+            let errors = server.frames(.goAway).compactMap(\.errorCode)
+            #expect(errors.allSatisfy { $0 == .noError })
+        }
+    }
+
+    @Test func `sessions have connections of their own`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        try await withHTTP2Server(identity: certificates.valid, reply: { .ok($0.path) }) { (server) async throws in
+            for number in 0..<2 {
+                try await withSession({ $0.speakHTTP2(.secure, certificates) }) { (session) async throws in
+                    #expect(try await session.text(server.url("/\(number)")) == "/\(number)")
+                }
+            }
+            #expect(server.requests.map(\.connection) == [0, 1])
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// What a request looks like on a stream, and what of an answer is told (RFC 9113, section 8).
+@Suite(.timeLimit(.minutes(1)))
+struct HTTP2ExchangeTests {
+    @Test(arguments: HTTP2Way.allCases) func `a request has the parts of its URL in pseudo-header fields`(
+        way: HTTP2Way
+    ) async throws {
+        try await withHTTP2Scenario(way, reply: { .ok($0.path) }) { (server, session) async throws in
+            #expect(try await session.text(server.url("/a/b%20c?d=e&f")) == "/a/b%20c?d=e&f")
+            #expect(try await session.text(server.url("")) == "/")
+            let request = server.requests[0]
+            let pseudo = request.fields.prefix { $0.name.hasPrefix(":") }
+            #expect(Set(pseudo.map(\.name)) == [":method", ":scheme", ":authority", ":path"])
+            #expect(request.method == "GET" && request.authority == "localhost:\(server.port)")
+            #expect(request.header(":scheme") == (way == .secure ? "https" : "http"))
+            #expect(request.header("host") == nil)
+        }
+    }
+
+    @Test func `fields go out in lower case, and those of the connection not at all`() async throws {
+        try await withHTTP2Scenario(reply: { _ in .ok() }) { (server, session) async throws in
+            let headers = [
+                "X-One": "1", "Connection": "close, X-Two", "Keep-Alive": "timeout=5", "Proxy-Connection": "keep-alive",
+                "Transfer-Encoding": "chunked", "Upgrade": "websocket", "TE": "gzip",
+            ]
+            _ = try await session.text(URLRequest(server.url(), headers: headers))
+            let request = server.requests[0]
+            #expect(request.values(of: "x-one") == ["1"])
+            #expect(request.fields.allSatisfy { $0.name == $0.name.lowercased() })
+            for name in ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"] {
+                #expect(request.header(name) == nil, "\(name)")
+            }
+            #expect([nil, "trailers"].contains(request.header("te")))
+        }
+    }
+
+    /// Section 8.3.1: `host` may not say anything other than `:authority`.
+    @Test func `a request's own Host is its authority`() async throws {
+        try await withHTTP2Scenario(reply: { _ in .ok() }) { (server, session) async throws in
+            _ = try await session.text(URLRequest(server.url(), headers: ["Host": "other.example"]))
+            #expect(server.requests[0].authority == "other.example")
+            #expect([nil, "other.example"].contains(server.requests[0].header("host")))
+        }
+    }
+
+    /// Section 8.2.3: several fields are one, joined by "; ".
+    @Test func `cookies are whole once their crumbs are joined, and those of answers are kept`() async throws {
+        try await withHTTP2Scenario(
+            reply: { request in
+                request.path == "/set"
+                    ? .ok("", [("set-cookie", "a=1"), ("set-cookie", "b=two; Path=/"), ("set-cookie", "c=3")]) : .ok()
+            }
+        ) { (server, session) async throws in
+            _ = try await session.text(server.url("/set"))
+            _ = try await session.text(server.url("/get"))
+            #expect(server.requests[0].header("cookie") == nil)
+            let pairs = server.requests[1].values(of: "cookie").joined(separator: "; ").components(separatedBy: "; ")
+            #expect(Set(pairs) == ["a=1", "b=two", "c=3"] && pairs.count == 3)
+        }
+    }
+
+    @Test func `an answer has its fields, and no pseudo-header field among them`() async throws {
+        let fields = [
+            ("x-twice", "a"), ("x-twice", "b"), ("x-empty", ""), ("x-long", String(repeating: "v", count: 20_000)),
+            ("content-type", "text/plain; charset=utf-8"), ("x-latin", "caf\u{E9}"),
+        ]
+        try await withHTTP2Scenario(reply: { _ in .status(299, fields, body: Array("body".utf8)) }) {
+            (server, session) async throws in
+            let (text, response) = try await session.text(URLRequest(server.url()))
+            #expect(text == "body" && response.statusCode == 299)
+            #expect(response.value(forHTTPHeaderField: "X-Twice") == "a, b")
+            #expect(response.value(forHTTPHeaderField: "X-Empty")?.isEmpty == true)
+            #expect(response.value(forHTTPHeaderField: "x-long")?.count == 20_000)
+            #expect(response.value(forHTTPHeaderField: "x-latin")?.hasPrefix("caf") == true)
+            #expect(response.mimeType == "text/plain" && response.expectedContentLength == -1)
+            #expect(!response.allHeaderFields.keys.contains { "\($0)".hasPrefix(":") })
+        }
+    }
+
+    @Test func `however an answer is cut into frames, it is the same`() async throws {
+        let fields = [(":status", "200"), ("x-field", "value of it"), ("content-length", "5")]
+        let literals = HPACKBytes.literals(fields)
+        let rows: [(String, [HTTP2Step])] = [
+            ("a field block byte by byte", [.headers(fields, size: 1), .data("hello")]),
+            ("no Huffman coding", [.headers(fields, huffman: false), .data("hello")]),
+            ("an empty CONTINUATION", [.frame(.headers, literals), .frame(.continuation, flags: .endHeaders), .data("hello")]),
+            (
+                "padded HEADERS with priority",
+                [
+                    .frame(.headers, flags: [.endHeaders, .padded, .priority], [3, 0x80, 0, 0, 0, 15] + literals + [0, 0, 0]),
+                    .data("hello"),
+                ]
+            ),
+            (
+                "padded DATA",
+                [.headers(fields), .frame(.data, flags: [.padded, .endStream], [4] + Array("hello".utf8) + [0, 0, 0, 0])]
+            ),
+            (
+                "DATA with padding alone",
+                [.headers(fields), .frame(.data, flags: .padded, [2, 0, 0]), .data("hello")]
+            ),
+            (
+                "DATA byte by byte",
+                [.headers(fields)] + "hello".utf8.map { .frame(.data, [$0]) } + [.frame(.data, flags: .endStream)]
+            ),
+            ("the end in a frame of its own", [.headers(fields), .data("hello", ends: false), .data("")]),
+            ("trailers", [.headers(fields), .data("hello", ends: false), .headers([("x-sum", "1")], ends: true)]),
+            (
+                "trailers in pieces",
+                [
+                    .headers(fields), .data("hello", ends: false),
+                    .headers([("x-sum", "1"), ("x-other", "2")], ends: true, size: 2),
+                ]
+            ),
+            (
+                "flags that mean nothing",
+                [.frame(.headers, flags: [.endHeaders, .init(rawValue: 0xD2)], literals), .data("hello")]
+            ),
+            (
+                "a frame of an unknown type",
+                [.frame(0xFA, [9]), .headers(fields), .frame(0xFB, flags: .endStream, [9, 9]), .data("hello")]
+            ),
+            (
+                "ALTSVC, ORIGIN and PRIORITY_UPDATE",
+                [
+                    .frame(10, [0, 0]), .frame(12, stream: 0), .frame(16, stream: 0, [0, 0, 0, 1]), .headers(fields),
+                    .data("hello"),
+                ]
+            ),
+            (
+                "PRIORITY",
+                [.frame(.priority, [0, 0, 0, 0, 1]), .headers(fields), .frame(.priority, [0, 0, 0, 0, 1]), .data("hello")]
+            ),
+            ("WINDOW_UPDATE", [.windowUpdate(1), .headers(fields), .windowUpdate(1), .data("hello"), .windowUpdate(1)]),
+            (
+                "unknown settings",
+                [.frame(.settings, stream: 0, [0xF0, 0, 0, 0, 0, 1]), .settings(), .headers(fields), .data("hello")]
+            ),
+        ]
+        try await withHTTP2Scenario(
+            reply: { request in [.awaitRequestEnd] + (Int(request.path.dropFirst()).map { rows[$0].1 } ?? []) }
+        ) { (server, session) async throws in
+            for (number, row) in rows.enumerated() {
+                do {
+                    let (text, response) = try await session.text(URLRequest(server.url("/\(number)")))
+                    #expect(text == "hello" && response.value(forHTTPHeaderField: "X-Field") == "value of it", "\(row.0)")
+                } catch {
+                    Issue.record("\(row.0): \(error)")
+                }
+            }
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    /// RFC 7541, sections 2.3.2 and 4: one table for all answers of a connection, in order.
+    @Test func `the dynamic table is kept from answer to answer`() async throws {
+        let field = { (name: String) in HPACKBytes.index(8) + HPACKBytes.indexed([("x-field", name)]) }
+        let none = HPACKBytes.tableSize(0) + HPACKBytes.tableSize(4096)
+        let rows: [([UInt8], String)] = [
+            (field("one"), "one"), (field("two"), "two"),
+            (HPACKBytes.index(8) + HPACKBytes.index(62), "two"), (HPACKBytes.index(8) + HPACKBytes.index(63), "one"),
+            // The name of an entry with a value of its own.
+            (HPACKBytes.index(8) + [0x7E] + HPACKBytes.string("three"), "three"),
+            (HPACKBytes.index(8) + HPACKBytes.index(62), "three"),
+            (none + field("four"), "four"), (HPACKBytes.index(8) + HPACKBytes.index(62), "four"),
+            // Huffman-coded (appendix B): "a", then the padding.
+            (HPACKBytes.index(8) + [0x00] + HPACKBytes.string("x-field") + HPACKBytes.huffman([0x1F]), "a"),
+            // Never indexed (section 6.2.3), and larger than the table, which it empties (section 4.4).
+            (HPACKBytes.index(8) + [0x10] + HPACKBytes.string("x-field") + HPACKBytes.string("five"), "five"),
+            (field(String(repeating: "6", count: 5000)), String(repeating: "6", count: 5000)),
+        ]
+        try await withHTTP2Scenario(
+            reply: { request in [.awaitRequestEnd, .block(Int(request.path.dropFirst()).map { rows[$0].0 } ?? [], ends: true)] }
+        ) { (server, session) async throws in
+            for (number, row) in rows.enumerated() {
+                let response = try await session.text(URLRequest(server.url("/\(number)"))).response
+                #expect(response.value(forHTTPHeaderField: "X-Field") == row.1, "row \(number)")
+            }
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    /// Section 5.1.1 and 4.1: the highest bit of a stream's number is ignored.
+    @Test func `a reserved bit is ignored`() async throws {
+        let head = HPACKBytes.index(8)
+        try await withHTTP2Scenario(
+            reply: { request in
+                let stream = HTTP2Step.bytes(of: UInt32(request.stream) | 0x8000_0000)
+                return [.awaitRequestEnd, .write([0, 0, UInt8(head.count), 1, 5] + stream + head)]
+            }
+        ) { (server, session) async throws in
+            #expect(try await session.text(URLRequest(server.url())).response.statusCode == 200)
+        }
+    }
+
+    @Test(arguments: [("HEAD", 200), ("GET", 204), ("GET", 304)])
+    func `an answer that can have no body has none`(method: String, status: Int) async throws {
+        let length = status == 204 ? [] : [("content-length", "5")]
+        try await withHTTP2Scenario(
+            reply: { request in
+                switch request.path {
+                case "/head": [.awaitRequestEnd, .head(status, length, ends: true)]
+                case "/empty": [.awaitRequestEnd, .head(status, length), .data("")]
+                case "/body": [.awaitRequestEnd, .head(status, length), .data("hello")]
+                default: .ok("next")
+                }
+            }
+        ) { (server, session) async throws in
+            for path in ["/head", "/empty"] {
+                let (text, response) = try await session.text(URLRequest(server.url(path), method: method))
+                #expect(text.isEmpty && response.statusCode == status)
+                #expect(response.value(forHTTPHeaderField: "Content-Length") == length.first?.1)
+            }
+            // Content that may not be there is not content: malformed, or left out.
+            do {
+                #expect(try await session.text(URLRequest(server.url("/body"), method: method)).text.isEmpty)
+            } catch let error as URLError {
+                #expect(malformedResponse.contains(error.code))
+            }
+            #expect(try await session.text(server.url("/next")) == "next")
+        }
+    }
+
+    @Test func `interim responses are told of`() async throws {
+        let recorder = EventRecorder()
+        try await withHTTP2Scenario(
+            delegate: recorder,
+            reply: { _ in [.awaitRequestEnd, .head(103, [("link", "</a>; rel=preload")]), .head(102)] + .ok("done") }
+        ) { (server, session) async throws in
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.informational.map(\.statusCode) == [103, 102])
+            #expect(record.informational.first?.value(forHTTPHeaderField: "Link") == "</a>; rel=preload")
+            #expect(record.body == Data("done".utf8))
+            try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
+        }
+    }
+
+    @Test func `gzip is decoded`() async throws {
+        let recorder = EventRecorder()
+        let content = ScriptedFile.pattern(100_000)
+        try await withHTTP2Scenario(
+            delegate: recorder, reply: { _ in .ok(GzipBytes.stored(content), [("content-encoding", "gzip")]) }
+        ) { (server, session) async throws in
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.body == Data(content))
+            #expect(server.requests[0].header("accept-encoding")?.contains("gzip") == true)
+            let one = try #require(record.metrics?.transactionMetrics.first)
+            #expect(one.countOfResponseBodyBytesReceived == Int64(GzipBytes.stored(content).count))
+            #expect(one.countOfResponseBodyBytesAfterDecoding == 100_000)
+        }
+    }
+
+    @Test(arguments: HTTP2Way.allCases) func `metrics name h2, and a connection that was there already`(
+        way: HTTP2Way
+    ) async throws {
+        let recorder = EventRecorder()
+        try await withHTTP2Scenario(way, delegate: recorder, reply: { .ok($0.path) }) { (server, session) async throws in
+            var transactions: [URLSessionTaskTransactionMetrics] = []
+            for path in ["/first", "/second"] {
+                let task = session.dataTask(with: server.url(path))
+                task.resume()
+                transactions.append(try #require(try await recorder.completion(of: task).metrics?.transactionMetrics.first))
+            }
+            let (first, second) = (transactions[0], transactions[1])
+            #expect(transactions.map(\.networkProtocolName) == ["h2", "h2"])
+            #expect(!first.isReusedConnection && second.isReusedConnection)
+            #expect(first.connectStartDate != nil && second.connectStartDate == nil)
+            #expect((first.secureConnectionStartDate != nil) == (way == .secure))
+            #expect(first.remotePort == server.port && second.localPort == first.localPort)
+            #expect(first.countOfRequestHeaderBytesSent > 0 && first.countOfResponseHeaderBytesReceived > 0)
+            #expect(first.countOfResponseBodyBytesReceived == 6)
+        }
+    }
+
+    @Test func `a redirect is followed on the same connection, and POST becomes GET`() async throws {
+        let recorder = EventRecorder()
+        try await withHTTP2Scenario(
+            delegate: recorder,
+            reply: { $0.path == "/old" ? .redirect(302, to: "/new", [("set-cookie", "a=1")]) : .ok("\($0.method) \($0.path)") }
+        ) { (server, session) async throws in
+            let task = session.dataTask(with: URLRequest(server.url("/old"), method: "POST", body: Data("body".utf8)))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.body == Data("GET /new".utf8))
+            #expect(server.requests.map(\.bodyText) == ["body", ""])
+            #expect(server.requests[1].header("content-length") == nil && server.requests[1].header("cookie") == "a=1")
+            #expect(server.connectionCount == 1)
+            #expect(record.metrics?.transactionMetrics.map(\.networkProtocolName) == ["h2", "h2"])
+            try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
+        }
+    }
+
+    @Test func `307 has the body sent again, from data, file and stream`() async throws {
+        let content = ScriptedFile.pattern(300_000)
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(content, to: "body")
+        var answers = EventRecorder.Answers()
+        answers.bodyStream = { InputStream(data: Data(content)) }
+        let recorder = EventRecorder(answers)
+        try await withHTTP2Scenario(
+            delegate: recorder, reply: { $0.path == "/old" ? .redirect(307, to: "/new") : [.awaitRequestEnd] + .ok("there") }
+        ) { (server, session) async throws in
+            let request = URLRequest(server.url("/old"), method: "PUT")
+            #expect(try await session.upload(for: request, from: Data(content)).0 == Data("there".utf8))
+            #expect(try await session.upload(for: request, fromFile: file).0 == Data("there".utf8))
+            let task = session.uploadTask(withStreamedRequest: request)
+            task.resume()
+            #expect(try await recorder.completion(of: task).body == Data("there".utf8))
+            #expect(server.requests.map(\.bodyLength) == Array(repeating: 300_000, count: 6))
+            #expect(Set(server.requests.map(\.bodyHash)).count == 1)
+            #expect(server.requests.map { $0.header("content-length") } == ["300000", "300000", "300000", "300000", nil, nil])
+        }
+    }
+
+    @Test func `a fresh answer is stored, and a stale one revalidated`() async throws {
+        let cache = URLCache(memoryCapacity: 10 << 20, diskCapacity: 0)
+        try await withHTTP2Scenario(
+            configure: { $0.urlCache = cache },
+            reply: { request in
+                guard request.header("if-none-match") == nil else {
+                    return [.awaitRequestEnd, .head(304, [("etag", "\"1\"")], ends: true)]
+                }
+                return .ok("body", [("etag", "\"1\""), ("cache-control", request.path == "/fresh" ? "max-age=600" : "no-cache")])
+            }
+        ) { (server, session) async throws in
+            for path in ["/fresh", "/fresh", "/stale", "/stale"] { #expect(try await session.text(server.url(path)) == "body") }
+            #expect(server.requests.map(\.path) == ["/fresh", "/stale", "/stale"])
+        }
+    }
+
+    @Test func `a download is interrupted and goes on where it was`() async throws {
+        let content = ScriptedFile.pattern(600_000)
+        let recorder = EventRecorder()
+        try await withHTTP2Scenario(
+            delegate: recorder,
+            reply: { request in
+                let fields = [("etag", "\"v1\""), ("accept-ranges", "bytes")]
+                guard let range = request.header("range").flatMap({ Int($0.dropFirst(6).dropLast()) }) else {
+                    return [
+                        .head(200, fields + [("content-length", "600000")]), .data(Array(content[..<200_000]), ends: false),
+                        .stall,
+                    ]
+                }
+                let rest = Array(content[range...])
+                let place = [("content-range", "bytes \(range)-599999/600000"), ("content-length", "\(rest.count)")]
+                return [.head(206, fields + place), .data(rest)]
+            }
+        ) { (server, session) async throws in
+            let first = session.downloadTask(with: server.url("/file"))
+            first.resume()
+            try await recorder.wait(for: first) {
+                $0.events.contains { if case .wrote(200_000, _) = $0 { true } else { false } }
+            }
+            let data = try #require(await first.cancelByProducingResumeData())
+            try await recorder.completion(of: first)
+            try await server.frame(.resetStream) { $0.errorCode == .cancel }
+            let second = session.downloadTask(withResumeData: data)
+            second.resume()
+            let record = try await recorder.completion(of: second)
+            #expect(record.events.contains(.resumed(offset: 200_000, expected: 600_000)))
+            #expect(record.file == Data(content))
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `bytes come as they are sent`() async throws {
+        try await withHTTP2Scenario(
+            reply: { _ in [.head(), .data("first\nsec", ends: false), .gate("more"), .data("ond\nthird")] }
+        ) { (server, session) async throws in
+            let (bytes, response) = try await session.bytes(from: server.url())
+            #expect((response as? HTTPURLResponse)?.statusCode == 200)
+            var lines = bytes.lines.makeAsyncIterator()
+            #expect(try await lines.next() == "first")
+            server.open("more")
+            #expect(try await lines.next() == "second")
+            #expect(try await lines.next() == "third")
+            #expect(try await lines.next() == nil)
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Where HTTP/2 is not spoken, and where one connection serves several hosts.
+@Suite(.timeLimit(.minutes(1)))
+struct HTTP2FallbackTests {
+    private static let page = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none"
+
+    /// The protocols of a task's transactions.
+    private func protocols(_ record: EventRecorder.Record) -> [String?] {
+        record.metrics?.transactionMetrics.map(\.networkProtocolName) ?? []
+    }
+
+    @Test(arguments: [["http/1.1"], ["h3", "http/1.1"], ["spdy/3"]])
+    func `HTTP/1.1 is spoken where ALPN agrees on nothing better`(offer: [String]) async throws {
+        let recorder = EventRecorder()
+        try await withHTTP2Scenario(
+            protocols: offer, delegate: recorder, greeting: { _ in [] }, reply: { _ in [.write(Self.page)] }
+        ) { (server, session) async throws in
+            let task = session.dataTask(with: server.url("/page"))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.body == Data("one".utf8))
+            #expect(protocols(record) == ["http/1.1"])
+            #expect(server.protocols == [offer.contains("http/1.1") ? "http/1.1" : nil])
+            #expect(server.requests.map(\.isHTTP2) == [false])
+        }
+    }
+
+    @Test func `HTTP/1.1 is spoken with a server that has no ALPN`() async throws {
+        let recorder = EventRecorder()
+        let certificates = try TestCertificates.shared.get()
+        try await withScenario(
+            identity: certificates.valid, delegate: recorder, configure: { $0.tlsTrustRoots = [certificates.root] },
+            reply: { _ in .ok("one") }
+        ) { (server, session) async throws in
+            let task = session.dataTask(with: server.url("/", host: "localhost"))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.body == Data("one".utf8) && protocols(record) == ["http/1.1"])
+        }
+    }
+
+    /// RFC 9113, section 3.1: the upgrade by `h2c` is no more.
+    @Test func `in clear HTTP/1.1 is spoken, and no upgrade asked for`() async throws {
+        let recorder = EventRecorder()
+        try await withScenario(delegate: recorder, reply: { _ in .ok("one") }) { (server, session) async throws in
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(protocols(record) == ["http/1.1"])
+            #expect(server.requests[0].header("Upgrade") == nil && server.requests[0].header("HTTP2-Settings") == nil)
+        }
+    }
+
+    @Test func `prior knowledge is for URLs in clear alone`() async throws {
+        try await withHTTP2Scenario(
+            protocols: ["http/1.1"], configure: { $0.connectionOptions.usesHTTP2PriorKnowledge = true },
+            greeting: { _ in [] }, reply: { _ in [.write(Self.page)] }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "one")
+        }
+    }
+
+    /// RFC 9113, section 7: HTTP_1_1_REQUIRED, of a stream or of the connection.
+    @Test(arguments: [false, true]) func `a server that requires HTTP/1.1 is asked again in it`(isGoAway: Bool) async throws {
+        let recorder = EventRecorder()
+        try await withHTTP2Scenario(
+            delegate: recorder, greeting: { $0 == 0 ? [.settings()] : [] },
+            reply: { request in
+                guard request.isHTTP2 else { return [.write(Self.page)] }
+                return [.awaitRequestEnd, isGoAway ? .goAway(last: 0, .http11Required) : .resetStream(.http11Required)]
+            }
+        ) { (server, session) async throws in
+            let request = URLRequest(server.url("/up"), method: "POST", body: Data("body".utf8))
+            let task = session.dataTask(with: request)
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.body == Data("one".utf8))
+            #expect(protocols(record).last == "http/1.1")
+            #expect(server.requests.map(\.isHTTP2) == [true, false])
+            #expect(server.requests.map(\.bodyText) == ["body", "body"])
+            #expect(server.protocols == ["h2", "http/1.1"])
+        }
+    }
+
+    @Test func `a server that requires HTTP/1.1 in HTTP/1.1 gets nowhere`() async throws {
+        try await withHTTP2Scenario(
+            reply: { _ in [.resetStream(.http11Required)] },
+            test: { (server, session) async throws in
+                // What it has for HTTP/1.1 is silence that ends.
+                let number = server.connectionCount
+                async let failure: URLError? = expectFailure(in: brokenProtocol) { try await session.text(server.url()) }
+                try await server.waitForConnections(number + 2)
+                server.run(.close, on: number + 1)
+                _ = await failure
+            })
+    }
+
+    /// What NTLM authenticates is a connection of HTTP/1.1 (RFC 4559, section 6, for Negotiate; RFC 9113 has nothing of the kind).
+    @Test func `NTLM is spoken over HTTP/1.1, where the server offers it over HTTP/2`() async throws {
+        let script = NTLMScript()
+        let answer = script.script()
+        let interview = Interview(user: "ada", password: "lovelace")
+        try await withHTTP2Scenario(
+            delegate: Interviewer(interview), greeting: { $0 == 0 ? [.settings()] : [] },
+            reply: { request in
+                if request.isHTTP2 { return .status(401, [("www-authenticate", "NTLM")]) }
+                var recorded = RecordedRequest()
+                recorded.headers = request.fields.map { ($0.name, $0.value) }
+                recorded.connection = request.connection
+                return answer(recorded).effects.compactMap { effect in
+                    switch effect {
+                    case .write(let bytes): .write(bytes)
+                    case .close: .close
+                    default: nil
+                    }
+                }
+            }
+        ) { (server, session) async throws in
+            let (text, response) = try await session.text(URLRequest(server.url("/ntlm")))
+            #expect(text == "in as ada" && response.statusCode == 200)
+            #expect(server.requests.filter(\.isHTTP2).count <= 2)
+            #expect(script.legs.map(\.message).suffix(2) == [1, 3])
+            #expect(server.requests.filter(\.isHTTP2).allSatisfy { $0.header("authorization") == nil })
+        }
+    }
+
+    // MARK: Several hosts on one connection (RFC 9113, section 9.1.1)
+
+    private func withHosts(
+        _ hosts: [String: [String]], identity: TestCertificates.Identity? = nil,
+        reply: @escaping HTTP2ScriptedServer.Reply = { .ok("\($0.authority) on \($0.connection)") },
+        test: (HTTP2ScriptedServer, URLSession) async throws -> Void
+    ) async throws {
+        let certificates = try TestCertificates.shared.get()
+        try await withHTTP2Scenario(
+            identity: identity ?? certificates.wildcard,
+            configure: { configuration in
+                for (host, addresses) in hosts { configuration.connectionOptions.addresses[.init(host: host)] = addresses }
+            }, reply: reply, test: test)
+    }
+
+    @Test func `hosts of one certificate and one address share a connection`() async throws {
+        let hosts = ["a.example.com": ["127.0.0.1"], "b.example.com": ["127.0.0.1"]]
+        try await withHosts(hosts) { (server, session) async throws in
+            for host in ["a.example.com", "b.example.com", "a.example.com"] {
+                #expect(try await session.text(server.url("/", host: host)) == "\(host):\(server.port) on 0")
+            }
+            #expect(server.serverNames == ["a.example.com"])
+        }
+    }
+
+    @Test func `hosts of different addresses do not share a connection`() async throws {
+        let hosts = ["a.example.com": ["127.0.0.1"], "b.example.com": ["127.0.0.2"]]
+        try await withHosts(hosts) { (server, session) async throws in
+            let first = server.url("/", host: "a.example.com")
+            #expect(try await session.text(first) == "a.example.com:\(server.port) on 0")
+            // Nobody listens there.
+            await expectFailure(.cannotConnectToHost) { try await session.text(server.url("/", host: "b.example.com")) }
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `a host that is not in the certificate does not share a connection, nor is it trusted`() async throws {
+        let hosts = ["a.example.com": ["127.0.0.1"], "a.b.example.com": ["127.0.0.1"], "example.com": ["127.0.0.1"]]
+        try await withHosts(hosts) { (server, session) async throws in
+            #expect(try await session.text(server.url("/", host: "a.example.com")) == "a.example.com:\(server.port) on 0")
+            for host in ["a.b.example.com", "example.com"] {
+                await expectFailure(.serverCertificateUntrusted, in: host) { try await session.text(server.url("/", host: host)) }
+            }
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    /// RFC 9110, section 15.5.20: the request may be sent again over a different connection.
+    @Test func `421 on a shared connection has the request sent again on one of its own`() async throws {
+        let hosts = ["a.example.com": ["127.0.0.1"], "b.example.com": ["127.0.0.1"]]
+        try await withHosts(
+            hosts,
+            reply: { request in
+                let isMisdirected = request.connection == 0 && request.authority.hasPrefix("b.")
+                return isMisdirected ? .status(421) : .ok("\(request.authority) on \(request.connection)")
+            }
+        ) { (server, session) async throws in
+            let (a, b) = (server.url("/", host: "a.example.com"), server.url("/", host: "b.example.com"))
+            #expect(try await session.text(a) == "a.example.com:\(server.port) on 0")
+            let request = URLRequest(b, method: "POST", body: Data("body".utf8))
+            #expect(try await session.text(request).text == "b.example.com:\(server.port) on 1")
+            #expect(server.serverNames == ["a.example.com", "b.example.com"])
+            // And it stays there.
+            #expect(try await session.text(b) == "b.example.com:\(server.port) on 1")
+            #expect(try await session.text(a) == "a.example.com:\(server.port) on 0")
+            #expect(server.requests.map(\.bodyText) == ["", "body", "body", "", ""])
+        }
+    }
+
+    @Test func `421 on a connection of its own is the answer`() async throws {
+        try await withHTTP2Scenario(reply: { _ in .status(421, body: Array("not here".utf8)) }) {
+            (server, session) async throws in
+            let (text, response) = try await session.text(URLRequest(server.url()))
+            #expect(text == "not here" && response.statusCode == 421 && server.requests.count == 1)
+        }
+    }
+
+    @Test func `HTTP/2 goes through a proxy's tunnel`() async throws {
+        let proxy = try SmallProxy.tinyproxy()
+        defer { proxy.stop() }
+        let recorder = EventRecorder()
+        try await withHTTP2Scenario(
+            delegate: recorder,
+            configure: { $0.connectionProxyDictionary = ["HTTPSEnable": 1, "HTTPSProxy": "127.0.0.1", "HTTPSPort": proxy.port] },
+            reply: { .ok($0.path) }
+        ) { (server, session) async throws in
+            let task = session.dataTask(with: server.url("/a", host: "127.0.0.1"))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.body == Data("/a".utf8) && protocols(record) == ["h2"])
+            #expect(record.metrics?.transactionMetrics.first?.isProxyConnection == true)
+            #expect(server.protocols == ["h2"])
+        }
+    }
+}

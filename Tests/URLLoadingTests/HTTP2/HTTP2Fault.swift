@@ -1,0 +1,143 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingTestKit
+
+/// One thing a server does that RFC 9113 or RFC 7541 forbids, in answer to a GET, and what the client owes for it.
+struct HTTP2Fault: Sendable {
+    /// What is given up: by RST_STREAM the stream, by GOAWAY the connection.
+    ///
+    /// A stream error may be taken for one of the connection (RFC 9113, section 5.4.2).
+    enum Scope: Sendable { case stream, connection }
+
+    let name: String
+    let scope: Scope
+    let codes: Set<HTTP2Frame.ErrorCode>
+    let steps: [HTTP2Step]
+    /// What nghttp2 says, where that is something else.
+    let peerCodes: Set<HTTP2Frame.ErrorCode>?
+
+    init(
+        _ name: String, _ scope: Scope, _ codes: Set<HTTP2Frame.ErrorCode>, peer: Set<HTTP2Frame.ErrorCode>? = nil,
+        _ steps: HTTP2Step...
+    ) {
+        self.name = name
+        self.scope = scope
+        self.codes = codes
+        self.steps = steps
+        peerCodes = peer
+    }
+}
+
+private let head = HTTP2Step.head(200, [("content-length", "5")])
+private let large: UInt32 = 0x7FFF_FFFF
+/// What a frame's head can say; nothing of it follows.
+private let longest = 0xFF_FFFF
+
+extension HTTP2Fault {
+    /// Frames that are wrong in themselves.
+    static let frames: [HTTP2Fault] = [
+        // Section 4.2.
+        .init("a frame larger than SETTINGS_MAX_FRAME_SIZE", .stream, [.frameSizeError], head, .frame(.data, length: longest)),
+        .init(
+            "HEADERS larger than SETTINGS_MAX_FRAME_SIZE", .connection, [.frameSizeError],
+            .frame(.headers, flags: .endHeaders, length: longest)),
+        // Section 6.1.
+        .init("DATA of stream 0", .connection, [.protocolError], head, .frame(.data, stream: 0, Array("hello".utf8))),
+        .init(
+            "DATA that is all padding and more", .connection, [.protocolError], head,
+            .frame(.data, flags: .padded, [5, 0, 0, 0, 0])),
+        .init(
+            "DATA with PADDED and nothing in it", .connection, [.frameSizeError, .protocolError], head,
+            .frame(.data, flags: .padded)),
+        // Section 6.2.
+        .init(
+            "HEADERS of stream 0", .connection, [.protocolError],
+            .frame(.headers, flags: .endHeaders, stream: 0, HPACKBytes.index(8))),
+        .init(
+            "HEADERS that are all padding and more", .connection, [.protocolError],
+            .frame(.headers, flags: [.endHeaders, .padded], [9] + HPACKBytes.index(8))),
+        .init(
+            "HEADERS too short for their priority", .connection, [.frameSizeError, .protocolError],
+            .frame(.headers, flags: [.endHeaders, .priority], [0, 0, 0])),
+        // Section 6.3.
+        .init("PRIORITY of stream 0", .connection, [.protocolError], .frame(.priority, stream: 0, [0, 0, 0, 0, 1])),
+        .init("PRIORITY of 4 bytes", .stream, [.frameSizeError], .frame(.priority, [0, 0, 0, 0])),
+        // Section 6.4.
+        .init("RST_STREAM of stream 0", .connection, [.protocolError], .resetStream(.cancel, stream: 0)),
+        .init("RST_STREAM of 3 bytes", .connection, [.frameSizeError], .frame(.resetStream, [0, 0, 0])),
+        .init("RST_STREAM of 5 bytes", .connection, [.frameSizeError], .frame(.resetStream, [0, 0, 0, 0, 0])),
+        .init("RST_STREAM of an idle stream", .connection, [.protocolError], .resetStream(.cancel, stream: 1001)),
+        // Section 6.5.
+        .init("SETTINGS of a stream", .connection, [.protocolError], .frame(.settings)),
+        .init("SETTINGS of 7 bytes", .connection, [.frameSizeError], .frame(.settings, stream: 0, [0, 1, 0, 0, 0, 0, 0])),
+        .init(
+            "SETTINGS acknowledged with a value", .connection, [.frameSizeError],
+            .frame(.settings, flags: .ack, stream: 0, [0, 3, 0, 0, 0, 9])),
+        .init("SETTINGS_ENABLE_PUSH of 1", .connection, [.protocolError], .settings([.enablePush: 1])),
+        .init("SETTINGS_ENABLE_PUSH of 2", .connection, [.protocolError], .settings([.enablePush: 2])),
+        .init(
+            "SETTINGS_INITIAL_WINDOW_SIZE of 2^31", .connection, [.flowControlError], .settings([.initialWindowSize: large + 1])),
+        .init("SETTINGS_MAX_FRAME_SIZE of 16,383", .connection, [.protocolError], .settings([.maxFrameSize: 16_383])),
+        .init("SETTINGS_MAX_FRAME_SIZE of 2^24", .connection, [.protocolError], .settings([.maxFrameSize: 1 << 24])),
+        // Section 6.6.
+        .init("a push, though ENABLE_PUSH is 0", .connection, [.protocolError], .pushPromise(2)),
+        .init("a push of stream 0", .connection, [.protocolError], .pushPromise(2, stream: 0)),
+        // Section 6.7.
+        .init("PING of a stream", .connection, [.protocolError], .frame(.ping, [1, 2, 3, 4, 5, 6, 7, 8])),
+        .init("PING of 7 bytes", .connection, [.frameSizeError], .ping([1, 2, 3, 4, 5, 6, 7])),
+        .init("PING of 9 bytes", .connection, [.frameSizeError], .ping([1, 2, 3, 4, 5, 6, 7, 8, 9])),
+        // Section 6.8.
+        .init("GOAWAY of a stream", .connection, [.protocolError], .frame(.goAway, [0, 0, 0, 1, 0, 0, 0, 0])),
+        .init("GOAWAY of 7 bytes", .connection, [.frameSizeError], .frame(.goAway, stream: 0, [0, 0, 0, 1, 0, 0, 0])),
+        // Section 6.9.
+        .init("WINDOW_UPDATE of 3 bytes", .connection, [.frameSizeError], .frame(.windowUpdate, [0, 0, 1])),
+        .init("WINDOW_UPDATE by nothing", .stream, [.protocolError], .windowUpdate(0)),
+        .init("WINDOW_UPDATE of the connection by nothing", .connection, [.protocolError], .windowUpdate(0, stream: 0)),
+        .init("WINDOW_UPDATE of an idle stream", .connection, [.protocolError], .windowUpdate(1, stream: 1001)),
+        .init("a window above 2^31 - 1", .stream, [.flowControlError], .windowUpdate(large)),
+        .init("a window of the connection above 2^31 - 1", .connection, [.flowControlError], .windowUpdate(large, stream: 0)),
+        .init(
+            "a window above 2^31 - 1 by SETTINGS", .connection, [.flowControlError], .windowUpdate(large - 65_535),
+            .settings([.initialWindowSize: 65_536])),
+        // Section 6.10.
+        .init("CONTINUATION without HEADERS", .connection, [.protocolError], .frame(.continuation, flags: .endHeaders)),
+        .init(
+            "CONTINUATION after the end of a field block", .connection, [.protocolError], head,
+            .frame(.continuation, flags: .endHeaders)),
+        .init("a field block cut by PING", .connection, [.protocolError], .frame(.headers, HPACKBytes.index(8)), .ping()),
+        .init("a field block cut by DATA", .connection, [.protocolError], .frame(.headers, HPACKBytes.index(8)), .data("a")),
+        .init(
+            "a field block cut by an unknown frame", .connection, [.protocolError], .frame(.headers, HPACKBytes.index(8)),
+            .frame(0xEE, [1, 2, 3])),
+        .init(
+            "a field block that goes on in another stream", .connection, [.protocolError],
+            .frame(.headers, HPACKBytes.index(8)), .frame(.continuation, flags: .endHeaders, stream: 1001)),
+    ]
+
+    /// Frames that come when they may not.
+    static let states: [HTTP2Fault] = [
+        // Section 5.1.
+        .init("DATA of an idle stream", .connection, [.protocolError], .frame(.data, stream: 1001, [1])),
+        .init(
+            "HEADERS of an idle stream", .connection, [.protocolError],
+            .frame(.headers, flags: .endHeaders, stream: 1001, HPACKBytes.index(8))),
+        .init(
+            "HEADERS of an even stream", .connection, [.protocolError],
+            .frame(.headers, flags: .endHeaders, stream: 2, HPACKBytes.index(8))),
+        .init("DATA of an even stream", .connection, [.protocolError], .frame(.data, stream: 2, [1])),
+        // Section 8.1.
+        .init("DATA before HEADERS", .stream, [.protocolError], .frame(.data, Array("hello".utf8))),
+        .init("the end before HEADERS", .stream, [.protocolError], .frame(.data, flags: .endStream)),
+        .init(
+            "trailers without the end", .stream, [.protocolError], peer: [], head, .data("hello", ends: false),
+            .headers([("x-trailer", "a")])),
+        .init("a second head", .stream, [.protocolError], head, .head(200)),
+    ]
+}

@@ -1,0 +1,102 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// What servers do that they may not: the load fails, the client says by which error, and goes on to load.
+@Suite(.timeLimit(.minutes(2)))
+struct HTTP2FaultTests {
+    private static func reply(_ faults: [HTTP2Fault]) -> HTTP2ScriptedServer.Reply {
+        { request in
+            guard let number = Int(request.path.dropFirst()), faults.indices.contains(number) else {
+                return request.path == "/beside" ? [.gate("beside")] + .ok("beside") : .ok("good")
+            }
+            return [.awaitRequestEnd] + faults[number].steps
+        }
+    }
+
+    private func expect(_ faults: [HTTP2Fault], _ codes: Set<URLError.Code>) async throws {
+        try await withHTTP2Scenario(reply: Self.reply(faults)) { (server, session) async throws in
+            for (number, fault) in faults.enumerated() {
+                await expectFailure(in: codes, fault.name) { try await session.text(server.url("/\(number)")) }
+                let requests = server.requests.filter { $0.path == "/\(number)" }
+                let request = try #require(requests.first, "\(fault.name)")
+                let verdict = try await server.verdict(on: request.stream, of: request.connection)
+                #expect(requests.count == 1, "\(fault.name)")
+                let said = "\(fault.name): \(verdict.map { "\($0)" } ?? "nothing")"
+                #expect(verdict?.errorCode.map(fault.codes.contains) == true, "\(said)")
+                if fault.scope == .connection { #expect(verdict?.kind == .goAway, "\(fault.name)") }
+                if verdict?.kind == .goAway { try await server.waitForEnd(of: request.connection) }
+                #expect(try await session.text(server.url("/good")) == "good", "\(fault.name)")
+            }
+        }
+    }
+
+    @Test func `a frame that is wrong in itself is answered by its error`() async throws {
+        try await expect(HTTP2Fault.frames, brokenProtocol)
+    }
+
+    @Test func `a frame that comes when it may not is answered by its error`() async throws {
+        try await expect(HTTP2Fault.states, brokenProtocol)
+    }
+
+    @Test func `a malformed response is a PROTOCOL_ERROR of its stream`() async throws {
+        try await expect(HTTP2Fault.messages, malformedResponse)
+    }
+
+    @Test func `a field block that cannot be decoded is a COMPRESSION_ERROR of the connection`() async throws {
+        try await expect(HTTP2Fault.compression, brokenProtocol)
+    }
+
+    @Test func `a malformed response leaves the other streams of its connection`() async throws {
+        let faults = HTTP2Fault.messages
+        try await withHTTP2Scenario(reply: Self.reply(faults)) { (server, session) async throws in
+            let url = server.url("/beside")
+            async let beside = session.text(url)
+            try await server.reached("beside")
+            for (number, fault) in faults.enumerated() {
+                await expectFailure(in: malformedResponse, fault.name) { try await session.text(server.url("/\(number)")) }
+            }
+            server.open("beside")
+            #expect(try await beside == "beside")
+            #expect(server.connectionCount == 1)
+            #expect(server.frames(.resetStream).count >= faults.count)
+        }
+    }
+
+    /// Whether rows are right is not for our client to say: nghttp2, by curl, is told the same.
+    @Test(arguments: ["frames", "states", "messages", "compression"])
+    func `curl answers the same faults by the same errors`(table: String) async throws {
+        let all = [
+            "frames": HTTP2Fault.frames, "states": HTTP2Fault.states, "messages": HTTP2Fault.messages,
+            "compression": HTTP2Fault.compression,
+        ]
+        let faults = try #require(all[table])
+        let curl = try HTTP2ServersTests.Curl()
+        try await withHTTP2Server(identity: curl.certificates.valid, reply: Self.reply(faults)) { (server) async throws in
+            for (number, fault) in faults.enumerated() {
+                let codes = fault.peerCodes ?? fault.codes
+                if codes.isEmpty {
+                    #expect(try await curl(server.url("/\(number)")).page == "hello", "\(fault.name)")
+                    continue
+                }
+                await #expect(throws: ServerProcess.Failure.self, "\(fault.name)") {
+                    try await curl(server.url("/\(number)"))
+                }
+                let request = try #require(server.requests.last { $0.path == "/\(number)" }, "\(fault.name)")
+                let verdict = try await server.verdict(on: request.stream, of: request.connection)
+                #expect(
+                    verdict?.errorCode.map(codes.contains) == true, "\(fault.name): \(verdict.map { "\($0)" } ?? "nothing")")
+            }
+        }
+    }
+}

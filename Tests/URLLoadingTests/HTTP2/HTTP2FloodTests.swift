@@ -1,0 +1,159 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Servers that send without end what costs them nothing.
+@Suite(.timeLimit(.minutes(2)))
+struct HTTP2FloodTests {
+    struct Flood: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        /// Whether the connection has to end, and not the load alone.
+        var endsConnection = true
+        let steps: @Sendable (_ stream: Int) -> [HTTP2Step]
+
+        init(_ name: String, endsConnection: Bool = true, _ steps: @escaping @Sendable (_ stream: Int) -> [HTTP2Step]) {
+            testDescription = name
+            self.endsConnection = endsConnection
+            self.steps = steps
+        }
+
+        /// A frame a hundred times in each write, without end.
+        static func endless(
+            _ kind: HTTP2Frame.Kind, flags: HTTP2Frame.Flags = [], stream: Int = 0, _ payload: [UInt8] = []
+        ) -> HTTP2Step {
+            let frame = HTTP2Step.bytes(of: kind, flags: flags, stream: stream, payload)
+            return .repeating(.max, .write([[UInt8]](repeating: frame, count: 100).flatMap { $0 }))
+        }
+    }
+
+    private static let field = HPACKBytes.literals([("x-field", String(repeating: "v", count: 1000))])
+    private static let head = HPACKBytes.index(8)
+
+    private static let floods: [Flood] = [
+        // CVE-2024-27316 and others.
+        Flood("CONTINUATION with fields") {
+            [.frame(.headers, stream: $0, head), Flood.endless(.continuation, stream: $0, field)]
+        },
+        Flood("empty CONTINUATION") { [.frame(.headers, stream: $0, head), Flood.endless(.continuation, stream: $0)] },
+        // CVE-2019-9512, 9515 and 9518.
+        Flood("PING") { _ in [Flood.endless(.ping, [1, 2, 3, 4, 5, 6, 7, 8])] },
+        Flood("PING whose answers are not read") { _ in [.stopReading, Flood.endless(.ping, [1, 2, 3, 4, 5, 6, 7, 8])] },
+        Flood("SETTINGS") { _ in [Flood.endless(.settings)] },
+        Flood("SETTINGS whose acknowledgements are not read") { _ in
+            [.stopReading, Flood.endless(.settings, [0, 3, 0, 0, 0, 100])]
+        },
+        Flood("SETTINGS that change the windows") { _ in
+            let values = [4_000, 65_535].map { HTTP2Step.bytes(of: .settings, [0, 4] + HTTP2Step.bytes(of: UInt32($0))) }
+            return [.repeating(.max, .write([[[UInt8]]](repeating: values, count: 50).flatMap { $0 }.flatMap { $0 }))]
+        },
+        Flood("empty DATA") { [.head(), Flood.endless(.data, stream: $0)] },
+        Flood("DATA of padding alone") { [.head(), Flood.endless(.data, flags: .padded, stream: $0, [3, 0, 0, 0])] },
+        Flood("RST_STREAM of a stream that is gone") {
+            [.resetStream(.cancel), Flood.endless(.resetStream, stream: $0, [0, 0, 0, 8])]
+        },
+        Flood("interim responses", endsConnection: false) {
+            [Flood.endless(.headers, flags: .endHeaders, stream: $0, HPACKBytes.literals([(":status", "103")]))]
+        },
+        Flood("PRIORITY", endsConnection: false) { [Flood.endless(.priority, stream: $0, [0, 0, 0, 0, 1])] },
+        Flood("frames of an unknown type", endsConnection: false) { _ in
+            let frame: [UInt8] = [0, 0, 0, 0xEE, 0, 0, 0, 0, 0]
+            return [.repeating(.max, .write([[UInt8]](repeating: frame, count: 100).flatMap { $0 }))]
+        },
+        Flood("WINDOW_UPDATE", endsConnection: false) { _ in [Flood.endless(.windowUpdate, [0, 0, 0, 1])] },
+    ]
+
+    /// What a load may fail with when it is drowned.
+    private static let drowned = brokenProtocol.union([.dataLengthExceedsMaximum, .timedOut])
+
+    @Test(arguments: floods) func `a flood ends its connection, in bounded memory`(flood: Flood) async throws {
+        try await withHTTP2Scenario(
+            configure: { $0.timeoutIntervalForResource = 10 },
+            reply: { $0.path == "/flood" ? [.awaitRequestEnd] + flood.steps($0.stream) : .ok("good") }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url("/good")) == "good")
+            let before = try ProcessProbe.residentBytes()
+            await expectFailure(in: Self.drowned, flood.testDescription) { try await session.text(server.url("/flood")) }
+            let request = try #require(server.requests.first { $0.path == "/flood" })
+            if flood.endsConnection { try await server.waitForEnd(of: request.connection) }
+            let codes = server.frames(.goAway, on: request.connection).compactMap(\.errorCode)
+            #expect(codes.allSatisfy { [.enhanceYourCalm, .protocolError, .flowControlError].contains($0) }, "\(codes)")
+            #expect(try ProcessProbe.residentBytes() - before < 128 << 20)
+            #expect(server.requests.count { $0.path == "/flood" } == 1)
+            #expect(try await session.text(server.url("/good")) == "good")
+        }
+    }
+
+    /// 16 KiB on the wire that stand for 16 MiB and more (RFC 7541, section 7.3).
+    @Test func `a small field block that stands for a large list fails the load, in bounded memory`() async throws {
+        let entry = HPACKBytes.indexed([("x-bomb", String(repeating: "b", count: 4000))])
+        let bomb = HPACKBytes.index(8) + entry + [[UInt8]](repeating: HPACKBytes.index(62), count: 12_000).flatMap { $0 }
+        try await withHTTP2Scenario(
+            reply: { $0.path == "/good" ? .ok("good") : [.awaitRequestEnd, .block(bomb, ends: true)] }
+        ) { (server, session) async throws in
+            let before = try ProcessProbe.residentBytes()
+            for _ in 0..<10 {
+                await expectFailure(in: Self.drowned) { try await session.text(server.url("/bomb")) }
+            }
+            for request in server.requests {
+                let verdict = try await server.verdict(on: request.stream, of: request.connection)
+                #expect(verdict != nil)
+            }
+            #expect(try ProcessProbe.residentBytes() - before < 64 << 20)
+            #expect(try await session.text(server.url("/good")) == "good")
+        }
+    }
+
+    /// The bounds of HTTP/1.1's heads.
+    @Test(arguments: ["a value of 300,000 bytes", "400 fields of 1,000 bytes", "20,000 fields"])
+    func `a head beyond the limit fails the load, and the client says so`(row: String) async throws {
+        let large: [(String, String)] =
+            switch row {
+            case "20,000 fields": (0..<20_000).map { ("x-\($0)", "v") }
+            case "400 fields of 1,000 bytes": (0..<400).map { ("x-\($0)", String(repeating: "v", count: 1000)) }
+            default: [("x-large", String(repeating: "v", count: 300_000))]
+            }
+        let block = HPACKBytes.literals([(":status", "200")] + large)
+        try await withHTTP2Scenario(
+            reply: { $0.path == "/good" ? .ok("good") : [.awaitRequestEnd, .block(block), .data("hello")] }
+        ) { (server, session) async throws in
+            await expectFailure(in: Self.drowned) { try await session.text(server.url("/large")) }
+            let request = server.requests[0]
+            #expect(try await server.verdict(on: request.stream, of: request.connection) != nil)
+            #expect(try await session.text(server.url("/good")) == "good")
+            if let limit = server.setting(.maxHeaderListSize) { #expect(limit <= 1 << 20) }
+        }
+    }
+
+    @Test func `a head of 60,000 bytes is none too large`() async throws {
+        let fields = (0..<60).map { ("x-\($0)", String(repeating: "v", count: 1000)) }
+        try await withHTTP2Scenario(reply: { _ in .ok("body", fields) }) { (server, session) async throws in
+            let (text, response) = try await session.text(URLRequest(server.url()))
+            #expect(text == "body" && response.value(forHTTPHeaderField: "x-59")?.count == 1000)
+        }
+    }
+
+    @Test func `one server that floods does not harm the loads from another`() async throws {
+        try await withHTTP2Scenario(
+            reply: { [.awaitRequestEnd, .head(), Flood.endless(.data, stream: $0.stream)] }
+        ) { (bad, session) async throws in
+            try await withHTTP2Server(identity: TestCertificates.shared.get().valid, reply: { .ok($0.path) }) {
+                (good) async throws in
+                let url = bad.url()
+                async let failure: URLError? = expectFailure(in: Self.drowned) { try await session.text(url) }
+                for number in 0..<50 { #expect(try await session.text(good.url("/\(number)")) == "/\(number)") }
+                _ = await failure
+                #expect(good.connectionCount == 1)
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Servers that leave, and servers that refuse: what was not processed is asked again, whatever its method (RFC 9113, sections 6.8 and 8.7).
+@Suite(.timeLimit(.minutes(1)))
+struct HTTP2GoAwayTests {
+    private static let content = ScriptedFile.pattern(200_000)
+
+    @Test func `after GOAWAY the load under way is answered, and later ones have another connection`() async throws {
+        try await withHTTP2Scenario(
+            reply: { ($0.path == "/first" ? [.gate("first")] : []) + .ok($0.path) }
+        ) { (server, session) async throws in
+            let url = server.url("/first")
+            async let first = session.text(url)
+            let stream = try await server.head(0).stream
+            // In two steps, as a graceful server says it.
+            server.run(.goAway(last: 0x7FFF_FFFF), on: 0)
+            try await server.settle()
+            #expect(try await session.text(server.url("/second")) == "/second")
+            server.run(.goAway(last: UInt32(stream)), on: 0)
+            try await server.settle()
+            #expect(try await session.text(server.url("/third")) == "/third")
+            server.open("first")
+            #expect(try await first == "/first")
+            #expect(server.requests.map(\.connection) == [0, 1, 1])
+            // Nothing is under way there any more, and nothing will be.
+            try await server.waitForEnd(of: 0)
+        }
+    }
+
+    @Test func `requests above the last stream are sent again on another connection, POST and bodies too`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Self.content, to: "body")
+        var answers = EventRecorder.Answers()
+        answers.bodyStream = { InputStream(data: Data(Self.content)) }
+        let recorder = EventRecorder(answers)
+        try await withHTTP2Scenario(
+            delegate: recorder,
+            reply: {
+                $0.connection == 0 && $0.path == "/first"
+                    ? [.gate("first")] + .ok("/first") : $0.connection == 0 ? [] : .ok($0.path)
+            }
+        ) { (server, session) async throws in
+            let urls = ["/first", "/get", "/data", "/file", "/stream"].map { server.url($0) }
+            async let first = session.text(urls[0])
+            let stream = try await server.head(0).stream
+            async let get = session.text(urls[1])
+            async let data = session.upload(for: URLRequest(urls[2], method: "POST"), from: Data(Self.content)).0
+            async let ofFile = session.upload(for: URLRequest(urls[3], method: "POST"), fromFile: file).0
+            let streamed = session.uploadTask(withStreamedRequest: URLRequest(urls[4], method: "POST"))
+            streamed.resume()
+            for number in 1...4 { _ = try await server.request(number) }
+            server.run(.goAway(last: UInt32(stream)), on: 0)
+            #expect(try await get == "/get")
+            #expect(try await data == Data("/data".utf8))
+            #expect(try await ofFile == Data("/file".utf8))
+            #expect(try await recorder.completion(of: streamed).body == Data("/stream".utf8))
+            server.open("first")
+            #expect(try await first == "/first")
+            let again = server.requests.filter { $0.connection > 0 }
+            #expect(Set(again.map(\.connection)) == [1] && again.count == 4)
+            #expect(again.filter { $0.method == "POST" }.allSatisfy { $0.bodyHash == HTTP2Request.hash(of: Self.content) })
+            #expect(recorder.letters(of: streamed).count { $0 == "n" } == 2)
+        }
+    }
+
+    @Test func `what a server may have processed is not sent again when it leaves in anger`() async throws {
+        try await withHTTP2Scenario(
+            reply: { $0.connection == 0 ? [] : .ok($0.path) }
+        ) { (server, session) async throws in
+            let urls = ["/processed", "/not"].map { server.url($0) }
+            async let processed: URLError? = expectFailure(in: brokenProtocol) {
+                try await session.upload(for: URLRequest(urls[0], method: "POST"), from: Data("once".utf8))
+            }
+            let stream = try await server.request(0).stream
+            async let not = session.upload(for: URLRequest(urls[1], method: "POST"), from: Data("twice".utf8)).0
+            _ = try await server.request(1)
+            server.run(.goAway(last: UInt32(stream), .internalError, "it broke"), .close, on: 0)
+            #expect(try await not == Data("/not".utf8))
+            _ = await processed
+            #expect(server.requests.map(\.path) == ["/processed", "/not", "/not"])
+        }
+    }
+
+    @Test func `a load that was promised an answer, and is left, fails`() async throws {
+        try await withHTTP2Scenario(
+            reply: { request in
+                let partly: [HTTP2Step] = [.head(200, [("content-length", "10")]), .data("hello", ends: false)]
+                return [.awaitRequestEnd] + partly + [.goAway(last: UInt32(request.stream)), .close]
+            }
+        ) { (server, session) async throws in
+            await expectFailure(.networkConnectionLost) {
+                try await session.upload(for: URLRequest(server.url(), method: "POST"), from: Data("once".utf8))
+            }
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func `a connection that is left before its first request is not the last`() async throws {
+        try await withHTTP2Scenario(
+            greeting: { $0 < 2 ? [.settings(), .goAway(last: 0)] : [.settings()] },
+            reply: { $0.connection < 2 ? [] : .ok($0.path) }
+        ) { (server, session) async throws in
+            let answer = try await session.upload(for: URLRequest(server.url("/a"), method: "POST"), from: Data("body".utf8)).0
+            #expect(answer == Data("/a".utf8))
+            #expect(server.connectionCount == 3)
+        }
+    }
+
+    @Test func `a connection that is left while nobody uses it is closed, and not used again`() async throws {
+        try await withHTTP2Scenario(reply: { .ok($0.path) }) { (server, session) async throws in
+            for number in 0..<3 {
+                #expect(try await session.text(server.url("/\(number)")) == "/\(number)")
+                server.run(.goAway(last: UInt32(server.requests[number].stream)), on: number)
+                try await server.waitForEnd(of: number)
+            }
+            #expect(server.requests.map(\.connection) == [0, 1, 2])
+        }
+    }
+
+    @Test func `a thousand GOAWAYs are one`() async throws {
+        try await withHTTP2Scenario(
+            reply: { request in
+                let away = HTTP2Step.goAway(last: UInt32(request.stream))
+                return (request.connection == 0 ? [.repeating(1000, away)] : []) + .ok(request.path)
+            }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url("/a")) == "/a")
+            #expect(try await session.text(server.url("/b")) == "/b")
+            #expect(server.connectionCount == 2)
+        }
+    }
+
+    @Test func `a server that always leaves is not asked for ever`() async throws {
+        try await withHTTP2Scenario(
+            reply: { _ in [.goAway(last: 0), .close] }
+        ) { (server, session) async throws in
+            await expectFailure(in: brokenProtocol.union([.cannotConnectToHost])) { try await session.text(server.url()) }
+            #expect(server.connectionCount <= 20)
+        }
+    }
+
+    // MARK: Streams that are reset
+
+    @Test func `a refused request is sent again, POST and bodies too`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Self.content, to: "body")
+        var answers = EventRecorder.Answers()
+        answers.bodyStream = { InputStream(data: Data(Self.content)) }
+        let recorder = EventRecorder(answers)
+        let seen = Watched<Set<String>>([])
+        try await withHTTP2Scenario(
+            delegate: recorder,
+            reply: { request in
+                let isFirst = seen.change { $0.insert(request.path).inserted }
+                return isFirst ? [.resetStream(.refusedStream)] : .ok(request.path)
+            }
+        ) { (server, session) async throws in
+            let request = { (path: String) in URLRequest(server.url(path), method: "POST") }
+            #expect(try await session.text(server.url("/get")) == "/get")
+            #expect(try await session.upload(for: request("/data"), from: Data(Self.content)).0 == Data("/data".utf8))
+            #expect(try await session.upload(for: request("/file"), fromFile: file).0 == Data("/file".utf8))
+            let task = session.uploadTask(withStreamedRequest: request("/stream"))
+            task.resume()
+            #expect(try await recorder.completion(of: task).body == Data("/stream".utf8))
+            for path in ["/data", "/file", "/stream"] {
+                let last = try #require(server.requests.last { $0.path == path })
+                #expect(last.bodyHash == HTTP2Request.hash(of: Self.content), "\(path)")
+            }
+            #expect(server.requests.count == 8)
+            try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
+        }
+    }
+
+    @Test func `a server that always refuses is not asked for ever`() async throws {
+        try await withHTTP2Scenario(
+            reply: { _ in [.resetStream(.refusedStream)] }
+        ) { (server, session) async throws in
+            await expectFailure(in: brokenProtocol.union([.cannotConnectToHost])) { try await session.text(server.url()) }
+            #expect((2...20).contains(server.requests.count))
+        }
+    }
+
+    private static let otherCodes: [HTTP2Frame.ErrorCode] = [
+        .noError, .protocolError, .internalError, .flowControlError, .settingsTimeout, .streamClosed, .frameSizeError, .cancel,
+        .compressionError, .connectError, .enhanceYourCalm, .inadequateSecurity,
+    ]
+
+    @Test func `any other reset fails the load, which is not sent again, and leaves its neighbours`() async throws {
+        try await withHTTP2Scenario(
+            reply: { request in
+                guard let code = UInt32(request.path.dropFirst()).flatMap(HTTP2Frame.ErrorCode.init) else {
+                    return [.gate("beside")] + .ok("beside")
+                }
+                return [.awaitRequestEnd, .resetStream(code)]
+            }
+        ) { (server, session) async throws in
+            let url = server.url("/beside")
+            async let beside = session.text(url)
+            try await server.reached("beside")
+            for code in Self.otherCodes {
+                let request = URLRequest(server.url("/\(code.rawValue)"), method: "POST", body: Data("body".utf8))
+                await expectFailure(in: brokenProtocol, "\(code)") { try await session.text(request) }
+                #expect(server.requests.count { $0.path == "/\(code.rawValue)" } == 1, "\(code)")
+            }
+            server.open("beside")
+            #expect(try await beside == "beside")
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `a code that nobody knows is a failure like any other`() async throws {
+        try await withHTTP2Scenario(
+            reply: { $0.path == "/odd" ? [.frame(.resetStream, [0xDE, 0xAD, 0xBE, 0xEF])] : .ok($0.path) }
+        ) { (server, session) async throws in
+            await expectFailure(in: brokenProtocol) {
+                try await session.upload(for: URLRequest(server.url("/odd"), method: "POST"), from: Data("body".utf8))
+            }
+            #expect(try await session.text(server.url("/good")) == "/good")
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `a reset in the middle of an answer fails the load, whatever its code`() async throws {
+        let recorder = EventRecorder()
+        let codes = Self.otherCodes + [.refusedStream, .http11Required]
+        try await withHTTP2Scenario(
+            delegate: recorder,
+            reply: { request in
+                let code = UInt32(request.path.dropFirst()).flatMap(HTTP2Frame.ErrorCode.init) ?? .noError
+                return [.awaitRequestEnd, .head(200), .data("hello", ends: false), .gate(request.path), .resetStream(code)]
+            }
+        ) { (server, session) async throws in
+            for code in codes {
+                let task = session.dataTask(with: server.url("/\(code.rawValue)"))
+                task.resume()
+                try await recorder.wait(for: task) { $0.body == Data("hello".utf8) }
+                server.open("/\(code.rawValue)")
+                let record = try await recorder.completion(of: task)
+                #expect((record.error as? URLError).map { brokenProtocol.contains($0.code) } == true, "\(code)")
+                #expect(record.body == Data("hello".utf8), "\(code)")
+            }
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `a reset after the whole answer changes nothing`() async throws {
+        try await withHTTP2Scenario(
+            reply: { .ok($0.path) + [.resetStream(.cancel), .windowUpdate(1), .frame(.priority, [0, 0, 0, 0, 1])] }
+        ) { (server, session) async throws in
+            for number in 0..<20 { #expect(try await session.text(server.url("/\(number)")) == "/\(number)") }
+            #expect(server.connectionCount == 1 && server.frames(.goAway).isEmpty)
+        }
+    }
+
+    @Test func `two thousand requests that are reset at once all fail, in bounded memory`() async throws {
+        try await withHTTP2Scenario(
+            reply: { $0.path == "/good" ? .ok("good") : [.resetStream(.cancel)] }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url("/good")) == "good")
+            let before = try ProcessProbe.residentBytes()
+            let url = server.url("/bad")
+            let codes = await withTaskGroup(of: URLError.Code?.self) { group in
+                for _ in 0..<2000 {
+                    group.addTask {
+                        do {
+                            _ = try await session.upload(for: URLRequest(url, method: "POST"), from: Data("body".utf8))
+                            return nil
+                        } catch { return (error as? URLError)?.code }
+                    }
+                }
+                return await group.reduce(into: [URLError.Code?]()) { $0.append($1) }
+            }
+            #expect(codes.count == 2000 && codes.allSatisfy { $0.map(brokenProtocol.contains) == true })
+            #expect(try ProcessProbe.residentBytes() - before < 128 << 20)
+            #expect(try await session.text(server.url("/good")) == "good")
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// HTTP/2 with servers that were not written for this project.
+@Suite(.timeLimit(.minutes(2)))
+final class HTTP2RealServerTests {
+    /// A place on a server: a small file, a large one, and where nothing is.
+    enum Place: String, CaseIterable, CustomTestStringConvertible {
+        case nginx, nginxInClear, apache, apacheInClear, nghttpd, nghttpdInClear, caddy, caddyInClear
+
+        var way: HTTP2Way {
+            switch self {
+            case .nginx, .apache, .nghttpd, .caddy: .secure
+            case .nginxInClear, .apacheInClear, .nghttpdInClear, .caddyInClear: .clear
+            }
+        }
+
+        var testDescription: String { rawValue }
+    }
+
+    private static let large = ScriptedFile.pattern(5_000_000)
+    private let certificates: TestCertificates
+    private let folder: TemporaryDirectory
+
+    init() throws {
+        certificates = try TestCertificates.shared.get()
+        folder = try TemporaryDirectory()
+    }
+
+    /// Runs a test with a server that has `small.txt` and `large.bin`.
+    private func withServer(
+        _ place: Place, delegate: (any URLSessionDelegate)? = nil, test: (_ url: (String) -> URL, URLSession) async throws -> Void
+    ) async throws {
+        let (url, stop) = try start(place)
+        defer { stop() }
+        try await withSession(
+            delegate: delegate, { $0.speakHTTP2(place.way, certificates) }, test: { session in try await test(url, session) })
+    }
+
+    private func start(_ place: Place) throws -> (url: (String) -> URL, stop: () -> Void) {
+        let small = Array("small".utf8)
+        switch place {
+        case .nginx, .nginxInClear:
+            let server = try NginxServer.start(certificates.valid)
+            try server.put(small, at: "/small.txt")
+            try server.put(Self.large, at: "/large.bin")
+            return ({ server.url($0, place.way == .secure ? .http2 : .http2InClear) }, server.stop)
+        case .apache, .apacheInClear:
+            let server = try ApacheServer.start(certificates)
+            try server.directory.write(small, to: "html/open/small.txt")
+            try server.directory.write(Self.large, to: "html/open/large.bin")
+            return ({ server.url("/open" + $0, place.way == .secure ? .http2 : .http2InClear) }, server.stop)
+        case .nghttpd, .nghttpdInClear:
+            let server = try NGHTTPServer.start(place.way == .secure ? certificates.valid : nil, options: ["--echo-upload"])
+            try server.put(small, at: "/small.txt")
+            try server.put(Self.large, at: "/large.bin")
+            return (server.url, server.stop)
+        case .caddy, .caddyInClear:
+            let server = try CaddyServer.start(certificates.valid)
+            try server.put(small, at: "/small.txt")
+            try server.put(Self.large, at: "/large.bin")
+            return ({ server.url($0, secure: place.way == .secure) }, server.stop)
+        }
+    }
+
+    @Test(arguments: Place.allCases) func `files come whole, and what is not there is a 404`(place: Place) async throws {
+        let recorder = EventRecorder()
+        try await withServer(place, delegate: recorder) { (url, session) async throws in
+            let task = session.dataTask(with: url("/small.txt"))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.body == Data("small".utf8))
+            #expect(record.metrics?.transactionMetrics.map(\.networkProtocolName) == ["h2"])
+            #expect(try await session.data(from: url("/large.bin")).0 == Data(Self.large))
+            let (file, _) = try await session.download(from: url("/large.bin"))
+            #expect(try Data(contentsOf: file) == Data(Self.large))
+            try FileManager.default.removeItem(at: file)
+            let head = try await session.text(URLRequest(url("/large.bin"), method: "HEAD"))
+            #expect(head.text.isEmpty && head.response.expectedContentLength == 5_000_000)
+            #expect(try await session.text(URLRequest(url("/none"))).response.statusCode == 404)
+        }
+    }
+
+    @Test(arguments: Place.allCases) func `a thousand requests at once are all answered, on one connection`(
+        place: Place
+    ) async throws {
+        let ports = Watched<Set<Int>>([])
+        let recorder = EventRecorder()
+        try await withServer(place, delegate: recorder) { (url, session) async throws in
+            let small = url("/small.txt")
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for _ in 0..<1000 { group.addTask { try await session.text(small) == "small" } }
+                for try await isRight in group { #expect(isRight) }
+            }
+            for _ in 0..<10 {
+                let task = session.dataTask(with: small)
+                task.resume()
+                let metrics = try await recorder.completion(of: task).metrics?.transactionMetrics.first
+                #expect(metrics?.isReusedConnection == true && metrics?.networkProtocolName == "h2")
+                if let port = metrics?.localPort { ports.change { _ = $0.insert(port) } }
+            }
+            #expect(ports.read(\.count) == 1)
+        }
+    }
+
+    @Test(arguments: [Place.nginx, .nginxInClear, .apache, .apacheInClear])
+    func `ranges are served, and a download goes on`(place: Place) async throws {
+        try await withServer(place) { (url, session) async throws in
+            let part = try await session.text(URLRequest(url("/small.txt"), headers: ["Range": "bytes=1-3"]))
+            #expect(part.text == "mal" && part.response.statusCode == 206)
+        }
+    }
+
+    @Test(arguments: [false, true]) func `nginx takes uploads from data, file and stream`(isSecure: Bool) async throws {
+        let nginx = try NginxServer.start(certificates.valid)
+        defer { nginx.stop() }
+        let file = try folder.write(Self.large, to: "body")
+        var answers = EventRecorder.Answers()
+        answers.bodyStream = { InputStream(data: Data(Self.large)) }
+        let recorder = EventRecorder(answers)
+        let way: HTTP2Way = isSecure ? .secure : .clear
+        try await withSession(delegate: recorder, { $0.speakHTTP2(way, certificates) }) { (session) async throws in
+            let request = { (name: String) in
+                URLRequest(nginx.url("/upload/\(name)", isSecure ? .http2 : .http2InClear), method: "PUT")
+            }
+            _ = try await session.upload(for: request("data"), from: Data(Self.large))
+            _ = try await session.upload(for: request("file"), fromFile: file)
+            let task = session.uploadTask(withStreamedRequest: request("stream"))
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect((record.response as? HTTPURLResponse)?.statusCode == 201, "\(nginx.errorLog)")
+            for name in ["data", "file", "stream"] { #expect(try nginx.content(at: "/upload/\(name)") == Self.large) }
+        }
+    }
+
+    @Test(arguments: [Place.nghttpd, .nghttpdInClear]) func `nghttpd echoes an upload`(place: Place) async throws {
+        try await withServer(place) { (url, session) async throws in
+            let (data, _) = try await session.upload(for: URLRequest(url("/echo"), method: "POST"), from: Data(Self.large))
+            #expect(data == Data(Self.large))
+        }
+    }
+
+    @Test(arguments: [Place.apache, .apacheInClear]) func `Apache reflects an upload`(place: Place) async throws {
+        try await withServer(place) { (url, session) async throws in
+            let (data, _) = try await session.upload(for: URLRequest(url("/echo"), method: "POST"), from: Data(Self.large))
+            #expect(data == Data(Self.large))
+        }
+    }
+
+    @Test func `nghttpd's trailers and pushes do not disturb`() async throws {
+        let options = ["--trailer", "x-sum: 1", "-p/small.txt=/large.bin"]
+        let server = try NGHTTPServer.start(certificates.valid, options: options)
+        defer { server.stop() }
+        try server.put(Array("small".utf8), at: "/small.txt")
+        try server.put(Self.large, at: "/large.bin")
+        try await withSession({ $0.speakHTTP2(.secure, certificates) }) { (session) async throws in
+            for _ in 0..<3 { #expect(try await session.text(server.url("/small.txt")) == "small") }
+            #expect(try await session.data(from: server.url("/large.bin")).0 == Data(Self.large))
+        }
+        #expect(!server.log.contains("PUSH_PROMISE"))
+    }
+
+    @Test(arguments: [1, 3]) func `nghttpd's limit of streams is kept`(limit: Int) async throws {
+        let server = try NGHTTPServer.start(certificates.valid, options: ["-m", "\(limit)"])
+        defer { server.stop() }
+        try server.put(Array("small".utf8), at: "/small.txt")
+        try await withSession({ $0.speakHTTP2(.secure, certificates) }) { (session) async throws in
+            let url = server.url("/small.txt")
+            #expect(try await session.text(url) == "small")
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for _ in 0..<100 { group.addTask { try await session.text(url) == "small" } }
+                for try await isRight in group { #expect(isRight) }
+            }
+        }
+        #expect(!server.log.contains("REFUSED_STREAM"))
+    }
+
+    @Test func `nginx and Caddy compress, and redirect`() async throws {
+        let text = String(repeating: "compress me ", count: 10_000)
+        let nginx = try NginxServer.start(certificates.valid)
+        let caddy = try CaddyServer.start(certificates.valid)
+        defer {
+            nginx.stop()
+            caddy.stop()
+        }
+        try nginx.put(text.utf8, at: "/gzip/text.txt")
+        try caddy.put(text.utf8, at: "/gzip/text.txt")
+        try nginx.put("moved".utf8, at: "/new")
+        try caddy.put("moved".utf8, at: "/new")
+        try await withSession({ $0.speakHTTP2(.secure, certificates) }) { (session) async throws in
+            for url in [nginx.url("/gzip/text.txt", .http2), caddy.url("/gzip/text.txt")] {
+                let (page, response) = try await session.text(URLRequest(url))
+                #expect(page == text && response.value(forHTTPHeaderField: "Content-Encoding") == "gzip")
+            }
+            for url in [nginx.url("/old", .http2), caddy.url("/old")] {
+                let (page, response) = try await session.text(URLRequest(url))
+                #expect(page == "moved" && response.url?.path == "/new")
+            }
+        }
+    }
+
+    @Test func `nginx and Apache authenticate by Basic and Digest`() async throws {
+        let nginx = try NginxServer.start(certificates.valid)
+        let apache = try ApacheServer.start(certificates)
+        defer {
+            nginx.stop()
+            apache.stop()
+        }
+        try nginx.put("page".utf8, at: "/basic/page.txt")
+        let interview = Interview(user: "ada", password: "lovelace")
+        try await withSession(delegate: Interviewer(interview), { $0.speakHTTP2(.secure, certificates) }) {
+            (session) async throws in
+            #expect(try await session.text(nginx.url("/basic/page.txt", .http2)) == "page")
+            for path in ["/basic/", "/digest/"] {
+                let (_, response) = try await session.text(URLRequest(apache.url(path + "page.txt", .http2)))
+                #expect(response.statusCode == 200 && response.value(forHTTPHeaderField: "X-User") == "ada")
+                let request = URLRequest(apache.url(path + "echo", .http2), method: "POST", body: Data("to and fro".utf8))
+                #expect(try await session.text(request).text == "to and fro")
+            }
+            #expect(interview.methods == ["HTTPBasic", "HTTPBasic", "HTTPDigest"])
+        }
+    }
+
+    @Test func `a download from nginx is interrupted and goes on`() async throws {
+        let nginx = try NginxServer.start(certificates.valid)
+        defer { nginx.stop() }
+        try nginx.put(ScriptedFile.pattern(2_000_000), at: "/slow/file.bin")
+        var answers = EventRecorder.Answers()
+        let data = Delivered<Data?>()
+        let isCancelled = Watched(false)
+        answers.wrote = { task, _ in
+            let isFirst = isCancelled.change { value in
+                defer { value = true }
+                return !value
+            }
+            if isFirst { task.cancel { data($0) } }
+        }
+        let recorder = EventRecorder(answers)
+        try await withSession(delegate: recorder, { $0.speakHTTP2(.secure, certificates) }) { (session) async throws in
+            let first = session.downloadTask(with: nginx.url("/slow/file.bin", .http2))
+            first.resume()
+            #expect((try await recorder.completion(of: first).error as? URLError)?.code == .cancelled)
+            let second = session.downloadTask(withResumeData: try #require(try await data.value))
+            second.resume()
+            try await recorder.wait(for: second) { $0.letters.contains("q") }
+            second.cancel()
+            try await recorder.completion(of: second)
+        }
+    }
+}
