@@ -33,6 +33,7 @@ extension ConnectionPool {
         let dial = dialer.dial(route, room: room, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in
             dialled(id, result)
         }
+        dial.found = { [unowned self] addresses, decide in coalesce(id, addresses, decide: decide) }
         // A dial may be over before it returns.
         if entries[id]?.connection == nil { entries[id]?.dial = dial }
     }
@@ -76,7 +77,8 @@ extension ConnectionPool {
             return connection
         }
         let connection = HTTP2Connection(
-            id: id.number, facts: dialled.facts, loop: loop, initialCapacity: origin.flatMap { versions[$0]?.capacity } ?? 1)
+            id: id.number, facts: dialled.facts, serverChain: dialled.serverChain, loop: loop,
+            initialCapacity: origin.flatMap { versions[$0]?.capacity } ?? 1)
         connection.pool = self
         try pipeline.addHandler(connection)
         return connection

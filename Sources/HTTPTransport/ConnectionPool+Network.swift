@@ -42,7 +42,8 @@ extension ConnectionPool {
     }
 
     private func endLost(
-        _ connections: ArraySlice<(connection: any HTTPConnection, prohibited: ProhibitedNetworks)>, then done: @escaping () -> Void
+        _ connections: ArraySlice<(connection: any HTTPConnection, prohibited: ProhibitedNetworks)>,
+        then done: @escaping () -> Void
     ) {
         for (connection, prohibited) in connections.prefix(Self.connectionsPerTurn) {
             let facts = connection.facts

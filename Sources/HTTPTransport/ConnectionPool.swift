@@ -17,7 +17,10 @@ package final class ConnectionPool {
     /// A load's wish for a connection; it looks here when it is woken.
     package final class Lease: PlaceInLine {
         fileprivate let id: LeaseID
-        fileprivate let origin: OriginID
+        fileprivate(set) var origin: OriginID
+        fileprivate let route: Route
+        fileprivate var priority: Float
+        fileprivate let onlyNew: Bool
         fileprivate let control: LoadControl
         /// Whom the connections that are made meanwhile may ask; nil once the wish is answered.
         fileprivate var adviser: (any HandshakeAdviser)?
@@ -31,8 +34,12 @@ package final class ConnectionPool {
         private unowned let pool: ConnectionPool
 
         fileprivate init(
-            _ id: LeaseID, _ origin: OriginID, _ control: LoadControl, _ adviser: (any HandshakeAdviser)?, in pool: ConnectionPool
+            _ id: LeaseID, _ origin: OriginID, _ route: Route, priority: Float, onlyNew: Bool, _ control: LoadControl,
+            _ adviser: (any HandshakeAdviser)?, in pool: ConnectionPool
         ) {
+            self.route = route
+            self.priority = priority
+            self.onlyNew = onlyNew
             self.adviser = adviser
             self.id = id
             self.origin = origin
@@ -72,9 +79,13 @@ package final class ConnectionPool {
     let pace: DialPace
     // Unchecked are the machine and the tables that every request goes through: their methods call nothing that could come back here.
     @exclusivity(unchecked) var machine: PoolMachine
-    @exclusivity(unchecked) private(set) var origins: [Route: OriginID] = [:]
+    @exclusivity(unchecked) var origins: [Route: OriginID] = [:]
     private(set) var routes: [OriginID: Route] = [:]
     var versions: [OriginID: KnownVersion] = [:]
+    /// The routes that are part of other routes' origins, by these.
+    var aliases: [OriginID: Set<Route>] = [:]
+    /// Those that are not to be.
+    var separated: Set<Route> = []
     /// The origin that was looked up last; mostly it is the next one, too.
     private var lastOrigin: (route: Route, id: OriginID)?
     @exclusivity(unchecked) private var leases: [LeaseID: Lease] = [:]
@@ -126,16 +137,36 @@ package final class ConnectionPool {
         _ route: Route, priority: Float, control: LoadControl, adviser: (any HandshakeAdviser)? = nil, onlyNew: Bool = false
     ) -> Lease {
         nextLease += 1
-        let lease = Lease(LeaseID(nextLease), origin(of: route), control, adviser, in: self)
+        let lease = Lease(
+            LeaseID(nextLease), origin(of: route), route, priority: priority, onlyNew: onlyNew, control, adviser, in: self)
         leases[lease.id] = lease
         control.place = .inLine(lease)
         control.hold(now: .now())
+        want(lease)
+        return lease
+    }
+
+    private func want(_ lease: Lease) {
         perform(
             machine.handle(
                 .wanted(
-                    lease.id, lease.origin, priority: priority, onlyNew: onlyNew, mayBeShared: mayBeShared(lease.origin, route)))
+                    lease.id, lease.origin, priority: lease.priority, onlyNew: lease.onlyNew,
+                    mayBeShared: mayBeShared(lease.origin, lease.route)))
         )
-        return lease
+    }
+
+    /// Has a route be part of another origin, or of one of its own again, and those that wait for it with it.
+    func rename(_ route: Route, _ other: OriginID?) {
+        guard let former = origins[route] else { return }
+        origins[route] = other
+        lastOrigin = nil
+        let waiting = leases.values.filter { $0.origin == former && $0.route == route }.sorted { $0.id.number < $1.id.number }
+        for lease in waiting {
+            lease.origin = origin(of: route)
+            perform(machine.handle(.withdrawn(lease.id)))
+            holdUp(lease.id)
+            want(lease)
+        }
     }
 
     fileprivate func appIsAsked(_ isAsked: Bool, for lease: Lease) {
@@ -145,6 +176,7 @@ package final class ConnectionPool {
     }
 
     fileprivate func reprioritise(_ lease: Lease, _ priority: Float) {
+        lease.priority = priority
         if !lease.isAnswered { perform(machine.handle(.reprioritised(lease.id, priority))) }
     }
 
@@ -241,9 +273,13 @@ package final class ConnectionPool {
     }
 
     /// The connection begins no more exchanges.
-    func drains(_ connection: any HTTPConnection) { perform(machine.handle(.drains(ConnectionID(connection.id)))) }
+    func drains(_ connection: any HTTPConnection) {
+        forgetAliases(of: ConnectionID(connection.id))
+        perform(machine.handle(.drains(ConnectionID(connection.id))))
+    }
 
     func connectionClosed(_ connection: any HTTPConnection) {
+        forgetAliases(of: ConnectionID(connection.id))
         guard entries.removeValue(forKey: ConnectionID(connection.id)) != nil else { return }
         perform(machine.handle(.closed(ConnectionID(connection.id))))
     }
@@ -304,7 +340,9 @@ package final class ConnectionPool {
                 failedDial.flatMap { dialFailures[$0] } ?? LoadError(.cancelled, "the session was invalidated")
             )
         case .cancelDial(let id): cancel(id)
-        case .close(let id): entries.removeValue(forKey: id)?.connection?.close()
+        case .close(let id):
+            forgetAliases(of: id)
+            entries.removeValue(forKey: id)?.connection?.close()
         case .startTimer(let delay):
             sweep?.cancel()
             let bound = NIOLoopBound(self, eventLoop: loop)

@@ -19,7 +19,7 @@ extension Dialer {
 
         let route: Route
         /// Where the TCP connection leads: the server, or the proxy before it.
-        private let peer: ServerName
+        let peer: ServerName
         /// The server, or what the session's configuration puts in its place; certificates are those of the route's host all the same.
         let destination: ServerName
         let demands: TLSDemands
@@ -50,12 +50,15 @@ extension Dialer {
         /// The winner, while it is being secured.
         private(set) var winner: (any Channel)?
         var tunnel: TunnelAttempt?
+        /// Told what addresses were found, by whoever may know of a connection that leads there; answers whether the dial is to wait until it
+        /// is decided whether it is over.
+        var found: ((_ addresses: [SocketAddress], _ decide: @escaping (Bool) -> Void) -> Bool)?
         /// What a SOCKS proxy is told, where that is not the server's name.
         var serverAddress: String?
         var failures = DialFailures()
-        private var domainLookupStart: Double?
-        private var domainLookupEnd: Double?
-        private var connectStart: Double?
+        private(set) var domainLookupStart: Double?
+        private(set) var domainLookupEnd: Double?
+        private(set) var connectStart: Double?
 
         init(
             _ route: Route, by dialer: Dialer, room: ConnectionBudget.Share?, advice: HandshakeAdvice,
@@ -199,7 +202,10 @@ extension Dialer.Dial {
         switch result {
         case .success(let addresses):
             if domainLookupEnd == nil { domainLookupEnd = now() }
-            perform(race.handle(.resolved(family, addresses)))
+            let isUndecided = found?(addresses) { [self] isOver in
+                if !isOver, completion != nil { perform(race.handle(.resolved(family, addresses))) }
+            }
+            if isUndecided != true { perform(race.handle(.resolved(family, addresses))) }
         case .failure(let error):
             failures.lookups.append(error)
             perform(race.handle(.resolved(family, [])))
@@ -354,7 +360,10 @@ extension Dialer.Dial {
     }
 
     func finish(with channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)? = nil) {
-        finish(.success(DialledChannel(channel: channel, facts: facts(channel, secured: secured))))
+        finish(
+            .success(
+                DialledChannel(
+                    channel: channel, facts: facts(channel, secured: secured), serverChain: secured?.agreed.serverChain ?? [])))
     }
 
     func secure(_ channel: any Channel) {
@@ -362,7 +371,8 @@ extension Dialer.Dial {
         let start = now()
         let server = ServerName(host: route.host, port: route.port)
         tls.secure(
-            channel, to: server, demands: demands, isInner: route.proxy?.kind == .https, offersHTTP2: dialer.offersHTTP2(for: route),
+            channel, to: server, demands: demands, isInner: route.proxy?.kind == .https,
+            offersHTTP2: dialer.offersHTTP2(for: route),
             advice: advice
         ) { [self] result in
             switch result {
@@ -370,34 +380,5 @@ extension Dialer.Dial {
             case .failure(let error): finish(.failure(error))
             }
         }
-    }
-
-    private func facts(_ channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)?) -> ConnectionFacts {
-        let end = now()
-        return ConnectionFacts(
-            localAddress: channel.localAddress?.ipAddress,
-            localPort: channel.localAddress?.port,
-            remoteAddress: channel.remoteAddress?.ipAddress,
-            remotePort: channel.remoteAddress?.port,
-            tlsVersion: secured?.agreed.version,
-            tlsCipherSuite: secured?.agreed.cipherSuite,
-            domainLookupStart: domainLookupStart,
-            domainLookupEnd: domainLookupEnd,
-            connectStart: connectStart,
-            secureConnectionStart: secured?.start,
-            secureConnectionEnd: secured == nil ? nil : end,
-            connectEnd: end,
-            wasAskedForCertificate: secured?.agreed.wasAskedForCertificate ?? false,
-            hasShownCertificate: secured?.agreed.hasShownCertificate ?? false,
-            isVerified: secured?.agreed.isVerified ?? false,
-            serverCertificate: secured?.agreed.serverCertificate,
-            isToProxy: route.proxy != nil,
-            isMultipath: dialer.usesMultipath && SocketPreparation.isMultipath(channel),
-            isForwarded: route.details?.isForwarded ?? false,
-            interface: network?.interface(from: channel.localAddress?.ipAddress),
-            askedNameServers: resolver.asksNameServers(for: peer.host, port: peer.port),
-            isInTLS: secured != nil || route.proxy?.kind == .https,
-            applicationProtocol: secured?.agreed.applicationProtocol
-        )
     }
 }

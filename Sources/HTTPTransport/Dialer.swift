@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+package import FoundationEssentials
 package import HTTPRules
 package import LoadingModel
 package import NIOCore
@@ -14,6 +15,8 @@ package import NIOCore
 package struct DialledChannel {
     package let channel: any Channel
     package let facts: ConnectionFacts
+    /// What the server showed in the TLS handshake, in DER, its own first.
+    package var serverChain: [Data] = []
 }
 
 /// Opens connections: looks the host up, races its addresses as ``AddressRace`` decides, and secures the winner.
@@ -90,12 +93,10 @@ package final class Dialer {
     /// Whether connections of a route let the server choose HTTP/2.
     func offersHTTP2(for route: Route) -> Bool { route.mayUseHTTP2 && options?.httpVersions != .http1Only }
 
-    /// Whether connections of a route speak HTTP/2 without having agreed on it.
+    /// Whether connections of a route speak HTTP/2 without having agreed on it: in clear, where nothing can be agreed on.
     func assumesHTTP2(for route: Route) -> Bool {
-        guard options?.httpVersions == .http2PriorKnowledge, let details = route.details else {
-            return options?.httpVersions == .http2PriorKnowledge
-        }
-        return details.holder == nil && !details.requiresHTTP1 && !details.isForwarded
+        guard options?.httpVersions == .http2PriorKnowledge, !route.isSecure else { return false }
+        return route.details.map { $0.holder == nil && !$0.requiresHTTP1 && !$0.isForwarded } ?? true
     }
 
     func preparation(for route: Route) -> SocketPreparation? {

@@ -45,7 +45,7 @@ package struct ConnectionOptions: Sendable, Hashable {
         /// HTTP/2 where server and client agree on it in the TLS handshake, otherwise HTTP/1.1.
         case negotiated
         case http1Only
-        /// HTTP/2 from the first byte on, in clear too (RFC 9113, section 3.3).
+        /// In clear, HTTP/2 from the first byte on (RFC 9113, section 3.3).
         case http2PriorKnowledge
     }
 

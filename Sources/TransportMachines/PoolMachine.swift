@@ -173,6 +173,11 @@ package struct PoolMachine: Sendable {
     /// The dials to the origin that run.
     package func dials(_ origin: OriginID) -> [ConnectionID] { origins[origin]?.dials ?? [] }
 
+    /// Whether all there is of the origin is a dial, and those that wait for it.
+    package func hasSingleDial(_ origin: OriginID) -> Bool {
+        origins[origin].map { $0.dials.count == 1 && $0.total == 1 && $0.questionCount == 0 } ?? false
+    }
+
     /// Whom the next connection to the origin is for.
     package mutating func firstInLine(_ origin: OriginID) -> LeaseID? { origins[origin]?.line.first(of: waiters) }
 

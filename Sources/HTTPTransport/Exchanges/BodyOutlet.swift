@@ -11,11 +11,6 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-import FoundationEssentials
-import HTTPWire
-import LoadingModel
-import NIOCore
-
 /// Where a request's body goes, piece by piece: frames it as its version of HTTP does.
 ///
 /// Confined to the channel's event loop.

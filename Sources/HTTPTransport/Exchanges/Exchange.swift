@@ -91,7 +91,8 @@ package final class Exchange {
     var isBypassed = false
 
     init(
-        control: LoadControl, carrier: any ExchangeCarrier, facts: ConnectionFacts, version: HTTPVersion, isReused: Bool, now: NIODeadline
+        control: LoadControl, carrier: any ExchangeCarrier, facts: ConnectionFacts, version: HTTPVersion, isReused: Bool,
+        now: NIODeadline
     ) {
         self.control = control
         self.carrier = carrier

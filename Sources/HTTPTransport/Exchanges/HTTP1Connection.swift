@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import CLoadingSystem
-package import HTTPWire
+import HTTPWire
 package import LoadingModel
 package import NIOCore
 import NIOSSL
@@ -103,14 +103,6 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         return exchange
     }
 
-    /// A body whose length is not known is sent with the chunked coding (RFC 9112, section 6.1).
-    package func framedHead(of message: OutgoingMessage) -> RequestHead {
-        guard let length = message.body.length, length < 0 else { return message.head }
-        var head = message.head
-        head.headers.append("Transfer-Encoding", "chunked")
-        return head
-    }
-
     /// Why nothing can be sent: a server of TLS 1.3 refuses a client certificate, or the lack of one, after the handshake.
     private var closedBefore: LoadError {
         let (kind, reason) = refusal ?? (.connectionLost, "the connection was closed before the request could be sent")
@@ -146,9 +138,6 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
 
     package func suspensionChanged(of exchange: Exchange) { pump?.writabilityChanged() }
 
-    /// A connection that the exchange has for itself has no use for it.
-    package func priorityChanged(_ priority: Float, of exchange: Exchange) {}
-
     package func setReading(_ wanted: Bool, for exchange: Exchange) { setReading(wanted) }
 
     private func setReading(_ wanted: Bool) {
@@ -158,8 +147,6 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         // The option is known to every channel we make, and set in place on the loop.
         try? context.channel.syncOptions?.setOption(.autoRead, value: reads)
     }
-
-    package var mayBypass: Bool { true }
 
     package func beginBypass(of exchange: Exchange) -> (any Channel)? {
         guard let context, self.exchange === exchange, !isClosing, backlog.isEmpty else { return nil }
@@ -205,14 +192,6 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     }
 
     package var channelIsActive: Bool { !isClosing && (context?.channel.isActive ?? false) }
-
-    package var isIdle: Bool { exchange == nil }
-
-    package func networkIsLost(_ error: LoadError) {
-        guard let exchange else { return close() }
-        // Who takes the body from the socket finds out by its load.
-        if isBypassed { exchange.control.abort(error) } else { requestBodyFailed(error, exchange) }
-    }
 
     // MARK: ChannelInboundHandler
 

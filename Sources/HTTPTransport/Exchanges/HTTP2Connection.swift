@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import CLoadingSystem
+package import FoundationEssentials
 import HTTPRules
 package import HTTPWire
 package import LoadingModel
@@ -47,6 +48,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     package let initialCapacity: Int?
 
     let loop: any EventLoop
+    /// What the server showed, for other hosts that it may serve.
+    let serverChain: [Data]
     private let scheme: StaticString
     var context: ChannelHandlerContext?
     // Unchecked, as every read and request goes through them: they call nothing that could come back here.
@@ -97,7 +100,10 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         }
     }
 
-    package init(id: Int, facts: ConnectionFacts, loop: any EventLoop, initialCapacity: Int = 1) {
+    package init(
+        id: Int, facts: ConnectionFacts, serverChain: [Data] = [], loop: any EventLoop, initialCapacity: Int = 1
+    ) {
+        self.serverChain = serverChain
         self.id = id
         self.facts = facts
         self.loop = loop
@@ -275,7 +281,9 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
             return LoadError(kind, "receiving the response from \(facts.peer): \(reason)", cause: transportError)
         }
         var message = "receiving the response from \(facts.peer): the server closed the connection"
-        if let goAway, goAway.code != .noError { message += " (\(goAway.code.name)\(goAway.debug.isEmpty ? "" : ": " + goAway.debug))" }
+        if let goAway, goAway.code != .noError {
+            message += " (\(goAway.code.name)\(goAway.debug.isEmpty ? "" : ": " + goAway.debug))"
+        }
         if let reason = transportError.flatMap(PrintableFailure.text) { message += " (\(reason))" }
         return LoadError(.connectionLost, message, cause: transportError)
     }

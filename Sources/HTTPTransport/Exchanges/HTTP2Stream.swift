@@ -165,7 +165,9 @@ final class HTTP2Stream: ExchangeCarrier {
         guard receiveWindow.receive(flowControlled) else {
             return HTTP2Connection.Objection(.flowControlError, "the server sent more than the stream's window allows")
         }
-        guard exchange.hasHead else { return HTTP2Connection.Objection(.protocolError, "content comes before the response's head") }
+        guard exchange.hasHead else {
+            return HTTP2Connection.Objection(.protocolError, "content comes before the response's head")
+        }
         guard piece.readableBytes > 0 else { return nil }
         let received = exchange.record.responseBodyBytes + Int64(piece.readableBytes)
         guard mayHaveContent, received <= expectedLength ?? .max else {

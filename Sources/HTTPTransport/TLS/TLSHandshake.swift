@@ -195,7 +195,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             wasAskedForCertificate: wasAskedForCertificate,
             hasShownCertificate: identity != nil,
             isVerified: isVerified,
-            serverCertificate: chain.first
+            serverChain: chain
         )
         let completion = completion
         self.completion = nil

@@ -30,7 +30,9 @@ package final class TLSSession: Sendable {
         /// The roots vouch for the server, and not the app alone.
         package var isVerified = false
         /// The server's, in DER.
-        package var serverCertificate: Data?
+        package var serverCertificate: Data? { serverChain.first }
+        /// All that it showed, its own first.
+        package var serverChain: [Data] = []
     }
 
     package let policy: TLSPolicy

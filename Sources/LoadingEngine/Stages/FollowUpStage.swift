@@ -125,7 +125,8 @@ final class FollowUpStage: LoadStage {
 
     private func mayNeedFollowUp(_ answer: Answer) -> Bool {
         guard let status = answer.response.head?.status else { return answer.body is CustomBody }
-        return 300...399 ~= status || status == 401 || status == 407 || status == 417 || answer.body is CustomBody
+        return 300...399 ~= status || status == 401 || status == 407 || status == 417 || status == 421
+            || answer.body is CustomBody
     }
 
     /// The next hop, or nil where the answer is the result.
@@ -150,11 +151,19 @@ final class FollowUpStage: LoadStage {
         case 417 where hop.network.askedToContinue && hop.request.body.isReplayable:
             hop.followUp.withoutExpectation = true
             following = hop
+        case 421 where hop.request.body.isReplayable && wasMisdirected(hop):
+            following = hop
         default:
             following = nil
         }
         if following != nil { await discard(answer, in: load.control) }
         return following
+    }
+
+    /// Whether the request went by another host's connection, and the next does not.
+    private func wasMisdirected(_ hop: Hop) -> Bool {
+        guard let origin = hop.request.url.flatMap({ Origin($0) }), origin.isSecure else { return false }
+        return pool.separate(Route(isSecure: true, host: origin.host, port: origin.port))
     }
 
     @inline(never)

@@ -27,7 +27,8 @@ enum MessageLines {
 
     static func of(_ response: HTTPURLResponse) -> [String] {
         let reason = response.reason.isEmpty ? "" : " " + response.reason
-        return ["\(version(response.majorVersion, response.minorVersion)) \(response.statusCode)\(reason)"] + fields(response.headers)
+        return ["\(version(response.majorVersion, response.minorVersion)) \(response.statusCode)\(reason)"]
+            + fields(response.headers)
     }
 
     /// From version 2 on there is no minor one (RFC 9113, section 2.2), nor a start line; it stands for what fields say there.

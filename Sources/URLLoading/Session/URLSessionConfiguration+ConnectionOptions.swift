@@ -69,8 +69,8 @@ extension URLSessionConfiguration {
             case negotiated
             /// HTTP/1.1 alone.
             case http1Only
-            /// HTTP/2 from the first byte on, in clear too, to servers that are known to speak it (RFC 9113, section 3.3). A server that does
-            /// not fails each load with `URLError.badServerResponse`.
+            /// In clear, HTTP/2 from the first byte on, with servers that are known to speak it (RFC 9113, section 3.3); over TLS as
+            /// ``negotiated``. A server that does not speak it fails each load with `URLError.badServerResponse`.
             case http2PriorKnowledge
         }
 
@@ -113,9 +113,6 @@ extension URLSessionConfiguration {
         ///
         /// Default empty. A proxy is asked for a tunnel to the replacement; what it is sent without a tunnel stays as it is.
         public var substitutions: [Substitution] = []
-
-        /// Whether servers in clear are spoken to in HTTP/2 without being asked.
-        public var usesHTTP2PriorKnowledge = false
 
         /// Options that change nothing.
         public init() {}

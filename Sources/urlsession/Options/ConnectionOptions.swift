@@ -43,10 +43,12 @@ struct ConnectionOptions: ParsableArguments {
     @Flag(name: .customLong("http1.1"), help: "Speak HTTP/1.1 alone.")
     var http1Only = false
 
-    @Flag(name: .customLong("http2"), help: ArgumentHelp("Speak HTTP/2 where the server does; so it is in any case.", visibility: .hidden))
+    @Flag(
+        name: .customLong("http2"),
+        help: ArgumentHelp("Speak HTTP/2 where the server does; so it is in any case.", visibility: .hidden))
     var http2 = false
 
-    @Flag(name: .customLong("http2-prior-knowledge"), help: "Speak HTTP/2 without having agreed on it, in clear too.")
+    @Flag(name: .customLong("http2-prior-knowledge"), help: "Speak HTTP/2 with servers in clear, too.")
     var http2PriorKnowledge = false
 
     func validate() throws {

@@ -199,7 +199,7 @@ struct HTTP2BrokenConnectionTests {
 
     @Test func `a server of HTTP/1.1 that is taken for one of HTTP/2 fails the load`() async throws {
         try await withScriptedServer(reply: { _ in .status(400, body: "what?").then(.close) }) { (server) async throws in
-            try await withSession({ $0.connectionOptions.usesHTTP2PriorKnowledge = true }) { (session) async throws in
+            try await withSession({ $0.connectionOptions.httpVersions = .http2PriorKnowledge }) { (session) async throws in
                 let url = server.url("/", host: "localhost")
                 await expectFailure(in: [.networkConnectionLost, .badServerResponse]) { try await session.text(url) }
             }

@@ -66,7 +66,7 @@ struct HTTP2FallbackTests {
 
     @Test func `prior knowledge is for URLs in clear alone`() async throws {
         try await withHTTP2Scenario(
-            protocols: ["http/1.1"], configure: { $0.connectionOptions.usesHTTP2PriorKnowledge = true },
+            protocols: ["http/1.1"], configure: { $0.connectionOptions.httpVersions = .http2PriorKnowledge },
             greeting: { _ in [] }, reply: { _ in [.write(Self.page)] }
         ) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "one")

@@ -27,7 +27,7 @@ extension URLSessionConfiguration {
     func speakHTTP2(_ way: HTTP2Way, _ certificates: TestCertificates) {
         switch way {
         case .secure: tlsTrustRoots = [certificates.root]
-        case .clear: connectionOptions.usesHTTP2PriorKnowledge = true
+        case .clear: connectionOptions.httpVersions = .http2PriorKnowledge
         }
     }
 }

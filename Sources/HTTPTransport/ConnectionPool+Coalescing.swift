@@ -1,0 +1,93 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+import LoadingModel
+import NIOCore
+import TransportMachines
+
+/// Connections that serve other hosts than the one that they were made for (RFC 9113, section 9.1.1).
+///
+/// A host's name is looked up as ever. Where one of its addresses is the other end of an HTTP/2 connection that stands, and the certificate
+/// that was shown there is good for the host, too, its loads go by that connection, and the dial is over. A server that is not meant for the host says
+/// so by 421 (Misdirected Request): the host has connections of its own from then on.
+extension ConnectionPool {
+    /// How many hosts that need connections of their own are remembered.
+    private static let maximumSeparated = 1_024
+
+    /// Looks for a connection for the loads that a dial is for.
+    ///
+    /// - Parameters:
+    ///   - id: The dial.
+    ///   - addresses: What the look-up found.
+    ///   - decide: Told once whether the dial is over.
+    /// - Returns: false where there is none, and nothing is decided.
+    func coalesce(_ id: ConnectionID, _ addresses: [SocketAddress], decide: @escaping (Bool) -> Void) -> Bool {
+        guard let origin = entries[id]?.origin, let route = routes[origin], route.isSecure, route.details == nil,
+            dialer.offersHTTP2(for: route), !separated.contains(route), machine.hasSingleDial(origin),
+            // Whoever judges servers is asked about each of them.
+            adviser(for: origin)?.judgesServers == false,
+            let host = candidate(for: route, addresses)
+        else { return false }
+        let demands = dialer.demands(route.host)
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        let answer = NIOLoopBound(decide, eventLoop: loop)
+        TrustVerdicts.verdict(
+            on: host.serverChain.map { Array($0) }, host: route.host, roots: dialer.tls.policy.trustRoots, demands: demands,
+            now: .now()
+        ) { [id = host.id] failure in
+            bound.eventLoop.execute {
+                let isGood = failure == nil && bound.value.join(origin, route, ConnectionID(id))
+                answer.value(isGood)
+            }
+        }
+        return true
+    }
+
+    /// A connection that leads where the route does, to a server that the roots vouch for, and for which we are nobody in particular.
+    private func candidate(for route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
+        let port = dialer.destination(of: route).port
+        let known = Set(addresses.compactMap(\.ipAddress))
+        for (_, entry) in entries.sorted(by: { $0.key.number < $1.key.number }) {
+            guard let connection = entry.connection as? HTTP2Connection, connection.isOpen, connection.goAway == nil,
+                connection.facts.isVerified, !connection.facts.hasShownCertificate, connection.facts.remotePort == port,
+                let address = connection.facts.remoteAddress, known.contains(address),
+                let own = routes[entry.origin], own.isSecure, own.details == nil,
+                dialer.demands(own.host) == dialer.demands(route.host)
+            else { continue }
+            return connection
+        }
+        return nil
+    }
+
+    /// Has the loads of an origin go by a connection of another.
+    private func join(_ origin: OriginID, _ route: Route, _ id: ConnectionID) -> Bool {
+        guard origins[route] == origin, let entry = entries[id], let connection = entry.connection as? HTTP2Connection,
+            connection.isOpen, connection.goAway == nil, machine.hasSingleDial(origin), entry.origin != origin
+        else { return false }
+        aliases[entry.origin, default: []].insert(route)
+        rename(route, entry.origin)
+        return true
+    }
+
+    /// A connection takes no more loads: those of other hosts go their own ways again.
+    func forgetAliases(of id: ConnectionID) {
+        guard let origin = entries[id]?.origin, let others = aliases.removeValue(forKey: origin) else { return }
+        for route in others.sorted(by: { ($0.host, $0.port) < ($1.host, $1.port) }) { rename(route, nil) }
+    }
+
+    /// The server said that it is not meant for the route's host (421); answers whether the host had its connection from another.
+    package func separate(_ route: Route) -> Bool {
+        guard let origin = origins[route], aliases[origin]?.remove(route) != nil else { return false }
+        if separated.count >= Self.maximumSeparated { separated = [] }
+        separated.insert(route)
+        rename(route, nil)
+        return true
+    }
+}

@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import LoadingModel
+import NIOCore
+
+/// What is known of a connection that a dial came to.
+extension Dialer.Dial {
+    func facts(_ channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)?) -> ConnectionFacts {
+        let end = now()
+        return ConnectionFacts(
+            localAddress: channel.localAddress?.ipAddress,
+            localPort: channel.localAddress?.port,
+            remoteAddress: channel.remoteAddress?.ipAddress,
+            remotePort: channel.remoteAddress?.port,
+            tlsVersion: secured?.agreed.version,
+            tlsCipherSuite: secured?.agreed.cipherSuite,
+            domainLookupStart: domainLookupStart,
+            domainLookupEnd: domainLookupEnd,
+            connectStart: connectStart,
+            secureConnectionStart: secured?.start,
+            secureConnectionEnd: secured == nil ? nil : end,
+            connectEnd: end,
+            wasAskedForCertificate: secured?.agreed.wasAskedForCertificate ?? false,
+            hasShownCertificate: secured?.agreed.hasShownCertificate ?? false,
+            isVerified: secured?.agreed.isVerified ?? false,
+            serverCertificate: secured?.agreed.serverCertificate,
+            isToProxy: route.proxy != nil,
+            isMultipath: dialer.usesMultipath && SocketPreparation.isMultipath(channel),
+            isForwarded: route.details?.isForwarded ?? false,
+            interface: network?.interface(from: channel.localAddress?.ipAddress),
+            askedNameServers: resolver.asksNameServers(for: peer.host, port: peer.port),
+            isInTLS: secured != nil || route.proxy?.kind == .https,
+            applicationProtocol: secured?.agreed.applicationProtocol
+        )
+    }
+}

@@ -1,0 +1,35 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+package import LoadingModel
+
+/// What differs from connections that carry several exchanges.
+extension HTTP1Connection {
+    /// A body whose length is not known is sent with the chunked coding (RFC 9112, section 6.1).
+    package func framedHead(of message: OutgoingMessage) -> RequestHead {
+        guard let length = message.body.length, length < 0 else { return message.head }
+        var head = message.head
+        head.headers.append("Transfer-Encoding", "chunked")
+        return head
+    }
+
+    /// A connection that the exchange has for itself has no use for it.
+    package func priorityChanged(_ priority: Float, of exchange: Exchange) {}
+
+    package var mayBypass: Bool { true }
+
+    package var isIdle: Bool { exchange == nil }
+
+    package func networkIsLost(_ error: LoadError) {
+        guard let exchange else { return close() }
+        // Who takes the body from the socket finds out by its load.
+        if isBypassed { exchange.control.abort(error) } else { requestBodyFailed(error, exchange) }
+    }
+}
