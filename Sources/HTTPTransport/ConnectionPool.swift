@@ -266,9 +266,9 @@ package final class ConnectionPool {
     }
 
     /// The server allows so many exchanges at a time.
-    func capacityChanged(_ capacity: Int, of connection: any HTTPConnection) {
+    func capacityChanged(_ capacity: Int, of connection: any HTTPConnection, isLasting: Bool = true) {
         let id = ConnectionID(connection.id)
-        if let origin = entries[id]?.origin { versions[origin, default: KnownVersion()].capacity = capacity }
+        if isLasting, let origin = entries[id]?.origin { versions[origin, default: KnownVersion()].capacity = capacity }
         perform(machine.handle(.capacityChanged(id, capacity)))
     }
 

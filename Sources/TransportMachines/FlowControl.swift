@@ -66,10 +66,10 @@ package enum FlowControl {
 
 /// Bounds what a peer can have us do with frames that carry nothing: PING, SETTINGS, empty frames, resets of what is gone.
 ///
-/// Each takes a token, of which there are a thousand, and fifty more come each second; what carries something brings one along. No
+/// Each takes a token, of which there are two thousand, and fifty more come each second; what carries something brings one along. No
 /// honest peer comes near that: a keep-alive pings every few seconds.
 package struct FrameAllowance: Sendable, Hashable {
-    package static let limit = 1_000
+    package static let limit = 2_000
     private static let perSecond: Int64 = 50
 
     private var tokens = Self.limit

@@ -183,6 +183,7 @@ extension HTTP2Connection {
 
     /// Says what is wrong with what the server sent, and ends the connection.
     func fail(_ failure: HTTP2Failure) {
+        violation = failure
         leavePool()
         let message = "receiving the response from \(facts.peer): \(failure.message)"
         failAll(LoadError(.badServerResponse, message, cause: failure), evidence: .failedAlone)

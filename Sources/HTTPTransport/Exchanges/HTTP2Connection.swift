@@ -70,6 +70,10 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     var goAway: (lastStream: UInt32, code: HTTP2ErrorCode, debug: String)?
     private(set) var isClosing = false
     var transportError: (any Error)?
+    /// What the server did that ended the connection.
+    var violation: HTTP2Failure?
+    /// It takes no requests until the server has given a sign of life.
+    private var isBarred = false
     /// When something was read last.
     var lastRead = NIODeadline.now()
     private var probe: (sent: NIODeadline, end: Scheduled<Void>)?
@@ -185,6 +189,10 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     /// Why nothing can be sent: a server of TLS 1.3 refuses a client certificate, or the lack of one, after the handshake.
     private var closedBefore: LoadError {
+        if let violation {
+            let message = "HTTP/2 with \(facts.peer) ended before the request could be sent: \(violation.message)"
+            return LoadError(.badServerResponse, message, cause: violation)
+        }
         let (kind, reason) = refusal ?? (.connectionLost, "the connection was closed before the request could be sent")
         return LoadError(kind, "sending the request to \(facts.peer): \(reason)", cause: transportError)
     }
@@ -246,6 +254,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         lastRead = .now()
         isReading = true
+        if isBarred { bar(false) }
         receive(unwrapInboundIn(data), now: lastRead)
     }
 
@@ -309,7 +318,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         let allowed = min(settings.maxConcurrentStreams ?? Self.largestCapacity, Self.largestCapacity)
         guard allowed != capacity else { return }
         capacity = allowed
-        pool?.capacityChanged(allowed, of: self)
+        if !isBarred { pool?.capacityChanged(allowed, of: self) }
     }
 
     /// A larger window for a stream, as far as all streams together may have that.
@@ -324,7 +333,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     /// After so long without a word from the server, a request comes with a question.
     private static let doubt = TimeAmount.seconds(10)
     /// How long the server has for the answer.
-    private static let probePatience = TimeAmount.seconds(10)
+    private static let probePatience = TimeAmount.seconds(5)
 
     /// Asks the server for a sign of life (RFC 9113, section 6.7); a connection without one is given up.
     func startProbe(_ now: NIODeadline) {
@@ -347,11 +356,19 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     func abandon(_ stream: HTTP2Stream, isLate: Bool) {
         reset(stream, .cancel)
-        // Nothing came since it began: the connection may be dead, and is for no others.
-        let isDoubtful = isLate && lastRead <= stream.began
-        if isDoubtful { pool?.drains(self) }
+        // Nothing came since it began: the connection may be dead, and is for no others until that is known.
+        if isLate, lastRead <= stream.began, isOpen {
+            bar(true)
+            startProbe(.now())
+        }
         end(stream)
-        if isDoubtful, isOpen { startProbe(.now()) }
+    }
+
+    /// Has no request begin here for the time being.
+    private func bar(_ isBarred: Bool) {
+        guard self.isBarred != isBarred else { return }
+        self.isBarred = isBarred
+        pool?.capacityChanged(isBarred ? 0 : capacity ?? Self.largestCapacity, of: self, isLasting: false)
     }
 
     func reset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {

@@ -187,8 +187,7 @@ final class HTTP2Stream: ExchangeCarrier {
         guard exchange.hasHead else { return HTTP2Connection.Objection(.protocolError, "the stream ends without a response") }
         if let expectedLength, expectedLength != exchange.record.responseBodyBytes {
             let received = exchange.record.responseBodyBytes
-            return HTTP2Connection.Objection(
-                .protocolError, "the content ends after \(received) of \(expectedLength) bytes", kind: .connectionLost)
+            return HTTP2Connection.Objection(.protocolError, "the content ends after \(received) of \(expectedLength) bytes")
         }
         exchange.record.responseEnd = now
         return nil

@@ -30,7 +30,7 @@ extension HTTP2FrameReader {
         throw Self.malformed(
             isHTTP1
                 ? "the server answered with HTTP/1 on a connection for which it had agreed on HTTP/2"
-                : "the first frame of the server is not SETTINGS")
+                : "the server does not begin with SETTINGS, as HTTP/2 does")
     }
 
     /// Frames of a field block "MUST be transmitted as a contiguous sequence of frames, with no interleaved frames of any other type or
