@@ -148,8 +148,8 @@ var targets: [Target] = [
     tests(
         "BackgroundTests",
         [
-            "URLLoading", "BackgroundClient", "BackgroundProtocol", "LoadingModel", "LoadingTestKit", "SeededNumbers",
-            "urlsessiond",
+            "URLLoading", "BackgroundClient", "BackgroundProtocol", "LoadingModel", "HTTPRules", "HTTPWire", "LoadingTestKit",
+            "SeededNumbers", "urlsessiond",
         ]),
     tests("LoadingTrustTests", ["LoadingTrust", "LoadingModel", "LoadingTestKit", x509, asn1, crypto]),
     tests("NetworkPathsTests", ["NetworkPaths", "LoadingModel", "LoadingTestKit", "SeededNumbers"]),

@@ -20,7 +20,7 @@ import Musl
 ///
 /// What is sent is the system's when the call returns, so that it arrives even if this process ends right after.
 final class DaemonConnection: Sendable {
-    /// Seconds that a daemon may take to read, before it counts as dead.
+    /// Seconds that a daemon may take to read, and to say its first word, before it counts as dead.
     private static let patience: CInt = 20
     private static let bufferSize = 256 << 10
 
@@ -40,6 +40,7 @@ final class DaemonConnection: Sendable {
             _ = cls_close(socket)
             return nil
         }
+        cls_limit_receiving(socket, patience)
         return DaemonConnection(socket)
     }
 
@@ -50,6 +51,9 @@ final class DaemonConnection: Sendable {
         let frame = FrameReader.frame(payload)
         if frame.withUnsafeBytes({ cls_send_all(descriptor, $0.baseAddress, $0.count) }) != 0 { close() }
     }
+
+    /// The daemon is there: from now on it speaks when it has something to say.
+    func waitWithoutEnd() { cls_limit_receiving(descriptor, 0) }
 
     /// Hands over what the daemon says, and returns when the connection is over.
     func receive(_ handler: (DaemonMessage) -> Void) {

@@ -136,6 +136,7 @@ package final class ManagerConnection: Sendable {
 
     private func receive(_ message: DaemonMessage) {
         switch message {
+        case .welcome: state.withLock { $0.connection }?.waitWithoutEnd()
         case .refused(_, let reason): state.withLock { $0.refusal = reason }
         case .transfers(_, let request, _), .status(_, let request), .log(_, let request), .done(let request),
             .failed(_, let request):

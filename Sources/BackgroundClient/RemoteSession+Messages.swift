@@ -36,8 +36,9 @@ extension RemoteSession {
                     LoadError(
                         .backgroundSessionDisconnected, "urlsessiond cannot be reached at \(place.socket); see \(place.log)"))
             }
-            // Nobody listens. One that was just started may still be at its database; another one is tried from time to time.
-            if attempt % 40 == 0 {
+            // Nobody listens. One that was just started may still be at its database, or have found that another one has not ended yet:
+            // another one is tried every second.
+            if Self.pauses.count > attempt ? attempt == 0 : attempt % 2 == 0 {
                 do throws(LoadError) {
                     try DaemonStarter.start(place)
                 } catch {
@@ -96,6 +97,7 @@ extension RemoteSession {
             case .apart, .joining, .attached: break
             }
             standing = .lost(error)
+            joining?.close()
             waiting = [:]
             monitor.wakeAll()
             let clients = entries.sorted { $0.key < $1.key }.compactMap { $0.value.isEnded ? nil : $0.value.client }
@@ -121,6 +123,7 @@ extension RemoteSession {
         case .forgotten(let task):
             monitor.locked {
                 told.remove(task)
+                forgetsLate = false
                 monitor.wakeAll()
             }
         case .event, .question:
@@ -157,7 +160,9 @@ extension RemoteSession {
         monitor.locked {
             guard case .joining = standing, let connection = joining else { return }
             standing = .attached(connection)
+            connection.waitWithoutEnd()
             joining = nil
+            generation += 1
             lastTask = max(lastTask, last)
             let there = Dictionary(known.map { ($0.order.task.id, $0) }) { first, _ in first }
             // Some may have been told of since the daemon was joined.
@@ -171,7 +176,7 @@ extension RemoteSession {
                     repeatWishes(entry, of: id, nil)
                 } else {
                     if let client = entry.client { lost.append(client) }
-                    entries[id]?.isEnded = true
+                    entries[id] = nil
                 }
             }
             monitor.wakeAll()
@@ -252,16 +257,17 @@ extension RemoteSession {
     }
 
     private func ask(_ question: TaskQuestion, of task: TaskID, _ number: Int) {
-        let client: (any LoadClient)? = monitor.locked {
+        let (client, asked): ((any LoadClient)?, Int) = monitor.locked {
             mayBeAsked = false
-            guard let entry = entries[task], !entry.isEnded else { return nil }
+            guard let entry = entries[task], !entry.isEnded else { return (nil, 0) }
             openQuestions += 1
-            return entry.client
+            return (entry.client, generation)
         }
         client?.ask(question) { answer in
             let farewell: (@Sendable () -> Void)? = self.monitor.locked {
                 self.openQuestions -= 1
-                self.say(.answer(answer, question: number))
+                // Another connection has questions of its own by the same numbers; there it is asked again.
+                if asked == self.generation { self.say(.answer(answer, question: number)) }
                 return self.takeFarewell()
             }
             farewell?()

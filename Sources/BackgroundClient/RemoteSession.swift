@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 package import BackgroundProtocol
-package import FoundationEssentials
+import FoundationEssentials
 package import LoadingModel
 import SystemThreads
 
@@ -57,6 +57,11 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     var standing = Standing.apart
     /// The connection on which hello was said.
     var joining: DaemonConnection?
+    /// How many connections had the session.
+    var generation = 0
+    /// The daemon did not say in time that it knows of an end: nobody waits for that any more before it does.
+    var forgetsLate = false
+    private let isAwaited: Bool
     var entries: [TaskID: Entry] = [:]
     /// Ended, and the program was told; the daemon may not know yet for certain.
     var told: Set<TaskID> = []
@@ -83,8 +88,11 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     var onEventsTold: (@Sendable () -> Void)?
     var onLoss: (@Sendable (LoadError) -> Void)?
 
-    /// - Parameter attachment: What the daemon is told of the session.
-    package init(_ attachment: ClientMessage.Attachment) {
+    /// - Parameters:
+    ///   - attachment: What the daemon is told of the session.
+    ///   - isAwaited: The program was started for this session.
+    package init(_ attachment: ClientMessage.Attachment, isAwaited: Bool) {
+        self.isAwaited = isAwaited
         identifier = attachment.identifier
         self.attachment = attachment
     }
@@ -122,6 +130,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
                 .backgroundSessionDisconnected,
                 "urlsessiond did not answer within \(Int(Self.patience)) seconds; see \(place.log)")
             standing = .lost(error)
+            joining?.close()
             return .failure(error)
         }
         return try result.get()
@@ -149,8 +158,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             for task in known {
                 if case .ended = task.phase { arrears.insert(task.order.task.id) }
             }
-            owesFarewell = !arrears.isEmpty || attachment.wasLaunched
-            mayBeAsked = attachment.wasLaunched && arrears.isEmpty
+            owesFarewell = !arrears.isEmpty || isAwaited
+            mayBeAsked = isAwaited && arrears.isEmpty
         }
         if monitor.locked({ mayBeAsked }) { waitForQuestion() }
         deliverHeld()
@@ -165,6 +174,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     package func fail(with error: LoadError) {
         monitor.locked {
             if case .attached(let connection) = standing { connection.close() }
+            joining?.close()
             standing = .lost(error)
             monitor.wakeAll()
         }
@@ -221,19 +231,27 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         return true
     }
 
-    /// Waits until every order that was submitted before is durable, or was refused.
+    /// Waits until every order that was submitted before is durable, or was refused, or the daemon counts as dead.
     package func wake() {
-        monitor.locked {
+        let isDead = monitor.locked {
             let mark = sequence
-            let deadline = Monitor.clock + Self.patience + 5
-            while case .some = waiting.keys.first(where: { $0 <= mark }) {
-                switch standing {
-                case .joining, .attached: break
-                case .lost, .left, .apart: return
-                }
-                guard monitor.wait(until: deadline) else { return }
+            // A daemon that does not answer is joined anew once: another one may be there.
+            for patience in [Self.patience + 5, Self.patience * 2] {
+                let deadline = Monitor.clock + patience
+                repeat {
+                    if waiting.keys.allSatisfy({ $0 > mark }) { return false }
+                    switch standing {
+                    case .joining, .attached: break
+                    case .lost, .left, .apart: return false
+                    }
+                } while monitor.wait(until: deadline)
+                if case .attached(let connection) = standing { connection.close() }
             }
+            return true
         }
+        guard isDead else { return }
+        let reason = "urlsessiond does not answer; see \(place.log)"
+        Self.elsewhere.run { self.lose(LoadError(.backgroundSessionDisconnected, reason)) }
     }
 
     package func command(_ command: TaskCommand, for task: TaskID) -> Bool {
@@ -287,7 +305,10 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             case .joining, .attached: break
             case .apart, .lost, .left: return
             }
-            guard monitor.wait(until: deadline) else { return }
+            guard !forgetsLate, monitor.wait(until: deadline) else {
+                forgetsLate = true
+                return
+            }
         }
     }
 
@@ -303,21 +324,6 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     /// Leaves the session's tasks to the daemon: the program has no object for it any more.
     package func detach() { monitor.locked { leave() } }
-
-    package func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
-        ask({ .renew(renewal, request: $0) }) { _ in completion() }
-    }
-
-    package func proxies(for url: URL) async throws(LoadError) -> [URL?] {
-        let answer = await withCheckedContinuation { continuation in
-            ask({ .proxies(url, request: $0) }) { continuation.resume(returning: $0) }
-        }
-        switch answer {
-        case .proxies(let proxies, _): return proxies
-        case .failed(let error, _): throw error
-        default: throw LoadError(.backgroundSessionDisconnected, "urlsessiond went away")
-        }
-    }
 
     // MARK: Inside the lock
 
@@ -338,6 +344,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     private func leave() {
         if case .attached(let connection) = standing { connection.close() }
+        joining?.close()
         // Why it was lost is what its tasks fail with from then on.
         if case .lost = standing {} else { standing = .left }
         waiting = [:]
@@ -351,17 +358,6 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     /// Elsewhere than in the caller's thread, which may hold locks that the client needs.
     private func refuse(_ task: TaskID, _ client: any LoadClient, _ error: LoadError) {
         Self.elsewhere.run { client.fail(with: error) }
-    }
-
-    private func ask(_ message: (Int) -> ClientMessage, _ answer: @escaping @Sendable (DaemonMessage?) -> Void) {
-        let isAsked = monitor.locked {
-            guard case .attached = standing else { return false }
-            lastRequest += 1
-            requests[lastRequest] = answer
-            say(message(lastRequest))
-            return true
-        }
-        if !isAsked { answer(nil) }
     }
 }
 

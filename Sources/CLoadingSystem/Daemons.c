@@ -127,6 +127,11 @@ int64_t cls_receive_some(int socket_fd, void *target, size_t count) {
     return received < 0 ? -errno : received;
 }
 
+void cls_limit_receiving(int socket_fd, int seconds) {
+    struct timeval limit = { .tv_sec = seconds };
+    setsockopt(socket_fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
+
 void cls_end_connection(int socket_fd) {
     shutdown(socket_fd, SHUT_RDWR);
 }

@@ -65,7 +65,10 @@ final class ProgramWork: Sendable {
     struct State {
         var sessions: [String: URLSession] = [:]
         var resumeData: Data?
+        var challenges: [String: ChallengeHandler] = [:]
     }
+
+    typealias ChallengeHandler = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
 
     let journal: ProgramVoice
     let handlers = Mutex<[String: @Sendable () -> Void]>([:])
@@ -117,6 +120,7 @@ final class ProgramWork: Sendable {
         case "tasks": try await listTasks(plain[0])
         case "invalidate": try session(plain[0]).invalidateAndCancel()
         case "finish": try session(plain[0]).finishTasksAndInvalidate()
+        case "answer": answer(plain[0], plain[1])
         case "handled": handlers.withLock { $0.removeValue(forKey: plain[0]) }?()
         case "cancel", "suspend", "resume", "produce", "describe": try await drive(verb, plain)
         default: journal.say("unknown \(verb)")
@@ -127,6 +131,10 @@ final class ProgramWork: Sendable {
         guard let url = URL(string: url) else { throw URLError(.badURL) }
         var request = URLRequest(url: url)
         if let timeout = options["timeout"].flatMap(Double.init) { request.timeoutInterval = timeout }
+        if let size = options["body"].flatMap(Int.init) {
+            request.httpMethod = "POST"
+            request.httpBody = Data(repeating: 0x78, count: size)
+        }
         if let header = options["header"]?.split(separator: ":", maxSplits: 1), header.count == 2 {
             request.setValue(String(header[1]), forHTTPHeaderField: String(header[0]))
         }
@@ -140,6 +148,18 @@ final class ProgramWork: Sendable {
 
     /// Has `continue` go on with it.
     func keep(_ resumeData: Data) { state.withLock { $0.resumeData = resumeData } }
+
+    /// Has `answer` answer a challenge of a task.
+    func keep(_ handler: @escaping ChallengeHandler, of task: String) { state.withLock { $0.challenges[task] = handler } }
+
+    private func answer(_ task: String, _ pair: String) {
+        let parts = pair.split(separator: ":").map(String.init)
+        guard parts.count == 2, let handler = state.withLock({ $0.challenges.removeValue(forKey: task) }) else {
+            return journal.say("no challenge of \(task)")
+        }
+        handler(.useCredential, URLCredential(user: parts[0], password: parts[1], persistence: .none))
+        journal.say("answered \(task)")
+    }
 
     private func makeSession(_ name: String, _ options: [String: String]) {
         let configuration = URLSessionConfiguration.background(withIdentifier: options["identifier"] ?? name)
@@ -177,6 +197,7 @@ final class ProgramWork: Sendable {
             case "credential":
                 ProgramDelegate(
                     name, self, credential: URLCredential(user: "ada", password: "lovelace", persistence: .forSession))
+            case "ask": ProgramDelegate(name, self, asks: true)
             default: ProgramDelegate(name, self)
             }
         let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)

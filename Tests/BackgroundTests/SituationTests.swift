@@ -150,6 +150,28 @@ struct SituationTests {
         #expect(server.requests.count == 3)
     }
 
+    @Test func `a program that comes back finds its tasks, however large they are together`() async throws {
+        try await withPlace { (place, server) async throws in
+            let before = try place.start("before")
+            before.tell("session", "main")
+            for number in 1...56 {
+                before.tell("download", "main", server.url("/first").absoluteString, "f\(number)", "begin=1000", "body=1000000")
+            }
+            try await before.line("ordered main.56")
+            try await before.kill()
+            let after = try place.start("after")
+            after.tell("session", "main")
+            after.tell("tasks", "main")
+            let tasks = try await after.line("tasks main:")
+            #expect(tasks.contains("[main.1 download f1 ") && tasks.components(separatedBy: "state=0").count > 10, "\(tasks)")
+            after.tell("invalidate", "main")
+            try await after.line("invalid main ok")
+            #expect(after.lines.filter { $0.hasPrefix("completed main.") && $0.contains(" -999 ") }.count == 56)
+            try await after.leave()
+            #expect(server.requests.isEmpty)
+        }
+    }
+
     // MARK: Whose it is
 
     @Test func `another identifier and another program get nothing of it`() async throws {

@@ -11,6 +11,7 @@ import BackgroundProtocol
 import LoadingEngine
 import LoadingModel
 import LoadingStores
+import NIOCore
 import NetworkPaths
 
 /// A background session of a program.
@@ -38,6 +39,8 @@ final class Session {
     var waiting: (ClientConnection, ClientMessage.Attachment)?
     /// The program was started from here, and has not said that it dealt with the events.
     var isLaunched = false
+    /// When it is looked at again whether the program is to be started.
+    var launchTimer: Scheduled<Void>?
     private var engine: (any LoadingService)?
     private var engineSettings: [UInt8] = []
 
@@ -62,6 +65,9 @@ final class Session {
 
     /// The program hears what is said.
     var isListening: Bool { client != nil && takesEvents && !isIntroducing }
+
+    /// Somebody is there to be asked, or will be at once.
+    var canAnswer: Bool { client != nil && takesEvents }
 
     var runningCount: Int { transfers.values.reduce(0) { $0 + ($1.attempt == nil ? 0 : 1) } }
 

@@ -15,7 +15,7 @@ import LoadingModel
 /// Confined to the desk.
 final class Transfer {
     /// Why a running attempt is made to end.
-    enum Ending {
+    enum Ending: String, Codable {
         /// To be gone on with later.
         case stopped
         case cancelled
@@ -55,6 +55,10 @@ final class Transfer {
     var isEndDurable = false
     /// Given up so that it can be gone on with by resume data.
     var wantsResumeData = false
+    /// Room on the disk that it found missing.
+    var neededSpace: Int64 = 0
+    /// How often its file was not what it had been.
+    var repeats = 0
     /// Asked whether it may begin, and allowed to.
     var mayBegin = false
 
@@ -74,6 +78,8 @@ final class Transfer {
 final class Attempt {
     let load: RunningLoad
     var isOrdered = false
+    /// It goes on from resume data of the program's.
+    var resumesForProgram = false
     /// What carries it out.
     var service: (any LoadingService)?
     init(_ load: RunningLoad) { self.load = load }

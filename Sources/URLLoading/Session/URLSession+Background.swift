@@ -45,6 +45,7 @@ extension URLSession {
             background.fail(with: error)
             return end(after: error)
         }
+        BackgroundSessions.joined(background)
         if BackgroundSessions.hasHandled(background.identifier) { background.eventsHandled() }
         background.begin(
             eventsTold: { [weak self] in self?.tellOfFinishedEvents() },
