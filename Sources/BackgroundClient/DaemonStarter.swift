@@ -38,6 +38,13 @@ package enum DaemonStarter {
         return folders.lazy.map { $0 + "/urlsessiond" }.first(where: isProgram)
     }
 
+    /// Whether an earlier daemon of the user's had something to do, and may have been ended before that was done.
+    static func hasLeftWork(environment: [String: String] = ProcessInfo.processInfo.environment) -> Bool {
+        var folder = environment["XDG_STATE_HOME"] ?? ""
+        if !folder.hasPrefix("/") { folder = (environment["HOME"] ?? "") + "/.local/state" }
+        return access(folder + "/urlloading/background/transfers.sqlite", R_OK) == 0
+    }
+
     /// Starts the daemon; several that are started at once end but for one.
     package static func start(_ place: DaemonPlace, replacing: Bool = false) throws(LoadError) {
         let environment = ProcessInfo.processInfo.environment

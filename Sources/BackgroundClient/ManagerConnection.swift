@@ -12,8 +12,17 @@ package import LoadingModel
 import Synchronization
 import SystemThreads
 
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
 /// The user's way to the daemon: sees the transfers of all programs, and drives them.
 package final class ManagerConnection: Sendable {
+    /// Seconds that a daemon may take to be there.
+    private static let patience = 10.0
+
     private struct State {
         var connection: DaemonConnection?
         var requests: [Int: @Sendable (DaemonMessage?) -> Void] = [:]
@@ -41,6 +50,25 @@ package final class ManagerConnection: Sendable {
             manager.closed()
         }
         return Threads.start("bg-manager", listen) == nil ? nil : manager
+    }
+
+    /// Connects to the daemon, which is started where none runs but an earlier one left something to do.
+    ///
+    /// - Returns: The connection, or nil where there is nothing to do.
+    package static func find(_ place: DaemonPlace = DaemonPlace()) -> ManagerConnection? {
+        if let manager = open(place) { return manager }
+        guard DaemonStarter.hasLeftWork(), place.prepare() == nil else { return nil }
+        do throws(LoadError) {
+            try DaemonStarter.start(place)
+        } catch {
+            return nil
+        }
+        let end = Monitor.clock + Self.patience
+        while Monitor.clock < end {
+            if let manager = open(place) { return manager }
+            usleep(20_000)
+        }
+        return nil
     }
 
     /// Asks for something that is answered once.

@@ -89,17 +89,17 @@ struct HostileProgramTests {
 
     @Test func `programs that stall and flood hold nobody up`() async throws {
         try await withVictim { (place, program, server) async throws in
+            // One has thousands of tasks and does not read what it is told of them; another one talks without end.
+            let deaf = try RawClient(place, reads: false)
+            try deaf.attach("deaf")
+            let talker = try RawClient(place)
+            try talker.attach("talker")
             // Some say nothing, others half a message; there are more of them than one program may have.
             let silent = try (0..<280).map { number in
                 let client = try RawClient(place)
                 if number % 2 == 0 { client.send([0, 0, 1, 0, 0x7B]) }
                 return client
             }
-            // One has thousands of tasks and does not read what it is told of them; another one talks without end.
-            let deaf = try RawClient(place, reads: false)
-            try deaf.attach("deaf")
-            let talker = try RawClient(place)
-            try talker.attach("talker")
             let deafOrders = try (1...Self.flood).flatMap { task in
                 var order = Self.order(server.url("/flood"), task: task)
                 order.task.earliestBegin = Date.timeIntervalSinceReferenceDate + 1000

@@ -184,6 +184,10 @@ struct BackgroundCommandTests {
             #expect(ordered.code == 0, "\(ordered.errors)")
             let item = try #require(try await place.list().first)
             #expect(item.state == "waiting" && item.reason == "until 2100-01-31T08:00:00Z", "\(item.reason)")
+            // Also when the daemon was ended meanwhile, as by a restart of the machine.
+            place.killDaemon()
+            #expect(try await place.list().first?.reason == item.reason)
+            place.killDaemon()
             #expect(try await place.run("cancel", "--all").code == 0)
             _ = try await place.settled()
         }

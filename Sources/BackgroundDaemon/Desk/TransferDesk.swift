@@ -301,6 +301,8 @@ package actor TransferDesk {
             let handed = record.end?.file == nil ? nil : Spool.handedName(row.id)
             files[session.id, default: []].formUnion([record.partial, record.end?.file, handed].compactMap { $0 })
         }
+        // A number is not given again while a file of it may be there.
+        lastNumber = max(lastNumber, spool.highestNumber)
         let known = files
         let numbers = Set(contents.sessions.map(\.id))
         // Whose files those of a damaged transfer are is not known.

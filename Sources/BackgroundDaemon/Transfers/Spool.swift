@@ -99,7 +99,7 @@ struct Spool: Sendable {
         guard bytes > 0, statvfs(directory, &facts) == 0 else { return }
         let free = Int64(clamping: UInt64(facts.f_bavail).multipliedReportingOverflow(by: UInt64(facts.f_frsize)).partialValue)
         guard free < bytes else { return }
-        throw LoadError(.cannotWriteToFile, "No space left on device: \(bytes) bytes are needed, and \(free) are free")
+        throw LoadError(.cannotWriteToFile, "no space left on device: \(bytes) bytes are needed, and \(free) are free")
     }
 
     private static func version(_ fd: CInt) -> TransferRecord.FileVersion? {
@@ -213,6 +213,17 @@ struct Spool: Sendable {
                 _ = cls_unlink(folder + "/" + file)
             }
         }
+    }
+
+    /// The highest number of a transfer that a file of the spool has.
+    var highestNumber: Int64 {
+        var highest: Int64 = 0
+        for name in names(in: directory) where Int64(name) != nil {
+            for file in names(in: directory + "/" + name) {
+                if let number = file.split(separator: "-").last.flatMap({ Int64($0) }) { highest = max(highest, number) }
+            }
+        }
+        return highest
     }
 
     /// Whether a file's name is one that the daemon or its engine gives.

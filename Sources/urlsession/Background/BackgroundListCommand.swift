@@ -75,7 +75,7 @@ struct BackgroundListCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard let manager = ManagerConnection.open() else {
+        guard let manager = ManagerConnection.find() else {
             if output.json { return try output.write([Item]()) }
             return StandardError.print(ToolFailure.noDaemon.message ?? "")
         }

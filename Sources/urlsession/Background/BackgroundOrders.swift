@@ -69,18 +69,28 @@ final class BackgroundOrders {
     /// Prints the numbers, and ends the program, when the transfers are done where that is wanted.
     func conclude() async throws -> Never {
         let manager = ManagerConnection.open()
-        let reports = (try? await manager?.list()) ?? []
+        var reports: [BackgroundProtocol.TransferReport]?
+        do throws(LoadError) {
+            reports = try await manager?.list()
+        } catch {
+            // They are ordered all the same.
+            StandardError.print("urlsession: the transfers have numbers that are not known: \(TextTable.harmless(error.message))")
+        }
         var failure: Int32?
         var lines = ""
         for index in orders.indices {
             let order = orders[index]
-            orders[index].number = reports.first { $0.session == order.identifier }?.number
-            if orders[index].number == nil, case .failed(let reason) = await collector.ending(of: order.identifier) {
-                // Nothing more can be ordered without a daemon.
-                failure = reason.code
-                continue
+            orders[index].number = reports?.first { $0.session == order.identifier }?.number
+            if orders[index].number == nil {
+                // Nothing can be ordered without a daemon, which is heard of in a moment.
+                let ending =
+                    manager == nil ? await collector.ending(of: order.identifier) : collector.knownEnding(of: order.identifier)
+                if case .failed(let reason)? = ending {
+                    failure = reason.code
+                    continue
+                }
             }
-            let number = orders[index].number.map(String.init) ?? "done"
+            let number = orders[index].number.map(String.init) ?? (reports == nil ? "?" : "done")
             let address = RequestOptions.hidingUser(order.url.absoluteString)
             let target = order.note.target.map { "  \($0)" } ?? ""
             lines += TextTable.harmless("\(number)  \(address)\(target)") + "\n"
