@@ -109,7 +109,7 @@ extension Session {
     /// Whether it should be started: everything is done, or something needs it.
     var isLaunchDue: Bool {
         guard client == nil, canBeLaunched, !isLaunched, !transfers.isEmpty else { return false }
-        return transfers.values.contains { $0.question != nil } || transfers.values.allSatisfy { $0.isOver && $0.isEndDurable }
+        return askingCount > 0 || endedCount == transfers.count
     }
 }
 

@@ -216,6 +216,7 @@ extension TransferDesk {
         }
         session.transfers[task] = nil
         transfers[transfer.number] = nil
+        transfer.isEndDurable = false
         let files = [transfer.record.end?.file, Spool.handedName(transfer.number)].compactMap { $0 }
         let folder = session.folder
         noteGone(transfer)

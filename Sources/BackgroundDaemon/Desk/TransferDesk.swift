@@ -343,7 +343,7 @@ package actor TransferDesk {
     /// Ends the daemon after a while in which nobody wants anything of it.
     func considerIdling() {
         let isIdle =
-            connections.isEmpty && !transfers.values.contains { !$0.isOver } && !sessions.values.contains { $0.isLaunchDue }
+            connections.isEmpty && !sessions.values.contains { $0.endedCount < $0.transfers.count || $0.isLaunchDue }
         if isIdle, !isResting {
             isResting = true
             enter(after: Self.restTime) { $0.rest() }

@@ -30,6 +30,10 @@ final class Session {
     var encodedSettings: [UInt8]
     var isSaved: Bool
     var transfers: [TaskID: Transfer] = [:]
+    /// Of these: that run, that need a decision, and whose end is durable.
+    var runningCount = 0
+    var askingCount = 0
+    var endedCount = 0
     /// The program, while it has the session.
     var client: ClientConnection?
     /// It does not hear of events yet: what it is to know is being put together.
@@ -68,8 +72,6 @@ final class Session {
 
     /// Somebody is there to be asked, or will be at once.
     var canAnswer: Bool { client != nil && takesEvents }
-
-    var runningCount: Int { transfers.values.reduce(0) { $0 + ($1.attempt == nil ? 0 : 1) } }
 
     /// The engine of the session, made when it is first needed, and anew when the settings are others.
     func service() -> any LoadingService {
