@@ -47,7 +47,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     private var outgoing: [UInt8] = []
     private var isFlushing = false
     private var waitingBytes = 0
-    private var onWritten: (@Sendable () -> Void)?
+    private var onWritten: [@Sendable () -> Void] = []
     private var isOver = false
     private var isRefused = false
     /// The one it has joined.
@@ -136,7 +136,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     func channelInactive(context: ChannelHandlerContext) {
         isOver = true
         notePending(0)
-        onWritten = nil
+        onWritten = []
         desk.assumeIsolated { $0.left(self) }
     }
 
@@ -170,14 +170,15 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         channel.writeAndFlush(buffer).whenComplete { _ in
             self.waitingBytes -= count
             guard self.waitingBytes == 0, self.outgoing.isEmpty else { return }
-            defer { self.onWritten = nil }
-            self.onWritten?()
+            let actions = self.onWritten
+            self.onWritten = []
+            for action in actions { action() }
         }
     }
 
-    /// Calls back when the system has all that was sent; one call at a time.
+    /// Calls back when the system has all that was sent.
     func whenWritten(_ action: @escaping @Sendable () -> Void) {
-        if waitingBytes == 0, outgoing.isEmpty || isOver { action() } else { onWritten = action }
+        if waitingBytes == 0, outgoing.isEmpty || isOver { action() } else { onWritten.append(action) }
     }
 
     /// Says why, and closes.
