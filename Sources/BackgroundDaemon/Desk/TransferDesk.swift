@@ -32,6 +32,8 @@ package actor TransferDesk {
     private static let restTime = 2.0
     /// Seconds that a program has to come back to a daemon that was started anew, before it counts as gone.
     private static let returnPatience = 3.0
+    /// Seconds after which what the disk did not take is saved again.
+    private static let savePause = 5.0
     /// Seconds by which the clock may be set without more ado.
     private static let clockTolerance = 30.0
 
@@ -187,6 +189,8 @@ package actor TransferDesk {
         schedule(.added(item))
     }
 
+    /// Transfers, and by negative numbers sessions, that the disk did not take, and that are saved again soon.
+    private var unsaved: Set<Int64> = []
     private var programNumbers: [String: Int64] = [:]
 
     private func programNumber(_ program: String) -> Int64 {
@@ -212,14 +216,16 @@ package actor TransferDesk {
         }
     }
 
-    /// Has the store keep how a transfer or a session is now; again, and as it is then, where that fails.
-    private func keepState(_ changes: [TransferStore.Change], again: @escaping @Sendable (isolated TransferDesk) -> Void) {
+    /// Has the store keep how a transfer or a session is now, and calls back where that fails.
+    private func keepState(
+        _ changes: [TransferStore.Change], orElse: @escaping @Sendable (isolated TransferDesk) -> Void
+    ) {
         store.apply(changes) { result in
             self.enter { desk in
                 desk.noteStorage(result)
                 switch result {
                 case .success, .failure(.missing), .failure(.closed): break
-                case .failure: desk.enter(after: 5, again)
+                case .failure: orElse(desk)
                 }
             }
         }
@@ -249,16 +255,27 @@ package actor TransferDesk {
     }
 
     func save(_ transfer: Transfer) {
+        // It is saved as it is when the disk is looked at again.
+        guard !unsaved.contains(transfer.number) else { return }
         let number = transfer.number
         keepState([.setState(number, transfer.record.encoded)]) { desk in
-            if let transfer = desk.transfers[number] { desk.save(transfer) }
+            guard desk.unsaved.insert(number).inserted else { return }
+            desk.enter(after: Self.savePause) { desk in
+                desk.unsaved.remove(number)
+                if let transfer = desk.transfers[number] { desk.save(transfer) }
+            }
         }
     }
 
     func save(_ session: Session) {
+        guard !unsaved.contains(-session.id) else { return }
         let id = session.id
         keepState([.saveSession(session.row)]) { desk in
-            if let session = desk.sessionsByID[id] { desk.save(session) }
+            guard desk.unsaved.insert(-id).inserted else { return }
+            desk.enter(after: Self.savePause) { desk in
+                desk.unsaved.remove(-id)
+                if let session = desk.sessionsByID[id] { desk.save(session) }
+            }
         }
     }
 
