@@ -85,6 +85,11 @@ final class RawClient: Sendable {
         try await state.value { $0.messages.lazy.compactMap(pick).first }
     }
 
+    /// What it was told so far.
+    func all<Found: Sendable>(_ pick: @escaping @Sendable (DaemonMessage) -> Found?) -> [Found] {
+        state.read { $0.messages.compactMap(pick) }
+    }
+
     /// Waits until the daemon has ended the connection, and says why that was.
     func refusal() async throws -> String {
         let messages = try await state.value { $0.isOver ? $0.messages : nil }

@@ -15,8 +15,9 @@ import SystemThreads
 
 /// Programs come and go.
 extension TransferDesk {
-    /// Tasks that a program is told of at a time; one may have some megabytes.
-    private static let introductionPage = 24
+    /// Tasks that are read at a time for a program, and bytes that it is told at a time; one task may have some megabytes.
+    private static let introductionPage = 256
+    private static let introductionBytes = 4 << 20
     /// Seconds in which a program whose connection ended, and which runs, may be back before it is started again.
     private static let leavePatience = 1.0
 
@@ -101,16 +102,21 @@ extension TransferDesk {
             self.enter { desk in
                 // What cannot be read now must not look as if it were gone: the program comes again.
                 guard let read else { return connection.close() }
-                guard let session = desk.sessionsByID[id], session.client === connection else { return }
-                desk.introduce(read, session, connection)
-                if rest.isEmpty { return desk.finishIntroduction(session, connection) }
-                connection.whenWritten { self.enter { $0.introduce(rest, id, connection) } }
+                desk.introduce(read.parts[...], rest, id, connection)
             }
         }
     }
 
-    private func introduce(_ read: Introduction, _ session: Session, _ connection: ClientConnection) {
-        for part in read.parts {
+    private func introduce(
+        _ parts: ArraySlice<Introduction.Part>, _ rest: ArraySlice<(number: Int64, task: TaskID)>, _ id: Int64,
+        _ connection: ClientConnection
+    ) {
+        guard let session = sessionsByID[id], session.client === connection else { return }
+        for (index, part) in zip(parts.indices, parts) {
+            guard connection.unreadBytes < Self.introductionBytes else {
+                let others = parts[index...]
+                return connection.whenWritten { self.enter { $0.introduce(others, rest, id, connection) } }
+            }
             guard let transfer = session.transfers[part.task], transfer.number == part.number else { continue }
             var phase = KnownTask.Phase.running
             if transfer.record.isSuspended { phase = .suspended }
@@ -124,6 +130,8 @@ extension TransferDesk {
             if case .download = known.order.task.delivery { known.order.task.delivery = .download(resuming: nil) }
             connection.send(.known(known))
         }
+        if rest.isEmpty { return finishIntroduction(session, connection) }
+        connection.whenWritten { self.enter { $0.introduce(rest, id, connection) } }
     }
 
     private func finishIntroduction(_ session: Session, _ connection: ClientConnection) {

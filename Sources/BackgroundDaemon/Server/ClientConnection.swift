@@ -176,6 +176,9 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         }
     }
 
+    /// That the program has not been told yet.
+    var unreadBytes: Int { outgoing.count + waitingBytes }
+
     /// Calls back when the system has all that was sent.
     func whenWritten(_ action: @escaping @Sendable () -> Void) {
         if waitingBytes == 0, outgoing.isEmpty || isOver { action() } else { onWritten.append(action) }
