@@ -183,8 +183,10 @@ package enum Daemon {
                 kill(holder, SIGTERM)
             }
             let end = Monitor.clock + (replacing ? patience : endPatience)
-            // One that nobody can speak to any more is about to end.
-            while lock == -EWOULDBLOCK, Monitor.clock < end, replacing || !answers(socket) {
+            // One that nobody can speak to any more is about to end; and one that was just killed seems to listen for a moment.
+            var answers = 0
+            while lock == -EWOULDBLOCK, Monitor.clock < end, replacing || answers < 10 {
+                answers = !replacing && isListening(at: socket) ? answers + 1 : 0
                 usleep(20_000)
                 lock = cls_lock_file(path, 0)
             }
@@ -197,7 +199,7 @@ package enum Daemon {
         return lock
     }
 
-    private static func answers(_ socket: String) -> Bool {
+    private static func isListening(at socket: String) -> Bool {
         let descriptor = cls_connect(socket, 1)
         guard descriptor >= 0 else { return false }
         _ = cls_close(descriptor)

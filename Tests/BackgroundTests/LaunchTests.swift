@@ -277,7 +277,8 @@ struct LaunchTests {
         try await withPlace { (place, server) async throws in
             let first = try place.start("one", launch: Self.script)
             first.tell("session", "main", "launch=1")
-            try await first.line("session main")
+            first.tell("download", "main", server.url("/never").absoluteString, "never", "begin=1000")
+            try await first.line("ordered main.1")
             let manager = try place.manager()
             manager.tell("manage", "quit", place.bin.path + "/program")
             try await manager.line("quit ")
@@ -285,6 +286,7 @@ struct LaunchTests {
             try await first.ended()
             let program = try place.start("two")
             program.tell("session", "main", "launch=1")
+            try await program.line("completed main.1 -999 reason=0")
             program.tell("download", "main", server.url("/a").absoluteString, "a")
             try await server.reached("g")
             try await program.leave()

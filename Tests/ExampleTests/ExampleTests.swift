@@ -85,4 +85,37 @@ struct ExampleTests {
             #expect(accepted.output == "hello\n")
         }
     }
+
+    @Test func `a background download is ordered, and taken by the next life of the program`() async throws {
+        // Short, as the path of a socket has to be.
+        let home = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
+        var environment = ["HOME": home.path]
+        for (name, part) in [("RUNTIME_DIR", "r"), ("STATE_HOME", "s")] {
+            environment["XDG_" + name] = home.file(part).path
+            try FileManager.default.createDirectory(
+                at: home.file(part), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        }
+        let folder = try TemporaryDirectory()
+        try FileManager.default.createDirectory(at: folder.file("out"), withIntermediateDirectories: true)
+        try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { server in
+            let to = ["--to", folder.file("out").path]
+            let ordered = try await ExampleProgram.run(
+                "BackgroundDownload", to + ["--leave", server.url("/a.txt").absoluteString], in: folder, environment: environment)
+            #expect(ordered.code == 0 && ordered.output.contains("ordered a.txt"), "\(ordered.output)")
+            try await server.reached("g")
+            let next = Task { try await ExampleProgram.run("BackgroundDownload", to, in: folder, environment: environment) }
+            server.open("g")
+            let outcome = try await next.value
+            #expect(outcome.code == 0 && outcome.output.hasSuffix("nothing is left to do\n"), "\(outcome.output)")
+            #expect(try String(contentsOf: folder.file("out/a.txt"), encoding: .utf8) == "/a.txt")
+        }
+    }
+
+    @Test func `a background download without a daemon says what is missing`() async throws {
+        let folder = try TemporaryDirectory()
+        let outcome = try await ExampleProgram.run(
+            "BackgroundDownload", ["http://127.0.0.1:1/a"], in: folder,
+            environment: ["URLSESSIOND": "/nonexistent", "XDG_RUNTIME_DIR": folder.path])
+        #expect(outcome.code == 1 && outcome.output.contains("no session: ") && outcome.output.contains("URLSESSIOND"))
+    }
 }
