@@ -97,15 +97,14 @@ struct ExampleTests {
         }
         let folder = try TemporaryDirectory()
         try FileManager.default.createDirectory(at: folder.file("out"), withIntermediateDirectories: true)
-        try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { server in
+        try await withScriptedServer(reply: { ScriptedReply([.gate("g")] + ScriptedReply.ok($0.path).effects) }) { server in
             let to = ["--to", folder.file("out").path]
             let ordered = try await ExampleProgram.run(
                 "BackgroundDownload", to + ["--leave", server.url("/a.txt").absoluteString], in: folder, environment: environment)
             #expect(ordered.code == 0 && ordered.output.contains("ordered a.txt"), "\(ordered.output)")
             try await server.reached("g")
-            let next = Task { try await ExampleProgram.run("BackgroundDownload", to, in: folder, environment: environment) }
             server.open("g")
-            let outcome = try await next.value
+            let outcome = try await ExampleProgram.run("BackgroundDownload", to, in: folder, environment: environment)
             #expect(outcome.code == 0 && outcome.output.hasSuffix("nothing is left to do\n"), "\(outcome.output)")
             #expect(try String(contentsOf: folder.file("out/a.txt"), encoding: .utf8) == "/a.txt")
         }
