@@ -177,17 +177,23 @@ package enum Daemon {
     private static func acquire(_ path: String, at socket: String, replacing: Bool, _ journal: Journal) -> CInt? {
         var lock = cls_lock_file(path, 0)
         if lock == -EWOULDBLOCK {
-            let holder = replacing ? cls_lock_holder(path) : 0
-            if holder > 1 {
-                journal.say(.notice, "process \(holder) is to end")
-                kill(holder, SIGTERM)
-            }
             let end = Monitor.clock + (replacing ? patience : endPatience)
             // One that nobody can speak to any more is about to end; and one that was just killed seems to listen for a moment.
-            var answers = 0
-            while lock == -EWOULDBLOCK, Monitor.clock < end, replacing || answers < 10 {
-                answers = !replacing && isListening(at: socket) ? answers + 1 : 0
-                usleep(20_000)
+            var (answers, asked) = (0, Int32(0))
+            while lock == -EWOULDBLOCK, Monitor.clock < end, replacing || answers < 4 {
+                if replacing {
+                    // A program that lost its daemon may have started another one meanwhile.
+                    let holder = cls_lock_holder(path)
+                    if holder > 1, holder != asked {
+                        journal.say(.notice, "process \(holder) is to end")
+                        kill(holder, SIGTERM)
+                        asked = holder
+                    }
+                } else {
+                    answers = isListening(at: socket) ? answers + 1 : 0
+                }
+                // Who takes another's place is the first to have it.
+                usleep(replacing ? 2_000 : 50_000)
                 lock = cls_lock_file(path, 0)
             }
         }
