@@ -23,7 +23,7 @@ extension RemoteSession {
             let end: Double? = monitor.locked { if case .joining = standing { attemptsEnd } else { nil } }
             guard let end else { return }
             if let reason = place.prepare() { return lose(LoadError(.backgroundSessionDisconnected, reason)) }
-            if let connection = DaemonConnection.open(place) {
+            if let connection = DaemonConnection.open(place, patience: Int(patience)) {
                 attempt = 0
                 if opened(connection) { connection.receive { self.receive($0) } } else { connection.close() }
                 closed()
@@ -79,7 +79,7 @@ extension RemoteSession {
             let answers = Array(requests.values)
             requests = [:]
             if case .attached = standing {
-                attemptsEnd = Monitor.clock + Self.patience
+                attemptsEnd = Monitor.clock + patience
                 standing = .joining
             }
             guard case .joining = standing else { return (answers, false) }
@@ -127,12 +127,11 @@ extension RemoteSession {
                 monitor.wakeAll()
             }
         case .event, .question:
-            let isHeld = monitor.locked { () -> Bool in
-                guard held != nil else { return false }
-                held?.append(message)
-                return true
+            let current: Int? = monitor.locked {
+                held?.append((message, generation))
+                return held == nil ? generation : nil
             }
-            if !isHeld { tell(message) }
+            if let current { tell(message, current) }
         case .renewed(let request), .proxies(_, let request), .failed(_, let request), .done(let request),
             .status(_, let request), .log(_, let request), .transfers(_, let request, _):
             monitor.locked { requests.removeValue(forKey: request) }?(message)
@@ -160,7 +159,7 @@ extension RemoteSession {
         monitor.locked {
             guard case .joining = standing, let connection = joining else { return }
             standing = .attached(connection)
-            connection.waitWithoutEnd()
+            connection.limitSilence(nil)
             joining = nil
             generation += 1
             lastTask = max(lastTask, last)
@@ -213,7 +212,7 @@ extension RemoteSession {
     /// The program has taken over what is known: it is told of what came meanwhile, and from then on by the session's thread.
     func deliverHeld() {
         while true {
-            let messages: [DaemonMessage]? = monitor.locked {
+            let messages: [(message: DaemonMessage, generation: Int)]? = monitor.locked {
                 guard let messages = held, !messages.isEmpty else {
                     held = nil
                     return nil
@@ -222,16 +221,16 @@ extension RemoteSession {
                 return messages
             }
             guard let messages else { break }
-            for message in messages { tell(message) }
+            for (message, generation) in messages { tell(message, generation) }
         }
         monitor.locked { takeFarewell() }?()
     }
 
-    private func tell(_ message: DaemonMessage) {
+    private func tell(_ message: DaemonMessage, _ generation: Int) {
         switch message {
         case .event(.finished(let outcome), let task): deliverEnd(outcome, to: task)
         case .event(let event, let task): deliver(event, to: task)
-        case .question(let question, let task, let number): ask(question, of: task, number)
+        case .question(let question, let task, let number): ask(question, of: task, number, generation)
         default: break
         }
     }
@@ -256,18 +255,18 @@ extension RemoteSession {
         deliver(.finished(outcome), to: task)
     }
 
-    private func ask(_ question: TaskQuestion, of task: TaskID, _ number: Int) {
-        let (client, asked): ((any LoadClient)?, Int) = monitor.locked {
+    private func ask(_ question: TaskQuestion, of task: TaskID, _ number: Int, _ asked: Int) {
+        let client: (any LoadClient)? = monitor.locked {
             mayBeAsked = false
-            guard let entry = entries[task], !entry.isEnded else { return (nil, 0) }
+            guard let entry = entries[task], !entry.isEnded else { return nil }
             openQuestions += 1
-            return (entry.client, generation)
+            return entry.client
         }
         client?.ask(question) { answer in
             let farewell: (@Sendable () -> Void)? = self.monitor.locked {
                 self.openQuestions -= 1
                 // Another connection has questions of its own by the same numbers; there it is asked again.
-                if asked == self.generation { self.say(.answer(answer, question: number)) }
+                if asked == self.generation { self.say(.answer(answer, task, question: number)) }
                 return self.takeFarewell()
             }
             farewell?()

@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 package import BackgroundProtocol
-import FoundationEssentials
 package import LoadingModel
 import SystemThreads
 
@@ -22,8 +21,6 @@ import SystemThreads
 /// Sendable because all that changes is read and changed inside `monitor.locked`.
 package final class RemoteSession: LoadingService, @unchecked Sendable {
     static let elsewhere = WorkThread("bg-refusals")
-    /// Seconds that making a session, or a daemon that went away, may take.
-    static let patience = 20.0
 
     enum Standing {
         case apart
@@ -50,7 +47,9 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     }
 
     package let identifier: String
-    let place = DaemonPlace()
+    let place: DaemonPlace
+    /// Seconds that making a session, or a daemon that went away, may take.
+    let patience: Double
     /// Held while messages are sent, so that they leave in the order in which they took effect.
     let monitor = Monitor()
     package let attachment: ClientMessage.Attachment
@@ -72,7 +71,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     var known: [KnownTask] = []
     var lastTask = 0
     /// Messages that came before the program took over what is known.
-    var held: [DaemonMessage]? = []
+    var held: [(message: DaemonMessage, generation: Int)]? = []
     /// Ended tasks of an earlier life whose clients have not been told.
     var arrears: Set<TaskID> = []
     /// A daemon was started to take the place of an older one.
@@ -91,9 +90,17 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     /// - Parameters:
     ///   - attachment: What the daemon is told of the session.
     ///   - isAwaited: The program was started for this session.
-    package init(_ attachment: ClientMessage.Attachment, isAwaited: Bool) {
+    ///   - place: Where the daemon listens.
+    ///   - patience: Seconds after which a daemon that does not answer counts as dead.
+    package init(
+        _ attachment: ClientMessage.Attachment, isAwaited: Bool, place: DaemonPlace = DaemonPlace(),
+        patience: Int? = nil
+    ) {
         self.isAwaited = isAwaited
+        self.place = place
+        self.patience = Double(patience ?? DaemonConnection.patience)
         identifier = attachment.identifier
+        _ = DaemonStarter.environment
         self.attachment = attachment
     }
 
@@ -108,7 +115,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         } catch {
             throw LoadError(.unknown, "the session's configuration cannot be given to urlsessiond: \(error)")
         }
-        let deadline = Monitor.clock + Self.patience
+        let deadline = Monitor.clock + patience
         monitor.locked {
             standing = .joining
             attemptsEnd = deadline
@@ -128,7 +135,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             }
             let error = LoadError(
                 .backgroundSessionDisconnected,
-                "urlsessiond did not answer within \(Int(Self.patience)) seconds; see \(place.log)")
+                "urlsessiond did not answer within \(Int(patience)) seconds; see \(place.log)")
             standing = .lost(error)
             joining?.close()
             return .failure(error)
@@ -236,8 +243,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         let isDead = monitor.locked {
             let mark = sequence
             // A daemon that does not answer is joined anew once: another one may be there.
-            for patience in [Self.patience + 5, Self.patience * 2] {
-                let deadline = Monitor.clock + patience
+            for limit in [patience * 1.25, patience * 2] {
+                let deadline = Monitor.clock + limit
                 repeat {
                     if waiting.keys.allSatisfy({ $0 > mark }) { return false }
                     switch standing {
@@ -249,9 +256,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             }
             return true
         }
-        guard isDead else { return }
-        let reason = "urlsessiond does not answer; see \(place.log)"
-        Self.elsewhere.run { self.lose(LoadError(.backgroundSessionDisconnected, reason)) }
+        if isDead { lose(LoadError(.backgroundSessionDisconnected, "urlsessiond does not answer; see \(place.log)")) }
     }
 
     package func command(_ command: TaskCommand, for task: TaskID) -> Bool {
@@ -299,7 +304,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     }
 
     private func waitUntilForgotten(_ task: TaskID) {
-        let deadline = Monitor.clock + Self.patience
+        let deadline = Monitor.clock + patience
         while told.contains(task) {
             switch standing {
             case .joining, .attached: break

@@ -342,7 +342,7 @@ extension Samples {
         plain.task.request.body = .data(Data())
         messages.append(.submit(plain))
         messages += commands.map { .command($0, 9) }
-        messages += answers.map { .answer($0, question: 10) }
+        messages += answers.map { .answer($0, 9, question: 10) }
         messages += requests.map { .manage($0, request: 11) }
         return messages
     }

@@ -71,8 +71,9 @@ final class ProgramDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
+        if asks { work.keep(completionHandler, of: "\(name).\(task.taskIdentifier)") }
         say("challenged", task, challenge.protectionSpace.authenticationMethod)
-        if asks { return work.keep(completionHandler, of: "\(name).\(task.taskIdentifier)") }
+        if asks { return }
         completionHandler(credential == nil ? .performDefaultHandling : .useCredential, credential)
     }
 

@@ -39,7 +39,7 @@ extension TransferDesk {
             guard let transfer = session.transfers[task], !transfer.isOver else { return }
             transfer.record.notes = TransferRecord.Notes(notes)
             save(transfer)
-        case .answer(let answer, let question): take(answer, to: question, session)
+        case .answer(let answer, let task, let question): take(answer, to: question, of: task, session)
         case .told(let task): told(task, session)
         case .eventsHandled:
             session.isLaunched = false
@@ -269,8 +269,10 @@ extension TransferDesk {
         }
     }
 
-    private func take(_ answer: TaskAnswer, to question: Int, _ session: Session) {
-        guard let transfer = session.transfers.values.first(where: { $0.question?.number == question }) else { return }
+    private func take(_ answer: TaskAnswer, to question: Int, of task: TaskID?, _ session: Session) {
+        guard let transfer = session.transfers.values.first(where: { $0.question?.number == question }),
+            task == nil || task == transfer.task
+        else { return }
         self.answer(transfer, answer)
     }
 
