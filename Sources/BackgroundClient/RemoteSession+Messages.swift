@@ -91,6 +91,7 @@ extension RemoteSession {
 
     /// The daemon is gone for good, or will not have the session.
     func lose(_ error: LoadError) {
+        var failed: [TaskID: Double] = [:]
         let (clients, report): ([any LoadClient], (@Sendable (LoadError) -> Void)?) = monitor.locked {
             switch standing {
             case .lost, .left: return ([], nil)
@@ -101,9 +102,12 @@ extension RemoteSession {
             waiting = [:]
             monitor.wakeAll()
             let clients = entries.sorted { $0.key < $1.key }.compactMap { $0.value.isEnded ? nil : $0.value.client }
+            failed = entries.filter { !$0.value.isEnded }.mapValues(\.created)
             for id in entries.keys { entries[id]?.isEnded = true }
             return (clients, onLoss)
         }
+        // Another process that has the session has its tasks as well.
+        if error.kind == .backgroundSessionDisconnected { keepLosses(failed) }
         for client in clients { client.fail(with: error) }
         report?(error)
     }
@@ -124,6 +128,7 @@ extension RemoteSession {
             monitor.locked {
                 told.remove(task)
                 forgetsLate = false
+                if losses.removeValue(forKey: task) != nil { writeLosses(losses) }
                 monitor.wakeAll()
             }
         case .event, .question:
@@ -163,6 +168,7 @@ extension RemoteSession {
             joining = nil
             generation += 1
             lastTask = max(lastTask, last)
+            dropLosses()
             let there = Dictionary(known.map { ($0.order.task.id, $0) }) { first, _ in first }
             // Some may have been told of since the daemon was joined.
             for id in told { say(.told(id)) }
@@ -228,7 +234,8 @@ extension RemoteSession {
 
     private func tell(_ message: DaemonMessage, _ generation: Int) {
         switch message {
-        case .event(.finished(let outcome), let task): deliverEnd(outcome, to: task)
+        case .event(.finished(let outcome), let task):
+            if !monitor.locked({ concludeLoss(task) }) { deliverEnd(outcome, to: task) }
         case .event(let event, let task): deliver(event, to: task)
         case .question(let question, let task, let number): ask(question, of: task, number, generation)
         default: break

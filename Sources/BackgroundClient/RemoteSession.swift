@@ -42,6 +42,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         var end: TaskCommand?
         var priority: Float?
         var notes: BackgroundOrder.Notes?
+        /// When it was ordered, which tells it from others that had its number.
+        var created = 0.0
         /// Its end was told to the client, which has not said yet that the program knows.
         var isEnded = false
     }
@@ -84,6 +86,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     var attemptsEnd: Double?
     var requests: [Int: @Sendable (DaemonMessage?) -> Void] = [:]
     var lastRequest = 0
+    /// Tasks of a session that was lost, by when they were ordered: over for the program, and maybe not for the daemon.
+    var losses: [TaskID: Double] = [:]
     var onEventsTold: (@Sendable () -> Void)?
     var onLoss: (@Sendable (LoadError) -> Void)?
 
@@ -119,6 +123,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         monitor.locked {
             standing = .joining
             attemptsEnd = deadline
+            losses = readLosses()
         }
         // The thread has the session alive while it is joined.
         if Threads.start("bg-session", { self.live() }) == nil {
@@ -146,7 +151,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     /// Whose task it is that the daemon has from an earlier life of the program.
     package func adopt(_ task: KnownTask, client: any LoadClient) {
         monitor.locked {
-            var entry = Entry(client: client)
+            var entry = Entry(client: client, created: task.order.created)
             if case .suspended = task.phase { entry.isSuspended = true }
             entries[task.order.task.id] = entry
         }
@@ -226,7 +231,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             case .joining, .attached: break
             }
             sequence += 1
-            entries[order.task.id] = Entry(client: client, order: order, sequence: sequence)
+            entries[order.task.id] = Entry(client: client, order: order, sequence: sequence, created: order.created)
             waiting[sequence] = order.task.id
             say(payload)
             return nil

@@ -23,7 +23,7 @@ final class BackgroundPlace: Sendable {
     /// Short, as the path of a socket has to be.
     let home: URL
     let bin: URL
-    private let journal: ProgramJournal
+    let journal: ProgramJournal
     private let daemonVariables: [String: String]
 
     init(daemonVariables: [String: String] = [:]) throws {
@@ -156,6 +156,11 @@ final class BackgroundPlace: Sendable {
 
     /// No daemon can be started any more.
     func removeDaemon() throws { try FileManager.default.removeItem(at: bin.appendingPathComponent("urlsessiond")) }
+
+    /// It can be started again.
+    func bringDaemon() throws {
+        try put(OwnProcess.executable().deletingLastPathComponent().appendingPathComponent("urlsessiond"), "urlsessiond")
+    }
 
     /// Starts a daemon by hand.
     func startDaemon(_ arguments: [String]) throws -> ServerProcess {
