@@ -101,8 +101,9 @@ var targets: [Target] = [
     room(
         "BackgroundDaemon",
         [
-            "BackgroundProtocol", "BackgroundClient", "HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores", "LoadingEngine",
-            "NetworkPaths", "SystemLibraries", "SystemThreads", "CLoadingSystem", deque, nioCore, nioPosix, crypto, grdb,
+            "BackgroundProtocol", "BackgroundClient", "HTTPWire", "HTTPRules", "LoadingModel", "LoadingTrust", "LoadingStores",
+            "LoadingEngine", "NetworkPaths", "SystemLibraries", "SystemThreads", "CLoadingSystem", deque, nioCore, nioPosix,
+            crypto, grdb,
         ]
     ),
     .executableTarget(name: "urlsessiond", dependencies: ["BackgroundDaemon"], swiftSettings: settings),

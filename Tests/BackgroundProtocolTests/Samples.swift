@@ -265,6 +265,8 @@ extension Samples {
         var settings = BackgroundSettings()
         settings.policy = policy
         settings.proxies = try proxies()
+        settings.rootFile = "/nix/store/ca.pem"
+        settings.rootDirectories = ["/etc/own", "/etc/other"]
         settings.security = security
         settings.cookies = .file("/home/me/cookies")
         settings.credentials = .memory

@@ -11,6 +11,7 @@ import BackgroundProtocol
 import LoadingEngine
 import LoadingModel
 import LoadingStores
+import LoadingTrust
 import NIOCore
 import NetworkPaths
 
@@ -80,6 +81,9 @@ final class Session {
         var policy = settings.policy
         policy.temporaryDirectory = folder
         policy.waitsForConnectivity = true
+        if policy.trustRoots.isEmpty, settings.rootFile != nil || !settings.rootDirectories.isEmpty {
+            policy.trustRoots = TrustRoots.roots(file: settings.rootFile, directories: settings.rootDirectories)
+        }
         // The scheduler ends what takes too long, whatever number of attempts it is in.
         policy.resourceTimeout = 0
         policy.maximumCollectedBytes = min(policy.maximumCollectedBytes ?? .max, 16 << 20)

@@ -13,6 +13,7 @@ internal import Foundation
 internal import LoadingEngine
 internal import LoadingModel
 internal import LoadingStores
+internal import LoadingTrust
 internal import Synchronization
 
 /// The background sessions of this process, and what it was started for.
@@ -122,6 +123,12 @@ extension SessionSettings {
         result.policy = policy
         result.policy.waitsForConnectivity = true
         result.proxies = proxyRules()
+        if policy.trustRoots.isEmpty {
+            let current = FileManager.default.currentDirectoryPath
+            func absolute(_ path: String) -> String { path.hasPrefix("/") ? path : current + "/" + path }
+            result.rootFile = TrustRoots.file.map(absolute)
+            result.rootDirectories = Array(TrustRoots.directories.map(absolute).prefix(64))
+        }
         result.security = security
         let data = StoreLocations.dataDirectory(program: ProcessInfo.processInfo.processName)
         if cookieStorage != nil { result.cookies = memory.stores.cookies?.path.map { .file($0) } ?? .memory }
