@@ -43,7 +43,7 @@ extension URLSession {
             for task in known { restore(task, background) }
         } catch {
             background.fail(with: error)
-            return end(after: error)
+            return end(after: error, beforeAnyTask: true)
         }
         BackgroundSessions.joined(background)
         if BackgroundSessions.hasHandled(background.identifier) { background.eventsHandled() }
@@ -53,9 +53,9 @@ extension URLSession {
         )
     }
 
-    private func end(after error: LoadError) {
+    private func end(after error: LoadError, beforeAnyTask: Bool = false) {
         let error = ErrorTranslation.appError(error, url: nil)
-        registry.close { self.becomeInvalid(error) }
+        registry.close { self.becomeInvalid(error, beforeAnyTask: beforeAnyTask) }
     }
 
     private func tellOfFinishedEvents() {
