@@ -127,7 +127,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
             return refuse(.version, "this urlsessiond speaks version \(MessageCoding.version), and the program \(version)")
         }
         guard role == .session || mayManage else {
-            return refuse(.malformed, "\(program) is not the tool urlsession that belongs to this urlsessiond")
+            return refuse(.malformed, SocketServer.managerRefusal(of: program))
         }
         self.role = role
         send(.welcome(version: MessageCoding.version))

@@ -96,18 +96,23 @@ struct SocketServer: Sendable {
 
     /// Whether a program is the user's own means to see and to drive the transfers of all programs.
     private static func mayManage(_ program: String) -> Bool {
-        guard
-            let own = target(of: "/proc/self/exe").map({ $0.split(separator: "/", omittingEmptySubsequences: false).dropLast() })
-        else {
-            return false
-        }
-        let path = program.split(separator: "/", omittingEmptySubsequences: false)
-        guard let name = path.last, name == "urlsession" || name == "urlsessiond" else { return false }
-        // Beside it, or in PREFIX/bin where it is in PREFIX/libexec; or where the administrator puts programs, as a daemon that came with
-        // another program is the user's all the same.
-        let folder = path.dropLast()
-        return folder == own || folder == own.dropLast() + ["bin"]
-            || ["/usr/local/bin", "/usr/bin"].contains(folder.joined(separator: "/"))
+        managerFolders.contains { program == $0 + "/urlsession" || program == $0 + "/urlsessiond" }
+    }
+
+    /// Beside the daemon, or in PREFIX/bin where it is in PREFIX/libexec; or where the administrator puts programs.
+    ///
+    /// A daemon that came with another program is the user's all the same.
+    private static let managerFolders: [String] = {
+        guard let own = target(of: "/proc/self/exe") else { return [] }
+        let folder = own.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+        let folders = [folder.joined(separator: "/"), (folder.dropLast() + ["bin"]).joined(separator: "/")]
+        return folders + ["/usr/local/bin", "/usr/bin"].filter { !folders.contains($0) }
+    }()
+
+    /// What a program is told that is none of the user's means.
+    static func managerRefusal(of program: String) -> String {
+        "\(program) may not see everybody's transfers: the urlsessiond that runs shows them to urlsession in "
+            + managerFolders.joined(separator: ", ") + " alone; another urlsessiond takes its place with --replace"
     }
 
     private static func target(of link: String) -> String? {
