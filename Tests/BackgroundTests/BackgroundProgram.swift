@@ -120,6 +120,7 @@ final class ProgramWork: Sendable {
         case "tasks": try await listTasks(plain[0])
         case "invalidate": try session(plain[0]).invalidateAndCancel()
         case "finish": try session(plain[0]).finishTasksAndInvalidate()
+        case "children": try await tellChildren()
         case "answer": answer(plain[0], plain[1])
         case "handled": handlers.withLock { $0.removeValue(forKey: plain[0]) }?()
         case "cancel", "suspend", "resume", "produce", "describe": try await drive(verb, plain)
@@ -185,6 +186,8 @@ final class ProgramWork: Sendable {
         {
             configuration.httpCookieStorage?.setCookie(cookie)
         }
+        if let name = options["bus"] { configuration.backgroundLaunch = .dBusName(name) }
+        if let unit = options["unit"] { configuration.backgroundLaunch = .systemdUnit(unit) }
         if options["launch"] != nil, let file = ProgramScript.environment[ProgramScript.launchKey],
             let launch = try? String(contentsOfFile: file, encoding: .utf8)
         {
@@ -296,6 +299,19 @@ final class ProgramWork: Sendable {
         case "download": session.downloadTask(with: url).resume()
         default: journal.say("unknown \(words[0])")
         }
+    }
+
+    /// What the daemon has said that a process of this program's would take for its own.
+    private func tellChildren() async throws {
+        let said = Watched((text: "", isOver: false))
+        let process = try ServerProcess.start(
+            ServerProcess.Order(
+                ["/bin/sh", "-c", "echo ${URLSESSION_BACKGROUND_EVENTS:-none}"],
+                environment: ProcessInfo.processInfo.environment,
+                output: .pipe { data in said.change { $0 = ($0.text + String(decoding: data, as: UTF8.self), data.isEmpty) } }))
+        _ = try await process.end()
+        let text = try await said.value { $0.isOver ? $0.text : nil }
+        journal.say("children \(text.trimmingCharacters(in: .whitespacesAndNewlines))")
     }
 
     // MARK: The user's tool

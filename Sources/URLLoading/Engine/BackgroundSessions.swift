@@ -38,6 +38,8 @@ enum BackgroundSessions {
     /// The sessions that the daemon started the program for, if it did.
     static let launchedFor: Set<String> = {
         if let named = ProcessInfo.processInfo.environment[launchVariable], !named.isEmpty {
+            // What this process starts was not started by the daemon.
+            unsetenv(launchVariable)
             return Set(named.split(separator: "\n").map(String.init))
         }
         // A service manager starts a program with no word of ours in its environment.
