@@ -39,10 +39,10 @@ struct SilentDaemonTests {
         }
     }
 
-    private static func session(_ daemon: FakeDaemon) -> RemoteSession {
+    private static func session(_ daemon: FakeDaemon, patience: Int = 1) -> RemoteSession {
         let attachment = ClientMessage.Attachment(
             identifier: "main", settings: BackgroundSettings(), takesEvents: true, wasLaunched: false)
-        return RemoteSession(attachment, isAwaited: false, place: daemon.place, patience: 1)
+        return RemoteSession(attachment, isAwaited: false, place: daemon.place, patience: patience)
     }
 
     private static func order(_ task: TaskID) -> BackgroundOrder {
@@ -93,7 +93,8 @@ struct SilentDaemonTests {
 
     @Test func `a session that is let go while it is joined leaves no connection`() async throws {
         let daemon = try FakeDaemon { _, _ in [] }
-        let session = Self.session(daemon)
+        // It does not come to an end by itself.
+        let session = Self.session(daemon, patience: 1000)
         let joined = Task { try await join(session) }
         try await daemon.hears(0) { $0.messages.count == 2 ? () : nil }
         session.detach()
