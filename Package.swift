@@ -101,8 +101,9 @@ var targets: [Target] = [
     room(
         "BackgroundDaemon",
         [
-            "BackgroundProtocol", "BackgroundClient", "HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores", "LoadingEngine",
-            "NetworkPaths", "SystemLibraries", "SystemThreads", "CLoadingSystem", deque, nioCore, nioPosix, crypto, grdb,
+            "BackgroundProtocol", "BackgroundClient", "HTTPWire", "HTTPRules", "LoadingModel", "LoadingTrust", "LoadingStores",
+            "LoadingEngine", "NetworkPaths", "SystemLibraries", "SystemThreads", "CLoadingSystem", deque, nioCore, nioPosix,
+            crypto, grdb,
         ]
     ),
     .executableTarget(name: "urlsessiond", dependencies: ["BackgroundDaemon"], swiftSettings: settings),
@@ -148,8 +149,8 @@ var targets: [Target] = [
     tests(
         "BackgroundTests",
         [
-            "URLLoading", "BackgroundClient", "BackgroundProtocol", "LoadingModel", "LoadingTestKit", "SeededNumbers",
-            "urlsessiond",
+            "URLLoading", "BackgroundClient", "BackgroundProtocol", "LoadingModel", "HTTPRules", "HTTPWire", "LoadingTestKit",
+            "SeededNumbers", "urlsessiond",
         ]),
     tests("LoadingTrustTests", ["LoadingTrust", "LoadingModel", "LoadingTestKit", x509, asn1, crypto]),
     tests("NetworkPathsTests", ["NetworkPaths", "LoadingModel", "LoadingTestKit", "SeededNumbers"]),

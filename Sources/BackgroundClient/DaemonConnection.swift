@@ -9,6 +9,7 @@
 
 import BackgroundProtocol
 import CLoadingSystem
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -20,19 +21,21 @@ import Musl
 ///
 /// What is sent is the system's when the call returns, so that it arrives even if this process ends right after.
 final class DaemonConnection: Sendable {
-    /// Seconds that a daemon may take to read, before it counts as dead.
-    private static let patience: CInt = 20
+    /// Seconds that a daemon may take to read, and to say its first word, before it counts as dead.
+    static let patience = 20
     private static let bufferSize = 256 << 10
 
     private let descriptor: CInt
+    /// A message is never among another one's bytes.
+    private let sending = Mutex(())
 
     private init(_ socket: CInt) { self.descriptor = socket }
 
     deinit { _ = cls_close(descriptor) }
 
     /// Nil where nobody listens.
-    static func open(_ place: DaemonPlace) -> DaemonConnection? {
-        let socket = cls_connect(place.socket, patience)
+    static func open(_ place: DaemonPlace, patience: Int = patience) -> DaemonConnection? {
+        let socket = cls_connect(place.socket, CInt(patience))
         guard socket >= 0 else { return nil }
         var peer = cls_peer()
         // In a folder that others could write to once, it may be another user's.
@@ -40,6 +43,7 @@ final class DaemonConnection: Sendable {
             _ = cls_close(socket)
             return nil
         }
+        cls_limit_receiving(socket, CInt(patience))
         return DaemonConnection(socket)
     }
 
@@ -48,15 +52,24 @@ final class DaemonConnection: Sendable {
     /// A daemon that does not take it ends the connection, which whoever receives finds out.
     func send(_ payload: [UInt8]) {
         let frame = FrameReader.frame(payload)
-        if frame.withUnsafeBytes({ cls_send_all(descriptor, $0.baseAddress, $0.count) }) != 0 { close() }
+        let result = sending.withLock { _ in frame.withUnsafeBytes { cls_send_all(descriptor, $0.baseAddress, $0.count) } }
+        if result != 0 { close() }
     }
 
+    /// How many seconds of silence are looked at from the next one on; nil for none, as the daemon speaks when it has something to say.
+    func limitSilence(_ seconds: Int?) { cls_limit_receiving(descriptor, CInt(seconds ?? 0)) }
+
     /// Hands over what the daemon says, and returns when the connection is over.
-    func receive(_ handler: (DaemonMessage) -> Void) {
+    ///
+    /// - Parameters:
+    ///   - endures: Whether a silence that became long is no end.
+    ///   - handler: Given each message.
+    func receive(enduring endures: () -> Bool = { false }, _ handler: (DaemonMessage) -> Void) {
         var reader = FrameReader(limit: FrameReader.programLimit)
         var buffer = [UInt8](repeating: 0, count: Self.bufferSize)
         while true {
             let count = buffer.withUnsafeMutableBytes { cls_receive_some(descriptor, $0.baseAddress, $0.count) }
+            if count == -Int64(EAGAIN), endures() { continue }
             guard count > 0 else { return }
             do {
                 reader.append(buffer.prefix(Int(count)))

@@ -26,7 +26,10 @@ package enum DaemonStarter {
     /// Seconds without work after which a daemon that the library started ends.
     private static let idleLimit = 30
 
-    package static func program(environment: [String: String] = ProcessInfo.processInfo.environment) -> String? {
+    /// This process's, as it was when its first session was made: it is read on threads of which the app knows nothing.
+    package static let environment = ProcessInfo.processInfo.environment
+
+    package static func program(environment: [String: String] = environment) -> String? {
         if let named = environment["URLSESSIOND"], !named.isEmpty { return isProgram(named) ? named : nil }
         var folders: [String] = []
         if let own = executable() {
@@ -38,9 +41,15 @@ package enum DaemonStarter {
         return folders.lazy.map { $0 + "/urlsessiond" }.first(where: isProgram)
     }
 
+    /// Whether an earlier daemon of the user's had something to do, and may have been ended before that was done.
+    static func hasLeftWork(environment: [String: String] = ProcessInfo.processInfo.environment) -> Bool {
+        var folder = environment["XDG_STATE_HOME"] ?? ""
+        if !folder.hasPrefix("/") { folder = (environment["HOME"] ?? "") + "/.local/state" }
+        return access(folder + "/urlloading/background/transfers.sqlite", R_OK) == 0
+    }
+
     /// Starts the daemon; several that are started at once end but for one.
     package static func start(_ place: DaemonPlace, replacing: Bool = false) throws(LoadError) {
-        let environment = ProcessInfo.processInfo.environment
         guard let program = program(environment: environment) else {
             let named = environment["URLSESSIOND"].map { "URLSESSIOND names \($0), which cannot be run" }
             throw LoadError(

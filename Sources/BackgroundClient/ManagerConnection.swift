@@ -12,35 +12,70 @@ package import LoadingModel
 import Synchronization
 import SystemThreads
 
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
 /// The user's way to the daemon: sees the transfers of all programs, and drives them.
 package final class ManagerConnection: Sendable {
+    /// Seconds that a daemon may take to be there.
+    private static let patience = 10
+
     private struct State {
         var connection: DaemonConnection?
         var requests: [Int: @Sendable (DaemonMessage?) -> Void] = [:]
+        /// When the daemon counts as dead that did not answer these, on the monitor's clock.
+        var limits: [Int: Double] = [:]
         var last = 0
+        var isWelcome = false
         var isOver = false
         var refusal: String?
     }
 
     private let state = Mutex(State())
+    /// Seconds that the daemon may take for an answer.
+    private let patience: Int
 
-    private init() {}
+    private init(_ patience: Int) { self.patience = patience }
 
     /// Connects to a daemon that runs.
     ///
     /// - Returns: The connection, or nil where none runs.
-    package static func open(_ place: DaemonPlace = DaemonPlace()) -> ManagerConnection? {
-        let manager = ManagerConnection()
-        guard let connection = DaemonConnection.open(place),
+    package static func open(_ place: DaemonPlace = DaemonPlace(), patience: Int = 10) -> ManagerConnection? {
+        let manager = ManagerConnection(patience)
+        guard let connection = DaemonConnection.open(place, patience: patience),
             let hello = try? MessageCoding.encode(.hello(version: MessageCoding.version, role: .manager))
         else { return nil }
         manager.state.withLock { $0.connection = connection }
         connection.send(hello)
         let listen: @Sendable () -> Void = {
-            connection.receive { manager.receive($0) }
+            connection.receive(enduring: { manager.endures() }) { manager.receive($0) }
             manager.closed()
         }
         return Threads.start("bg-manager", listen) == nil ? nil : manager
+    }
+
+    /// Connects to the daemon, which is started where none runs but an earlier one left something to do.
+    ///
+    /// - Returns: The connection, or nil where there is nothing to do.
+    package static func find(_ place: DaemonPlace = DaemonPlace()) -> ManagerConnection? {
+        if let manager = open(place) { return manager }
+        guard DaemonStarter.hasLeftWork(), place.prepare() == nil else { return nil }
+        // One that has not ended yet may be in the way of another one for a moment.
+        for _ in 0..<patience {
+            do throws(LoadError) {
+                try DaemonStarter.start(place)
+            } catch {
+                return nil
+            }
+            for _ in 0..<50 {
+                if let manager = open(place) { return manager }
+                usleep(20_000)
+            }
+        }
+        return nil
     }
 
     /// Asks for something that is answered once.
@@ -122,6 +157,7 @@ package final class ManagerConnection: Sendable {
             guard !state.isOver else { return (nil, nil) }
             state.last += 1
             let number = state.last
+            if request != .watch { state.limits[number] = Monitor.clock + Double(patience) }
             state.requests[number] = { message in
                 if answer(number, message) { self.state.withLock { $0.requests[number] = nil } }
             }
@@ -134,12 +170,34 @@ package final class ManagerConnection: Sendable {
         connection.send(payload)
     }
 
+    /// Whether nobody has waited too long for the daemon, which says nothing.
+    private func endures() -> Bool {
+        state.withLock { state in
+            let now = Monitor.clock
+            guard state.isWelcome, state.limits.values.allSatisfy({ $0 > now }) else {
+                state.refusal = "urlsessiond does not answer"
+                return false
+            }
+            return true
+        }
+    }
+
     private func receive(_ message: DaemonMessage) {
         switch message {
+        case .welcome: state.withLock { $0.isWelcome = true }
         case .refused(_, let reason): state.withLock { $0.refusal = reason }
         case .transfers(_, let request, _), .status(_, let request), .log(_, let request), .done(let request),
             .failed(_, let request):
-            state.withLock { $0.requests[request] }?(message)
+            let handler = state.withLock { state in
+                // More is to come of a list.
+                if case .transfers(_, _, false) = message, state.limits[request] != nil {
+                    state.limits[request] = Monitor.clock + Double(patience)
+                } else {
+                    state.limits[request] = nil
+                }
+                return state.requests[request]
+            }
+            handler?(message)
         default: break
         }
     }

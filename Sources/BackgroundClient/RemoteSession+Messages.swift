@@ -23,7 +23,7 @@ extension RemoteSession {
             let end: Double? = monitor.locked { if case .joining = standing { attemptsEnd } else { nil } }
             guard let end else { return }
             if let reason = place.prepare() { return lose(LoadError(.backgroundSessionDisconnected, reason)) }
-            if let connection = DaemonConnection.open(place) {
+            if let connection = DaemonConnection.open(place, patience: Int(patience)) {
                 attempt = 0
                 if opened(connection) { connection.receive { self.receive($0) } } else { connection.close() }
                 closed()
@@ -36,8 +36,9 @@ extension RemoteSession {
                     LoadError(
                         .backgroundSessionDisconnected, "urlsessiond cannot be reached at \(place.socket); see \(place.log)"))
             }
-            // Nobody listens. One that was just started may still be at its database; another one is tried from time to time.
-            if attempt % 40 == 0 {
+            // Nobody listens. One that was just started may still be at its database, or have found that another one has not ended yet:
+            // another one is tried every second.
+            if Self.pauses.count > attempt ? attempt == 0 : attempt % 2 == 0 {
                 do throws(LoadError) {
                     try DaemonStarter.start(place)
                 } catch {
@@ -78,7 +79,7 @@ extension RemoteSession {
             let answers = Array(requests.values)
             requests = [:]
             if case .attached = standing {
-                attemptsEnd = Monitor.clock + Self.patience
+                attemptsEnd = Monitor.clock + patience
                 standing = .joining
             }
             guard case .joining = standing else { return (answers, false) }
@@ -90,18 +91,23 @@ extension RemoteSession {
 
     /// The daemon is gone for good, or will not have the session.
     func lose(_ error: LoadError) {
+        var failed: [TaskID: Double] = [:]
         let (clients, report): ([any LoadClient], (@Sendable (LoadError) -> Void)?) = monitor.locked {
             switch standing {
             case .lost, .left: return ([], nil)
             case .apart, .joining, .attached: break
             }
             standing = .lost(error)
+            joining?.close()
             waiting = [:]
             monitor.wakeAll()
             let clients = entries.sorted { $0.key < $1.key }.compactMap { $0.value.isEnded ? nil : $0.value.client }
+            failed = entries.filter { !$0.value.isEnded }.mapValues(\.created)
             for id in entries.keys { entries[id]?.isEnded = true }
             return (clients, onLoss)
         }
+        // Another process that has the session has its tasks as well.
+        if error.kind == .backgroundSessionDisconnected { keepLosses(failed) }
         for client in clients { client.fail(with: error) }
         report?(error)
     }
@@ -121,15 +127,16 @@ extension RemoteSession {
         case .forgotten(let task):
             monitor.locked {
                 told.remove(task)
+                forgetsLate = false
+                if losses.removeValue(forKey: task) != nil { writeLosses(losses) }
                 monitor.wakeAll()
             }
         case .event, .question:
-            let isHeld = monitor.locked { () -> Bool in
-                guard held != nil else { return false }
-                held?.append(message)
-                return true
+            let current: Int? = monitor.locked {
+                held?.append((message, generation))
+                return held == nil ? generation : nil
             }
-            if !isHeld { tell(message) }
+            if let current { tell(message, current) }
         case .renewed(let request), .proxies(_, let request), .failed(_, let request), .done(let request),
             .status(_, let request), .log(_, let request), .transfers(_, let request, _):
             monitor.locked { requests.removeValue(forKey: request) }?(message)
@@ -157,8 +164,11 @@ extension RemoteSession {
         monitor.locked {
             guard case .joining = standing, let connection = joining else { return }
             standing = .attached(connection)
+            connection.limitSilence(nil)
             joining = nil
+            generation += 1
             lastTask = max(lastTask, last)
+            dropLosses()
             let there = Dictionary(known.map { ($0.order.task.id, $0) }) { first, _ in first }
             // Some may have been told of since the daemon was joined.
             for id in told { say(.told(id)) }
@@ -171,7 +181,7 @@ extension RemoteSession {
                     repeatWishes(entry, of: id, nil)
                 } else {
                     if let client = entry.client { lost.append(client) }
-                    entries[id]?.isEnded = true
+                    entries[id] = nil
                 }
             }
             monitor.wakeAll()
@@ -208,7 +218,7 @@ extension RemoteSession {
     /// The program has taken over what is known: it is told of what came meanwhile, and from then on by the session's thread.
     func deliverHeld() {
         while true {
-            let messages: [DaemonMessage]? = monitor.locked {
+            let messages: [(message: DaemonMessage, generation: Int)]? = monitor.locked {
                 guard let messages = held, !messages.isEmpty else {
                     held = nil
                     return nil
@@ -217,16 +227,17 @@ extension RemoteSession {
                 return messages
             }
             guard let messages else { break }
-            for message in messages { tell(message) }
+            for (message, generation) in messages { tell(message, generation) }
         }
         monitor.locked { takeFarewell() }?()
     }
 
-    private func tell(_ message: DaemonMessage) {
+    private func tell(_ message: DaemonMessage, _ generation: Int) {
         switch message {
-        case .event(.finished(let outcome), let task): deliverEnd(outcome, to: task)
+        case .event(.finished(let outcome), let task):
+            if !monitor.locked({ concludeLoss(task) }) { deliverEnd(outcome, to: task) }
         case .event(let event, let task): deliver(event, to: task)
-        case .question(let question, let task, let number): ask(question, of: task, number)
+        case .question(let question, let task, let number): ask(question, of: task, number, generation)
         default: break
         }
     }
@@ -251,7 +262,7 @@ extension RemoteSession {
         deliver(.finished(outcome), to: task)
     }
 
-    private func ask(_ question: TaskQuestion, of task: TaskID, _ number: Int) {
+    private func ask(_ question: TaskQuestion, of task: TaskID, _ number: Int, _ asked: Int) {
         let client: (any LoadClient)? = monitor.locked {
             mayBeAsked = false
             guard let entry = entries[task], !entry.isEnded else { return nil }
@@ -261,7 +272,8 @@ extension RemoteSession {
         client?.ask(question) { answer in
             let farewell: (@Sendable () -> Void)? = self.monitor.locked {
                 self.openQuestions -= 1
-                self.say(.answer(answer, question: number))
+                // Another connection has questions of its own by the same numbers; there it is asked again.
+                if asked == self.generation { self.say(.answer(answer, task, question: number)) }
                 return self.takeFarewell()
             }
             farewell?()

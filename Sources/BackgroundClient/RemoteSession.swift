@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 package import BackgroundProtocol
-package import FoundationEssentials
 package import LoadingModel
 import SystemThreads
 
@@ -22,8 +21,6 @@ import SystemThreads
 /// Sendable because all that changes is read and changed inside `monitor.locked`.
 package final class RemoteSession: LoadingService, @unchecked Sendable {
     static let elsewhere = WorkThread("bg-refusals")
-    /// Seconds that making a session, or a daemon that went away, may take.
-    static let patience = 20.0
 
     enum Standing {
         case apart
@@ -45,18 +42,27 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         var end: TaskCommand?
         var priority: Float?
         var notes: BackgroundOrder.Notes?
+        /// When it was ordered, which tells it from others that had its number.
+        var created = 0.0
         /// Its end was told to the client, which has not said yet that the program knows.
         var isEnded = false
     }
 
     package let identifier: String
-    let place = DaemonPlace()
+    let place: DaemonPlace
+    /// Seconds that making a session, or a daemon that went away, may take.
+    let patience: Double
     /// Held while messages are sent, so that they leave in the order in which they took effect.
     let monitor = Monitor()
     package let attachment: ClientMessage.Attachment
     var standing = Standing.apart
     /// The connection on which hello was said.
     var joining: DaemonConnection?
+    /// How many connections had the session.
+    var generation = 0
+    /// The daemon did not say in time that it knows of an end: nobody waits for that any more before it does.
+    var forgetsLate = false
+    private let isAwaited: Bool
     var entries: [TaskID: Entry] = [:]
     /// Ended, and the program was told; the daemon may not know yet for certain.
     var told: Set<TaskID> = []
@@ -67,7 +73,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     var known: [KnownTask] = []
     var lastTask = 0
     /// Messages that came before the program took over what is known.
-    var held: [DaemonMessage]? = []
+    var held: [(message: DaemonMessage, generation: Int)]? = []
     /// Ended tasks of an earlier life whose clients have not been told.
     var arrears: Set<TaskID> = []
     /// A daemon was started to take the place of an older one.
@@ -80,12 +86,25 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     var attemptsEnd: Double?
     var requests: [Int: @Sendable (DaemonMessage?) -> Void] = [:]
     var lastRequest = 0
+    /// Tasks of a session that was lost, by when they were ordered: over for the program, and maybe not for the daemon.
+    var losses: [TaskID: Double] = [:]
     var onEventsTold: (@Sendable () -> Void)?
     var onLoss: (@Sendable (LoadError) -> Void)?
 
-    /// - Parameter attachment: What the daemon is told of the session.
-    package init(_ attachment: ClientMessage.Attachment) {
+    /// - Parameters:
+    ///   - attachment: What the daemon is told of the session.
+    ///   - isAwaited: The program was started for this session.
+    ///   - place: Where the daemon listens.
+    ///   - patience: Seconds after which a daemon that does not answer counts as dead.
+    package init(
+        _ attachment: ClientMessage.Attachment, isAwaited: Bool, place: DaemonPlace = DaemonPlace(),
+        patience: Int? = nil
+    ) {
+        self.isAwaited = isAwaited
+        self.place = place
+        self.patience = Double(patience ?? DaemonConnection.patience)
         identifier = attachment.identifier
+        _ = DaemonStarter.environment
         self.attachment = attachment
     }
 
@@ -100,10 +119,11 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         } catch {
             throw LoadError(.unknown, "the session's configuration cannot be given to urlsessiond: \(error)")
         }
-        let deadline = Monitor.clock + Self.patience
+        let deadline = Monitor.clock + patience
         monitor.locked {
             standing = .joining
             attemptsEnd = deadline
+            losses = readLosses()
         }
         // The thread has the session alive while it is joined.
         if Threads.start("bg-session", { self.live() }) == nil {
@@ -120,8 +140,9 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             }
             let error = LoadError(
                 .backgroundSessionDisconnected,
-                "urlsessiond did not answer within \(Int(Self.patience)) seconds; see \(place.log)")
+                "urlsessiond did not answer within \(Int(patience)) seconds; see \(place.log)")
             standing = .lost(error)
+            joining?.close()
             return .failure(error)
         }
         return try result.get()
@@ -130,7 +151,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     /// Whose task it is that the daemon has from an earlier life of the program.
     package func adopt(_ task: KnownTask, client: any LoadClient) {
         monitor.locked {
-            var entry = Entry(client: client)
+            var entry = Entry(client: client, created: task.order.created)
             if case .suspended = task.phase { entry.isSuspended = true }
             entries[task.order.task.id] = entry
         }
@@ -149,8 +170,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             for task in known {
                 if case .ended = task.phase { arrears.insert(task.order.task.id) }
             }
-            owesFarewell = !arrears.isEmpty || attachment.wasLaunched
-            mayBeAsked = attachment.wasLaunched && arrears.isEmpty
+            owesFarewell = !arrears.isEmpty || isAwaited
+            mayBeAsked = isAwaited && arrears.isEmpty
         }
         if monitor.locked({ mayBeAsked }) { waitForQuestion() }
         deliverHeld()
@@ -165,6 +186,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     package func fail(with error: LoadError) {
         monitor.locked {
             if case .attached(let connection) = standing { connection.close() }
+            joining?.close()
             standing = .lost(error)
             monitor.wakeAll()
         }
@@ -209,7 +231,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             case .joining, .attached: break
             }
             sequence += 1
-            entries[order.task.id] = Entry(client: client, order: order, sequence: sequence)
+            entries[order.task.id] = Entry(client: client, order: order, sequence: sequence, created: order.created)
             waiting[sequence] = order.task.id
             say(payload)
             return nil
@@ -221,19 +243,25 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         return true
     }
 
-    /// Waits until every order that was submitted before is durable, or was refused.
+    /// Waits until every order that was submitted before is durable, or was refused, or the daemon counts as dead.
     package func wake() {
-        monitor.locked {
+        let isDead = monitor.locked {
             let mark = sequence
-            let deadline = Monitor.clock + Self.patience + 5
-            while case .some = waiting.keys.first(where: { $0 <= mark }) {
-                switch standing {
-                case .joining, .attached: break
-                case .lost, .left, .apart: return
-                }
-                guard monitor.wait(until: deadline) else { return }
+            // A daemon that does not answer is joined anew once: another one may be there.
+            for limit in [patience * 1.25, patience * 2] {
+                let deadline = Monitor.clock + limit
+                repeat {
+                    if waiting.keys.allSatisfy({ $0 > mark }) { return false }
+                    switch standing {
+                    case .joining, .attached: break
+                    case .lost, .left, .apart: return false
+                    }
+                } while monitor.wait(until: deadline)
+                if case .attached(let connection) = standing { connection.close() }
             }
+            return true
         }
+        if isDead { lose(LoadError(.backgroundSessionDisconnected, "urlsessiond does not answer; see \(place.log)")) }
     }
 
     package func command(_ command: TaskCommand, for task: TaskID) -> Bool {
@@ -281,13 +309,16 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     }
 
     private func waitUntilForgotten(_ task: TaskID) {
-        let deadline = Monitor.clock + Self.patience
+        let deadline = Monitor.clock + patience
         while told.contains(task) {
             switch standing {
             case .joining, .attached: break
             case .apart, .lost, .left: return
             }
-            guard monitor.wait(until: deadline) else { return }
+            guard !forgetsLate, monitor.wait(until: deadline) else {
+                forgetsLate = true
+                return
+            }
         }
     }
 
@@ -303,21 +334,6 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     /// Leaves the session's tasks to the daemon: the program has no object for it any more.
     package func detach() { monitor.locked { leave() } }
-
-    package func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
-        ask({ .renew(renewal, request: $0) }) { _ in completion() }
-    }
-
-    package func proxies(for url: URL) async throws(LoadError) -> [URL?] {
-        let answer = await withCheckedContinuation { continuation in
-            ask({ .proxies(url, request: $0) }) { continuation.resume(returning: $0) }
-        }
-        switch answer {
-        case .proxies(let proxies, _): return proxies
-        case .failed(let error, _): throw error
-        default: throw LoadError(.backgroundSessionDisconnected, "urlsessiond went away")
-        }
-    }
 
     // MARK: Inside the lock
 
@@ -338,6 +354,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     private func leave() {
         if case .attached(let connection) = standing { connection.close() }
+        joining?.close()
         // Why it was lost is what its tasks fail with from then on.
         if case .lost = standing {} else { standing = .left }
         waiting = [:]
@@ -351,17 +368,6 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     /// Elsewhere than in the caller's thread, which may hold locks that the client needs.
     private func refuse(_ task: TaskID, _ client: any LoadClient, _ error: LoadError) {
         Self.elsewhere.run { client.fail(with: error) }
-    }
-
-    private func ask(_ message: (Int) -> ClientMessage, _ answer: @escaping @Sendable (DaemonMessage?) -> Void) {
-        let isAsked = monitor.locked {
-            guard case .attached = standing else { return false }
-            lastRequest += 1
-            requests[lastRequest] = answer
-            say(message(lastRequest))
-            return true
-        }
-        if !isAsked { answer(nil) }
     }
 }
 

@@ -30,6 +30,9 @@ package enum Daemon {
     /// Seconds that another daemon has to end.
     private static let patience = 30.0
 
+    /// Seconds that is waited for one that ends by itself.
+    private static let endPatience = 10.0
+
     private static let usage = """
         urlsessiond: carries out the background transfers of this user's programs.
 
@@ -43,6 +46,7 @@ package enum Daemon {
 
     package static func main() -> Int32 {
         // They are waited for by a thread of their own.
+        raiseLimits()
         var signals = sigset_t()
         sigemptyset(&signals)
         for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, signal) }
@@ -76,6 +80,19 @@ package enum Daemon {
         return run(options, signals)
     }
 
+    /// Each program and each transfer takes descriptors: as many as the system allows, within reason.
+    private static func raiseLimits() {
+        #if canImport(Glibc)
+        let descriptors = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        #else
+        let descriptors = RLIMIT_NOFILE
+        #endif
+        var limit = rlimit()
+        guard getrlimit(descriptors, &limit) == 0 else { return }
+        limit.rlim_cur = max(limit.rlim_cur, min(limit.rlim_max, 65_536))
+        setrlimit(descriptors, &limit)
+    }
+
     private static func complain(_ text: String) -> Int32 {
         StandardError.say("urlsessiond: \(text)")
         return 64
@@ -90,17 +107,24 @@ package enum Daemon {
         }
         // Held until the process ends.
         let replaces = options.replaces || inheritedSocket() != nil
-        guard let lock = acquire(place.lock, replacing: replaces, journal) else { return 0 }
+        guard let lock = acquire(place.lock, at: place.socket, replacing: replaces, journal) else { return 0 }
         defer { _ = cls_close(lock) }
         // Of one state, whatever places there are to listen at.
         try? FileManager.default.createDirectory(
             atPath: options.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        guard let stateLock = acquire(options.stateDirectory + "/urlsessiond.lock", replacing: replaces, journal) else {
-            journal.say(.error, "another urlsessiond, which listens elsewhere, has the state in \(options.stateDirectory)")
+        let stateLockPath = options.stateDirectory + "/urlsessiond.lock"
+        let socketNote = options.stateDirectory + "/urlsessiond.place"
+        // One whose socket is gone, with the runtime directory of a login that is over, say, or replaced by this one's, is of no use.
+        let other = (try? String(contentsOfFile: socketNote, encoding: .utf8)) ?? place.socket
+        let isStranded = other == place.socket || facts(of: other) == nil
+        guard let stateLock = acquire(stateLockPath, at: other, replacing: replaces || isStranded, journal) else {
+            journal.say(.error, "another urlsessiond, which listens at \(other), has the state in \(options.stateDirectory)")
             return 75
         }
         defer { _ = cls_close(stateLock) }
+        try? place.socket.write(toFile: socketNote, atomically: true, encoding: .utf8)
         let desk: TransferDesk
+        var ownSocket: SocketFacts?
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         do {
             let store = try TransferStore.open(directory: options.stateDirectory)
@@ -112,7 +136,12 @@ package enum Daemon {
             // A lock is held from here on, so that a socket that is still there is a dead daemon's.
             let server = SocketServer(desk: desk, group: group)
             let inherited = inheritedSocket()
-            if let inherited { _ = try server.listen(on: inherited) } else { _ = try server.listen(at: place) }
+            if let inherited {
+                _ = try server.listen(on: inherited)
+            } else {
+                _ = try server.listen(at: place)
+                ownSocket = facts(of: place.socket)
+            }
             journal.say(.notice, "urlsessiond \(LibraryVersion.text) listens, with \(contents.transfers.count) transfers")
         } catch {
             journal.say(.error, (error as? StorageFailure)?.reason ?? "\(error)")
@@ -121,27 +150,50 @@ package enum Daemon {
         watchConditions(desk)
         let reason = end(desk, signals)
         journal.say(.notice, "urlsessiond ends: \(reason)")
-        if inheritedSocket() == nil { unlink(place.socket) }
+        // By now it may be another's: a service manager's, say.
+        if let ownSocket, facts(of: place.socket) == ownSocket { unlink(place.socket) }
         let end = Awaited()
         desk.enter { desk in desk.shutDown { end.come("") } }
         _ = end.wait()
         return 0
     }
 
+    /// Which of all the files that ever had its name a socket is.
+    private struct SocketFacts: Hashable {
+        var device: UInt64
+        var inode: UInt64
+        var changed: Int64
+    }
+
+    private static func facts(of path: String) -> SocketFacts? {
+        var facts = cls_file_facts()
+        guard cls_path_facts(path, &facts) == 0 else { return nil }
+        return SocketFacts(device: facts.device, inode: facts.inode, changed: facts.changed)
+    }
+
     /// A lock that one daemon holds for its life; nil where another one has it and keeps it.
     ///
     /// One that takes another's place, or whose socket systemd has, asks that one to end, and waits for it.
-    private static func acquire(_ path: String, replacing: Bool, _ journal: Journal) -> CInt? {
+    private static func acquire(_ path: String, at socket: String, replacing: Bool, _ journal: Journal) -> CInt? {
         var lock = cls_lock_file(path, 0)
-        if lock == -EWOULDBLOCK, replacing {
-            let holder = cls_lock_holder(path)
-            if holder > 1 {
-                journal.say(.notice, "process \(holder) is to end")
-                kill(holder, SIGTERM)
-            }
-            let end = Monitor.clock + patience
-            while lock == -EWOULDBLOCK, Monitor.clock < end {
-                usleep(20_000)
+        if lock == -EWOULDBLOCK {
+            let end = Monitor.clock + (replacing ? patience : endPatience)
+            // One that nobody can speak to any more is about to end; and one that was just killed seems to listen for a moment.
+            var (answers, asked) = (0, Int32(0))
+            while lock == -EWOULDBLOCK, Monitor.clock < end, replacing || answers < 4 {
+                if replacing {
+                    // A program that lost its daemon may have started another one meanwhile.
+                    let holder = cls_lock_holder(path)
+                    if holder > 1, holder != asked {
+                        journal.say(.notice, "process \(holder) is to end")
+                        kill(holder, SIGTERM)
+                        asked = holder
+                    }
+                } else {
+                    answers = isListening(at: socket) ? answers + 1 : 0
+                }
+                // Who takes another's place is the first to have it.
+                usleep(replacing ? 2_000 : 50_000)
                 lock = cls_lock_file(path, 0)
             }
         }
@@ -151,6 +203,13 @@ package enum Daemon {
         }
         cls_lock_sign(lock)
         return lock
+    }
+
+    private static func isListening(at socket: String) -> Bool {
+        let descriptor = cls_connect(socket, 1)
+        guard descriptor >= 0 else { return false }
+        _ = cls_close(descriptor)
+        return true
     }
 
     /// The socket that systemd listens on for us (sd_listen_fds(3)).
@@ -167,7 +226,7 @@ package enum Daemon {
             desk.enter { desk in
                 desk.setConditions {
                     $0.isConnected = path.isSatisfied
-                    $0.isMetered = path.interfaces.first?.isExpensive ?? false
+                    $0.isMetered = desk.options.isMetered ?? path.interfaces.first?.isExpensive ?? false
                 }
             }
         }

@@ -47,6 +47,9 @@ package struct BackgroundSettings: Sendable {
 
     package var policy = SessionPolicy()
     package var proxies: ProxyRules?
+    /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name in the program's environment, where its session has no roots of its own; absolute.
+    package var rootFile: String?
+    package var rootDirectories: [String] = []
     package var security = AppTransportSecurity.strict
     package var cookies = Store.none
     package var credentials = Store.none

@@ -47,8 +47,9 @@ package enum ClientMessage: Sendable {
     /// `suspend`, `resume`, `cancel`, `cancelProducingResumeData` or `setPriority`.
     case command(TaskCommand, TaskID)
     case note(BackgroundOrder.Notes, TaskID)
-    /// Answers a question: `.credential` or `.delayed`.
-    case answer(TaskAnswer, question: Int)
+    /// Answers a question: `.credential` or `.delayed`. A daemon's numbers begin anew with each of its lives, so that the task says
+    /// whose question it was; nil of a program that does not say it.
+    case answer(TaskAnswer, TaskID? = nil, question: Int)
     /// The program was told of the task's end, and has taken its file.
     case told(TaskID)
     /// The program has dealt with what it was started for.

@@ -40,9 +40,16 @@ package struct DaemonPlace: Sendable, Hashable {
     package var log: String { directory + "/urlsessiond.log" }
 
     /// Where the sessions are named that a program was started for.
-    package func events(for program: String) -> String {
-        let hash = program.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-        return "\(directory)/events-\(String(hash, radix: 16))"
+    package func events(for program: String) -> String { "\(directory)/events-\(Self.hash(program))" }
+
+    /// Where a program keeps which tasks of a session failed for it while the daemon has them.
+    package func losses(of identifier: String, in program: String) -> String {
+        "\(directory)/lost-\(Self.hash(program + "\0" + identifier))"
+    }
+
+    private static func hash(_ text: String) -> String {
+        let hash = text.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        return String(hash, radix: 16)
     }
 
     /// Makes the folder where it is not there, for its owner alone.

@@ -41,6 +41,9 @@ package struct FrameReader: Sendable {
     /// Whether no part of a frame waits for the rest of it.
     package var isBetweenFrames: Bool { start == buffer.count }
 
+    /// Bytes that wait for the rest of their frame.
+    package var pendingBytes: Int { buffer.count - start }
+
     /// Takes what the connection brought.
     package mutating func append(_ bytes: some Collection<UInt8>) {
         guard failure == nil else { return }

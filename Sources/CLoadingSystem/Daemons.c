@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -34,6 +35,18 @@
 #define SYS_close_range 436
 #endif
 
+// What the program that happens to start a daemon for all has set for itself.
+static void forget_limits(void) {
+    umask(022);
+    static const int limits[] = { RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_DATA, RLIMIT_AS };
+    for (size_t index = 0; index < sizeof limits / sizeof limits[0]; index++) {
+        struct rlimit limit;
+        if (getrlimit(limits[index], &limit) < 0) continue;
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(limits[index], &limit);
+    }
+}
+
 // Runs between fork and exec in a process that had threads: nothing but system calls.
 static void become_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log,
                           int report) {
@@ -42,6 +55,7 @@ static void become_daemon(const char *path, char *const arguments[], char *const
     for (int number = 1; number < 65; number++) signal(number, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();
+    if (log != NULL) forget_limits();
     int null = open("/dev/null", O_RDWR);
     int errors = log == NULL ? null : open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     if (errors < 0) errors = null;
@@ -125,6 +139,11 @@ int64_t cls_receive_some(int socket_fd, void *target, size_t count) {
     ssize_t received;
     do { received = recv(socket_fd, target, count, 0); } while (received < 0 && errno == EINTR);
     return received < 0 ? -errno : received;
+}
+
+void cls_limit_receiving(int socket_fd, int seconds) {
+    struct timeval limit = { .tv_sec = seconds };
+    setsockopt(socket_fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
 
 void cls_end_connection(int socket_fd) {

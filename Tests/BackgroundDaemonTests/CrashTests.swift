@@ -19,6 +19,7 @@ import Testing
         let build = try OwnProcess.executable().deletingLastPathComponent().path
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
+        // Where it finds anything wrong it ends with 1, and this throws.
         let text = try await ServerProcess.run(
             ServerProcess.Order(
                 ["/usr/bin/env", "python3", root.appending(path: "Scripts/crash-test").path],

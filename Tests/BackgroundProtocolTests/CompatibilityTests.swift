@@ -51,6 +51,7 @@ import Testing
         #"{"command":{"kind":"setPriority","priority":0.5},"kind":"command","task":1}"#,
         #"{"kind":"note","task":1}"#,
         #"{"answer":{"choice":"use","credential":{"kind":"trust"},"kind":"credential"},"kind":"answer","number":3}"#,
+        #"{"answer":{"choice":"cancel","kind":"credential"},"kind":"answer","number":3,"task":7}"#,
         #"{"answer":{"choice":"replace","kind":"delayed","request":{}},"kind":"answer","number":3}"#,
         #"{"kind":"told","task":1}"#,
         #"{"kind":"eventsHandled"}"#, #"{"kind":"invalidate"}"#, #"{"kind":"renew","number":1,"renewal":"flush"}"#,
@@ -134,7 +135,8 @@ import Testing
         let credential =
             #"{"kind":"answer","number":1,"answer":{"kind":"credential","choice":"use","credential":{"kind":"trust","persistence":9}}}"#
         guard
-            case .answer(.credential(.useCredential(let used)), 1) = try MessageCoding.decodeClientMessage(Array(credential.utf8))
+            case .answer(.credential(.useCredential(let used)), nil, 1) = try MessageCoding.decodeClientMessage(
+                Array(credential.utf8))
         else { throw MessageFailure.malformed("another answer") }
         #expect(used == LoadCredential(.trust, persistence: .none))
         guard

@@ -119,7 +119,10 @@ import Testing
                 #"{"kind":"answer","number":1,"answer":{"kind":"credential","choice":"guess"}}"#,
                 "an answer's choice is missing, or is not known"
             ),
-            (#"{"kind":"manage","number":1,"manage":{"kind":"quit","program":"a"}}"#, "a program is not absolute"),
+            (
+                #"{"kind":"manage","number":1,"manage":{"kind":"quit","program":""}}"#,
+                "a program is empty or too long, or has a NUL"
+            ),
             (#"{"kind":"manage","number":1,"manage":{"kind":"pause"}}"#, "a transfer is missing, or is not known"),
             (#"{}"#, "kind is missing"),
             (#"{"kind":1}"#, "kind is of another type"),

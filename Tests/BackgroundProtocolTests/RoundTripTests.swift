@@ -122,9 +122,9 @@ import Testing
 
     @Test(arguments: [Samples.password, Samples.identity, LoadCredential(.trust, persistence: .none)])
     func `credentials survive`(credential: LoadCredential) throws {
-        let message = ClientMessage.answer(.credential(.useCredential(credential)), question: 1)
+        let message = ClientMessage.answer(.credential(.useCredential(credential)), 4, question: 1)
         guard
-            case .answer(.credential(.useCredential(let again)), 1) = try MessageCoding.decodeClientMessage(
+            case .answer(.credential(.useCredential(let again)), 4, 1) = try MessageCoding.decodeClientMessage(
                 try MessageCoding.encode(message))
         else { throw MessageFailure.malformed("another message") }
         #expect(again == credential)

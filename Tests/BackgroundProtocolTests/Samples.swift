@@ -265,6 +265,8 @@ extension Samples {
         var settings = BackgroundSettings()
         settings.policy = policy
         settings.proxies = try proxies()
+        settings.rootFile = "/nix/store/ca.pem"
+        settings.rootDirectories = ["/etc/own", "/etc/other"]
         settings.security = security
         settings.cookies = .file("/home/me/cookies")
         settings.credentials = .memory
@@ -342,7 +344,7 @@ extension Samples {
         plain.task.request.body = .data(Data())
         messages.append(.submit(plain))
         messages += commands.map { .command($0, 9) }
-        messages += answers.map { .answer($0, question: 10) }
+        messages += answers.map { .answer($0, 9, question: 10) }
         messages += requests.map { .manage($0, request: 11) }
         return messages
     }

@@ -77,7 +77,7 @@ import Testing
         for answer in [.request(nil), .disposition(.allow), .bodyStream(nil), .cookies(nil), .cached(nil), .done] as [TaskAnswer]
         {
             #expect(throws: MessageFailure.malformed("an answer is not for another process")) {
-                try MessageCoding.encode(.answer(answer, question: 1))
+                try MessageCoding.encode(.answer(answer, 1, question: 1))
             }
         }
     }

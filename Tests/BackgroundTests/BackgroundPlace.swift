@@ -23,7 +23,7 @@ final class BackgroundPlace: Sendable {
     /// Short, as the path of a socket has to be.
     let home: URL
     let bin: URL
-    private let journal: ProgramJournal
+    let journal: ProgramJournal
     private let daemonVariables: [String: String]
 
     init(daemonVariables: [String: String] = [:]) throws {
@@ -79,7 +79,9 @@ final class BackgroundPlace: Sendable {
     }
 
     private var spool: URL {
-        URL(fileURLWithPath: daemonVariables["URLSESSIOND_SPOOL"] ?? home.path + "/state/urlloading/background/spool")
+        let state = daemonVariables["XDG_STATE_HOME"] ?? home.path + "/state"
+        let named = daemonVariables["URLSESSIOND_SPOOL"].map { $0 + "/urlloading-spool" }
+        return URL(fileURLWithPath: named ?? state + "/urlloading/background/spool")
     }
 
     /// The files that the daemon has of transfers.
@@ -155,6 +157,26 @@ final class BackgroundPlace: Sendable {
     /// No daemon can be started any more.
     func removeDaemon() throws { try FileManager.default.removeItem(at: bin.appendingPathComponent("urlsessiond")) }
 
+    /// It can be started again.
+    func bringDaemon() throws {
+        try put(OwnProcess.executable().deletingLastPathComponent().appendingPathComponent("urlsessiond"), "urlsessiond")
+    }
+
+    /// Starts a daemon by hand.
+    func startDaemon(_ arguments: [String]) throws -> ServerProcess {
+        try ServerProcess.start(
+            ServerProcess.Order(
+                [bin.path + "/urlsessiond"] + arguments, environment: variables("daemon"),
+                output: home.appendingPathComponent("daemon-\(UUID().uuidString).log")))
+    }
+
+    /// Starts a command with the place's environment, and hears what it says.
+    func run(_ arguments: [String], _ hear: @escaping @Sendable (String) -> Void) throws -> ServerProcess {
+        try ServerProcess.start(
+            ServerProcess.Order(
+                arguments, environment: variables("command"), output: .pipe { hear(String(decoding: $0, as: UTF8.self)) }))
+    }
+
     /// Kills the daemon, as for want of memory.
     func killDaemon() { for process in daemons { kill(process, SIGKILL) } }
 
@@ -190,7 +212,7 @@ final class BackgroundPlace: Sendable {
         journal.close()
         try? FileManager.default.removeItem(at: bin)
         try? FileManager.default.removeItem(at: home)
-        if spool.path.hasPrefix("/dev/shm/") { try? FileManager.default.removeItem(at: spool) }
+        if let named = daemonVariables["URLSESSIOND_SPOOL"] { try? FileManager.default.removeItem(atPath: named) }
     }
 
     /// What helps to see what went wrong.

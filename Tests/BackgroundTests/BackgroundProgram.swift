@@ -65,7 +65,10 @@ final class ProgramWork: Sendable {
     struct State {
         var sessions: [String: URLSession] = [:]
         var resumeData: Data?
+        var challenges: [String: ChallengeHandler] = [:]
     }
+
+    typealias ChallengeHandler = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
 
     let journal: ProgramVoice
     let handlers = Mutex<[String: @Sendable () -> Void]>([:])
@@ -117,6 +120,8 @@ final class ProgramWork: Sendable {
         case "tasks": try await listTasks(plain[0])
         case "invalidate": try session(plain[0]).invalidateAndCancel()
         case "finish": try session(plain[0]).finishTasksAndInvalidate()
+        case "children": try await tellChildren()
+        case "answer": answer(plain[0], plain[1])
         case "handled": handlers.withLock { $0.removeValue(forKey: plain[0]) }?()
         case "cancel", "suspend", "resume", "produce", "describe": try await drive(verb, plain)
         default: journal.say("unknown \(verb)")
@@ -127,6 +132,10 @@ final class ProgramWork: Sendable {
         guard let url = URL(string: url) else { throw URLError(.badURL) }
         var request = URLRequest(url: url)
         if let timeout = options["timeout"].flatMap(Double.init) { request.timeoutInterval = timeout }
+        if let size = options["body"].flatMap(Int.init) {
+            request.httpMethod = "POST"
+            request.httpBody = Data(repeating: 0x78, count: size)
+        }
         if let header = options["header"]?.split(separator: ":", maxSplits: 1), header.count == 2 {
             request.setValue(String(header[1]), forHTTPHeaderField: String(header[0]))
         }
@@ -140,6 +149,18 @@ final class ProgramWork: Sendable {
 
     /// Has `continue` go on with it.
     func keep(_ resumeData: Data) { state.withLock { $0.resumeData = resumeData } }
+
+    /// Has `answer` answer a challenge of a task.
+    func keep(_ handler: @escaping ChallengeHandler, of task: String) { state.withLock { $0.challenges[task] = handler } }
+
+    private func answer(_ task: String, _ pair: String) {
+        let parts = pair.split(separator: ":").map(String.init)
+        guard parts.count == 2, let handler = state.withLock({ $0.challenges.removeValue(forKey: task) }) else {
+            return journal.say("no challenge of \(task)")
+        }
+        handler(.useCredential, URLCredential(user: parts[0], password: parts[1], persistence: .none))
+        journal.say("answered \(task)")
+    }
 
     private func makeSession(_ name: String, _ options: [String: String]) {
         let configuration = URLSessionConfiguration.background(withIdentifier: options["identifier"] ?? name)
@@ -165,6 +186,8 @@ final class ProgramWork: Sendable {
         {
             configuration.httpCookieStorage?.setCookie(cookie)
         }
+        if let name = options["bus"] { configuration.backgroundLaunch = .dBusName(name) }
+        if let unit = options["unit"] { configuration.backgroundLaunch = .systemdUnit(unit) }
         if options["launch"] != nil, let file = ProgramScript.environment[ProgramScript.launchKey],
             let launch = try? String(contentsOfFile: file, encoding: .utf8)
         {
@@ -177,6 +200,7 @@ final class ProgramWork: Sendable {
             case "credential":
                 ProgramDelegate(
                     name, self, credential: URLCredential(user: "ada", password: "lovelace", persistence: .forSession))
+            case "ask": ProgramDelegate(name, self, asks: true)
             default: ProgramDelegate(name, self)
             }
         let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
@@ -275,6 +299,19 @@ final class ProgramWork: Sendable {
         case "download": session.downloadTask(with: url).resume()
         default: journal.say("unknown \(words[0])")
         }
+    }
+
+    /// What the daemon has said that a process of this program's would take for its own.
+    private func tellChildren() async throws {
+        let said = Watched((text: "", isOver: false))
+        let process = try ServerProcess.start(
+            ServerProcess.Order(
+                ["/bin/sh", "-c", "echo ${URLSESSION_BACKGROUND_EVENTS:-none}"],
+                environment: ProcessInfo.processInfo.environment,
+                output: .pipe { data in said.change { $0 = ($0.text + String(decoding: data, as: UTF8.self), data.isEmpty) } }))
+        _ = try await process.end()
+        let text = try await said.value { $0.isOver ? $0.text : nil }
+        journal.say("children \(text.trimmingCharacters(in: .whitespacesAndNewlines))")
     }
 
     // MARK: The user's tool

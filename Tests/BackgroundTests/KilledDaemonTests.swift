@@ -119,6 +119,40 @@ struct KilledDaemonTests {
         }
     }
 
+    @Test func `an answer that comes after a kill goes to no other task`() async throws {
+        @Sendable func asks(_ request: RecordedRequest, _ user: String) -> ScriptedReply {
+            let given = request.header("Authorization")
+            if given == "Basic " + Data("\(user):word".utf8).base64EncodedString() { return .ok(user) }
+            return .status(401, [("WWW-Authenticate", "Basic realm=\"\(user)\"")])
+        }
+        // The first one is asked for its password again only when the second one was.
+        try await withScriptedServer(reply: { $0.order == 1 ? asks($0, "ada").after(.gate("again")) : asks($0, "ada") }) {
+            (first) async throws in
+            try await withScriptedServer(reply: { asks($0, "eve") }) { (second) async throws in
+                try await withBackgroundPlace { (place) async throws in
+                    let program = try place.start("one")
+                    program.tell("session", "main", "delegate=ask")
+                    program.tell("download", "main", first.url().absoluteString, "a")
+                    try await program.line("challenged main.1")
+                    place.killDaemon()
+                    try await first.reached("again")
+                    program.tell("download", "main", second.url().absoluteString, "b")
+                    try await program.line("challenged main.2")
+                    program.tell("answer", "main.1", "ada:word")
+                    try await program.line("answered main.1")
+                    program.tell("answer", "main.2", "eve:word")
+                    try await program.line("completed main.2 ok gone status=200")
+                    #expect(second.requests.count == 2)
+                    first.open("again")
+                    try await program.line("challenged main.1", number: 1)
+                    program.tell("answer", "main.1", "ada:word")
+                    try await program.line("completed main.1 ok gone status=200")
+                    try await program.leave()
+                }
+            }
+        }
+    }
+
     @Test func `what ended while the program was away is told after a kill`() async throws {
         try await withScriptedServer(reply: { _ in .ok("content") }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in

@@ -11,6 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
+#if canImport(Glibc)
+import Glibc
+#endif
+
 /// Programs that the daemon starts, and programs that the user ends by force.
 @Suite(.timeLimit(.minutes(2)))
 struct LaunchTests {
@@ -110,8 +114,14 @@ struct LaunchTests {
             program.tell("download", "main", server.url("/a").absoluteString, "a")
             try await server.reached("g")
             try await program.leave()
+            let manager = try place.manager()
+            manager.tell("watch")
+            try await manager.line("watching")
             server.open("g")
             try await place.launched.line("told main")
+            manager.tell("manage", "log")
+            #expect(try await manager.line("log").contains("is not started for main before"))
+            try await manager.kill()
             let lines = place.launched.lines
             #expect(lines.filter { $0 == "started" }.count == 2)
             #expect(lines.filter { $0.hasPrefix("finished main.1") }.count == 2)
@@ -119,6 +129,106 @@ struct LaunchTests {
             #expect(try place.downloaded("a") == Array("/a".utf8))
             #expect(server.requests.count == 1)
             try await place.launched.line("leaving")
+        }
+    }
+
+    @Test func `a program that dies at each start is not started in a loop, whatever sessions it makes`() async throws {
+        try await withPlace { (place, server) async throws in
+            let program = try place.start("one", launch: ["session side launch=1", "take die"] + Self.script)
+            program.tell("session", "main", "launch=1")
+            program.tell("session", "side", "launch=1")
+            program.tell("download", "main", server.url("/a").absoluteString, "a")
+            program.tell("download", "side", server.url("/b").absoluteString, "b", "begin=1000")
+            try await program.line("ordered side.1")
+            try await server.reached("g")
+            try await program.leave()
+            let manager = try place.manager()
+            server.open("g")
+            try await place.launched.line("finished main.1")
+            try await place.launched.line("finished main.1", number: 1)
+            manager.tell("manage", "log")
+            let log = try await manager.line("log")
+            // It is started twice by now, and between the two the daemon waited.
+            #expect(log.contains("is not started for main before"), "\(log)")
+            manager.tell("manage", "quit", place.bin.path + "/program")
+            try await manager.line("quit ")
+            try await manager.kill()
+            let again = try place.start("again")
+            again.tell("session", "main")
+            again.tell("session", "side")
+            try await again.line("completed main.1 ok")
+            try await again.line("completed side.1 -999 reason=0")
+            try await again.leave()
+        }
+    }
+
+    @Test func `a program is started once for all of its sessions that are done`() async throws {
+        try await withPlace { (place, server) async throws in
+            let script = ["session main launch=1", "session side launch=1", "await told main", "await told side", "handled main"]
+            let program = try place.start("one", launch: script + ["handled side", "leave"])
+            program.tell("session", "main", "launch=1")
+            program.tell("session", "side", "launch=1")
+            program.tell("download", "main", server.url("/a").absoluteString, "a")
+            program.tell("download", "side", server.url("/b").absoluteString, "b")
+            try await server.reached("g", times: 2)
+            try await program.kill()
+            for process in place.daemons { kill(process, SIGSTOP) }
+            server.open("g")
+            for process in place.daemons { kill(process, SIGCONT) }
+            try await place.launched.line("told main")
+            try await place.launched.line("told side")
+            try await place.launched.line("leaving")
+            #expect(try place.downloaded("a") == Array("/a".utf8))
+            #expect(try place.downloaded("b") == Array("/b".utf8))
+        }
+    }
+
+    @Test func `a challenge that nobody answers is answered by default after a while`() async throws {
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { _ in
+            .status(401, [("WWW-Authenticate", "Basic realm=\"tower\"")], body: "who?").after(.gate("g"))
+        }
+        try await withScriptedServer(reply: reply) { (server) async throws in
+            try await withBackgroundPlace(daemonVariables: ["URLSESSIOND_PATIENCE": "1"]) { (place) async throws in
+                // Started, it does nothing of what it is there for.
+                let program = try place.start("one", launch: ["await never"])
+                program.tell("session", "main", "launch=1", "delegate=credential")
+                program.tell("download", "main", server.url().absoluteString, "a")
+                try await server.reached("g")
+                try await program.leave()
+                let manager = try place.manager()
+                manager.tell("watch")
+                server.open("g")
+                try await place.launched.line("launched for main")
+                try await manager.line("transfer main.1 ended")
+                try await manager.kill()
+                let again = try place.start("again")
+                again.tell("session", "main")
+                try await again.line("completed main.1 ok gone status=401")
+                try await again.leave()
+            }
+        }
+    }
+
+    @Test func `a challenge of a program that nobody can start is answered by default at once`() async throws {
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { _ in
+            .status(401, [("WWW-Authenticate", "Basic realm=\"tower\"")], body: "who?").after(.gate("g"))
+        }
+        try await withPlace(reply: reply) { (place, server) async throws in
+            let program = try place.start("one")
+            program.tell("session", "main", "delegate=credential")
+            program.tell("download", "main", server.url().absoluteString, "a")
+            try await server.reached("g")
+            try await program.leave()
+            let manager = try place.manager()
+            manager.tell("watch")
+            server.open("g")
+            try await manager.line("transfer main.1 ended")
+            try await manager.kill()
+            let again = try place.start("again")
+            again.tell("session", "main")
+            try await again.line("completed main.1 ok gone status=401")
+            #expect(!again.lines.contains { $0.hasPrefix("challenged") })
+            try await again.leave()
         }
     }
 
@@ -169,6 +279,59 @@ struct LaunchTests {
         }
     }
 
+    @Test func `a program that the user has started again is started by the daemon again, also by the next one`() async throws {
+        try await withPlace { (place, server) async throws in
+            let first = try place.start("one", launch: Self.script)
+            first.tell("session", "main", "launch=1")
+            first.tell("download", "main", server.url("/never").absoluteString, "never", "begin=1000")
+            try await first.line("ordered main.1")
+            let manager = try place.manager()
+            manager.tell("manage", "quit", place.bin.path + "/program")
+            try await manager.line("quit ")
+            try await manager.kill()
+            try await first.ended()
+            let program = try place.start("two")
+            program.tell("session", "main", "launch=1")
+            try await program.line("completed main.1 -999 reason=0")
+            program.tell("download", "main", server.url("/a").absoluteString, "a")
+            try await server.reached("g")
+            try await program.leave()
+            place.killDaemon()
+            server.open("g")
+            let daemon = try place.startDaemon([])
+            try await place.launched.line("told main")
+            try await place.launched.line("leaving")
+            #expect(try place.downloaded("a") == Array("/a".utf8))
+            daemon.stop()
+        }
+    }
+
+    @Test func `a challenge to a session that has no delegate any more is answered by default`() async throws {
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { _ in
+            .status(401, [("WWW-Authenticate", "Basic realm=\"tower\"")], body: "who?").after(.gate("g"))
+        }
+        try await withPlace(reply: reply) { (place, server) async throws in
+            let program = try place.start("one")
+            program.tell("session", "main", "delegate=credential")
+            program.tell("download", "main", server.url().absoluteString, "a")
+            try await server.reached("g")
+            try await program.leave()
+            let deaf = try place.start("two")
+            deaf.tell("session", "main", "delegate=none")
+            try await deaf.line("session main")
+            let manager = try place.manager()
+            manager.tell("watch")
+            server.open("g")
+            try await manager.line("transfer main.1 ended")
+            try await manager.kill()
+            try await deaf.kill()
+            let again = try place.start("again")
+            again.tell("session", "main")
+            try await again.line("completed main.1 ok gone status=401")
+            try await again.leave()
+        }
+    }
+
     @Test func `a program that is not the user's tool sees nothing of other programs`() async throws {
         try await withPlace { (place, server) async throws in
             let program = try place.start("one")
@@ -179,7 +342,7 @@ struct LaunchTests {
             for request in [["list"], ["status"], ["quit", "/program"]] {
                 other.tell(["manage"] + request)
                 #expect(
-                    try await other.line("refused \(request.joined(separator: " "))").contains("is not the tool urlsession"),
+                    try await other.line("refused \(request.joined(separator: " "))").contains("may not see everybody"),
                     "\(place.report)")
             }
             try await other.kill()

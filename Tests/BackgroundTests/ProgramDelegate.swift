@@ -23,7 +23,10 @@ final class ProgramDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
     private let credential: URLCredential?
     private let locations = Mutex<[Int: URL]>([:])
 
-    init(_ name: String, _ work: ProgramWork, credential: URLCredential? = nil) {
+    private let asks: Bool
+
+    init(_ name: String, _ work: ProgramWork, credential: URLCredential? = nil, asks: Bool = false) {
+        self.asks = asks
         self.credential = credential
         self.name = name
         self.work = work
@@ -68,7 +71,9 @@ final class ProgramDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
+        if asks { work.keep(completionHandler, of: "\(name).\(task.taskIdentifier)") }
         say("challenged", task, challenge.protectionSpace.authenticationMethod)
+        if asks { return }
         completionHandler(credential == nil ? .performDefaultHandling : .useCredential, credential)
     }
 

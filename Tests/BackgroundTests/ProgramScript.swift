@@ -38,6 +38,9 @@ enum ProgramScript {
         line.split(separator: " ").map { $0.removingPercentEncoding ?? "" }
     }
 
+    /// For what is to be started by another means than the daemon's.
+    static let scriptName = "activate"
+
     static let environment = ProcessInfo.processInfo.environment
 
     /// What this process is told, first by its environment and then by its input.

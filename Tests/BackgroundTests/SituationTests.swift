@@ -7,7 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+import BackgroundProtocol
 import Foundation
+import LoadingModel
 import LoadingTestKit
 import Testing
 
@@ -148,6 +150,42 @@ struct SituationTests {
         #expect(try place.downloaded("a") == Self.first)
         #expect(try place.downloaded("b") == Self.second)
         #expect(server.requests.count == 3)
+    }
+
+    @Test func `a program that comes back finds its tasks, however large they are together`() async throws {
+        try await withPlace { (place, server) async throws in
+            let count = 52
+            let starter = try place.start("starter")
+            starter.tell("session", "other")
+            try await starter.line("session other")
+            let before = try RawClient(place)
+            try before.attach("large")
+            var request = LoadRequest(url: server.url("/first"))
+            request.method = "POST"
+            request.body = .data(Data(repeating: 0x78, count: 1_000_000))
+            for task in 1...count {
+                let order = TaskOrder(
+                    id: task, request: request, delivery: .download(resuming: nil),
+                    earliestBegin: Date.timeIntervalSinceReferenceDate + 1000)
+                try before.say(.submit(BackgroundOrder(order, created: Date.timeIntervalSinceReferenceDate)))
+            }
+            try await before.hears { if case .accepted(let tasks) = $0, tasks.contains(count) { true } else { nil } }
+            before.end()
+            let after = try RawClient(place)
+            try after.attach("large")
+            try await after.hears { if case .attached(count) = $0 { true } else { nil } }
+            let known = after.all { if case .known(let task) = $0 { task.order.task.id } else { nil } }
+            #expect(known == Array(1...count))
+            for task in 1...count { try after.say(.command(.cancel, task)) }
+            for task in 1...count {
+                try await after.hears { if case .event(.finished, task) = $0 { true } else { nil } }
+                try after.say(.told(task))
+            }
+            try await after.hears { if case .forgotten(count) = $0 { true } else { nil } }
+            try after.say(.invalidate)
+            try await starter.leave()
+            #expect(server.requests.isEmpty)
+        }
     }
 
     // MARK: Whose it is

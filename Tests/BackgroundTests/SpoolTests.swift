@@ -17,6 +17,12 @@ struct SpoolTests {
     @Test func `a spool on another file system than the program's works`() async throws {
         let spool = "/dev/shm/bg-\(UUID().uuidString.prefix(8).lowercased())"
         let file = ScriptedFile(ScriptedFile.pattern(400_000))
+        // Which is not the daemon's alone.
+        let files = FileManager.default
+        try files.createDirectory(atPath: spool + "/1", withIntermediateDirectories: true)
+        try files.createDirectory(atPath: spool + "/photos", withIntermediateDirectories: true)
+        try files.createSymbolicLink(atPath: spool + "/link", withDestinationPath: spool + "/photos")
+        for name in ["1/a", "photos/b"] { try Data("mine".utf8).write(to: URL(fileURLWithPath: "\(spool)/\(name)")) }
         try await withScriptedServer(reply: { file.reply(to: $0) }) { (server) async throws in
             try await withBackgroundPlace(daemonVariables: ["URLSESSIOND_SPOOL": spool]) { (place) async throws in
                 var program = try place.start("one")
@@ -31,6 +37,34 @@ struct SpoolTests {
                 try await program.leave()
                 #expect(try place.downloaded("a") == file.content)
                 #expect(server.requests.count == 1)
+                #expect(files.fileExists(atPath: spool + "/1/a") && files.fileExists(atPath: spool + "/photos/b"))
+            }
+        }
+    }
+
+    @Test func `what somebody else has in the daemon's folder stays there`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("content") }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let spool = place.home.appendingPathComponent("state/urlloading/background/spool")
+                let files = FileManager.default
+                let folder = place.home.appendingPathComponent("own")
+                try files.createDirectory(at: folder, withIntermediateDirectories: true)
+                try Data("mine".utf8).write(to: folder.appendingPathComponent("done-1"))
+                for (name, mode) in [("state/urlloading", 0o700), ("state/urlloading/background", 0o700)] {
+                    try files.createDirectory(
+                        at: place.home.appendingPathComponent(name), withIntermediateDirectories: true,
+                        attributes: [.posixPermissions: mode])
+                }
+                try files.createDirectory(
+                    at: spool, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+                // Where a session's folder would be.
+                try files.createSymbolicLink(at: spool.appendingPathComponent("7"), withDestinationURL: folder)
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url().absoluteString, "a")
+                try await program.line("completed main.1 ok")
+                try await program.leave()
+                #expect(files.fileExists(atPath: folder.appendingPathComponent("done-1").path))
             }
         }
     }

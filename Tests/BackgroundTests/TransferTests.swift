@@ -169,6 +169,53 @@ struct TransferTests {
         }
     }
 
+    @Test func `a download that is asked for a password in its middle goes on where it was`() async throws {
+        let file = ScriptedFile(ScriptedFile.pattern(500_000))
+        try await withProgram(
+            ["delegate=credential"],
+            reply: { request in
+                if request.order == 0 { return file.reply(to: request, cutAfter: 200_000, ending: .reset) }
+                guard request.header("Authorization") == "Basic YWRhOmxvdmVsYWNl" else {
+                    return .status(401, [("WWW-Authenticate", "Basic realm=\"tower\"")], body: "who?")
+                }
+                return file.reply(to: request)
+            }
+        ) { (place, program, server) async throws in
+            program.tell("download", "main", server.url().absoluteString, "a")
+            try await program.line("completed main.1 ok gone status=206")
+            #expect(program.lines.contains("challenged main.1 NSURLAuthenticationMethodHTTPBasic"))
+            #expect(try place.downloaded("a") == file.content)
+            let ranges = server.requests.map { $0.header("Range") }
+            #expect(ranges.count == 3 && ranges[1]?.hasPrefix("bytes=") == true && ranges[1] == ranges[2], "\(ranges)")
+        }
+    }
+
+    @Test func `a download that is refused in its middle ends with the refusal, and is never mixed with it`() async throws {
+        let file = ScriptedFile(ScriptedFile.pattern(500_000))
+        try await withProgram(reply: { request in
+            request.order == 0
+                ? file.reply(to: request, cutAfter: 200_000, ending: .reset)
+                : .status(401, [("WWW-Authenticate", "Basic realm=\"tower\"")], body: "who?")
+        }) { (place, program, server) async throws in
+            program.tell("download", "main", server.url().absoluteString, "a")
+            try await program.line("completed main.1 ok gone status=401")
+            #expect(try place.downloaded("a") == Array("who?".utf8))
+        }
+    }
+
+    @Test func `a proxy that goes away is tried until it is back`() async throws {
+        try await withScriptedServer(reply: { $0.order < 2 ? [.reset] : .ok("by proxy") }) { (proxy) async throws in
+            try await withProgram(["proxy=\(proxy.port)"], reply: { _ in .ok("direct") }) {
+                (place, program, server) async throws in
+                program.tell("download", "main", "http://127.0.0.1:\(server.port)/x", "a")
+                try await program.line("completed main.1 ok")
+                #expect(try place.downloaded("a") == Array("by proxy".utf8))
+                // Nothing goes past it meanwhile.
+                #expect(server.requests.isEmpty)
+            }
+        }
+    }
+
     @Test func `a transfer that never got anywhere is tried again`() async throws {
         try await withProgram(reply: { $0.order < 2 ? [.reset] : .ok("content") }) { (place, program, server) async throws in
             program.tell("download", "main", server.url().absoluteString, "a")
@@ -197,6 +244,21 @@ struct TransferTests {
             program.tell("upload", "main", server.url().absoluteString, file.path)
             try await program.line("completed main.2 ok status=200")
             #expect(program.lines.filter { $0.hasPrefix("finished") }.count == 1)
+        }
+    }
+
+    @Test func `a server that goes on refusing is left alone longer and longer`() async throws {
+        try await withProgram(reply: { request in
+            request.order < 4 ? .status(503, body: "later, and this is no progress") : .ok("content")
+        }) { (place, program, server) async throws in
+            let manager = try place.manager()
+            try await program.line("session main")
+            manager.tell("watch")
+            try await manager.line("watching")
+            program.tell("download", "main", server.url().absoluteString, "a")
+            try await program.line("completed main.1 ok gone status=200")
+            try await manager.kill()
+            #expect(manager.lines.contains { $0.contains(" after 3 attempts: the server said 503") }, "\(manager.lines)")
         }
     }
 
@@ -307,9 +369,7 @@ struct TransferTests {
             #expect(try await program.line("completed main.1").hasPrefix("completed main.1 -999 resumable {"))
             program.tell("continue", "main", "b")
             try await program.line("completed main.2 ok")
-            withKnownIssue("what a download resumes from is not told: the daemon keeps it to itself") {
-                #expect(program.lines.contains("resumed main.2 250000/600000"))
-            }
+            #expect(program.lines.contains("resumed main.2 250000/600000"))
             #expect(server.requests[1].header("Range") == "bytes=250000-")
             #expect(try place.downloaded("b") == Self.file.content)
         }

@@ -85,4 +85,67 @@ struct ExampleTests {
             #expect(accepted.output == "hello\n")
         }
     }
+
+    // MARK: In the background
+
+    /// A user of a test's own, whose daemon ends with the test.
+    private func withUser(_ test: (TemporaryDirectory, [String: String]) async throws -> Void) async throws {
+        // Short, as the path of a socket has to be.
+        let home = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
+        var environment = ["DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"]
+        for name in ["RUNTIME_DIR", "STATE_HOME", "DATA_HOME", "CACHE_HOME"] { environment["XDG_" + name] = home.path }
+        defer {
+            let mark = Data("=\(home.path)\0".utf8)
+            for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? [] {
+                guard let process = pid_t(name), process != getpid(),
+                    FileManager.default.contents(atPath: "/proc/\(name)/environ")?.range(of: mark) != nil
+                else { continue }
+                kill(process, SIGKILL)
+            }
+        }
+        try await test(home, environment)
+    }
+
+    @Test func `a download in the background is gone on with by the program's next life`() async throws {
+        try await withUser { (home, environment) async throws in
+            let replies: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+                request.path == "/quick.bin"
+                    ? .ok("quick") : ScriptedReply([.gate(request.path)] + ScriptedReply.ok("slow").effects)
+            }
+            try await withScriptedServer(reply: replies) { (server) async throws in
+                func run(_ arguments: String...) async throws -> ExampleProgram.Outcome {
+                    try await ExampleProgram.run(
+                        "BackgroundDownload", ["--to", home.path] + arguments, in: home, environment: environment)
+                }
+                let first = try await run(server.url("/quick.bin").absoluteString)
+                #expect(first.code == 0)
+                #expect(first.output == "ordered quick.bin\nsaved quick.bin, 5 bytes\nnothing is left to do\n")
+                #expect(try String(contentsOf: home.file("quick.bin"), encoding: .utf8) == "quick")
+                let second = try await run("--leave", server.url("/slow.bin").absoluteString)
+                #expect(second.code == 0 && second.output == "ordered slow.bin\n", "\(second.output)")
+                try await server.reached("/slow.bin")
+                async let third = run(server.url("/next.bin").absoluteString)
+                // It has the session by then.
+                try await server.reached("/next.bin")
+                server.open("/slow.bin")
+                server.open("/next.bin")
+                let outcome = try await third
+                #expect(outcome.code == 0)
+                let lines = outcome.output.split(separator: "\n").map(String.init)
+                #expect(lines.prefix(2) == ["going on with slow.bin", "ordered next.bin"], "\(lines)")
+                #expect(lines.contains("saved slow.bin, 4 bytes") && lines.contains("saved next.bin, 4 bytes"), "\(lines)")
+                #expect(lines.last == "nothing is left to do")
+                #expect(try String(contentsOf: home.file("slow.bin"), encoding: .utf8) == "slow")
+            }
+        }
+    }
+
+    @Test func `a download in the background fails aloud where there is no daemon`() async throws {
+        try await withUser { (home, environment) async throws in
+            let outcome = try await ExampleProgram.run(
+                "BackgroundDownload", ["--to", home.path, "http://127.0.0.1:1/a"], in: home,
+                environment: environment.merging(["URLSESSIOND": "/nonexistent/urlsessiond"]) { $1 })
+            #expect(outcome.code == 1 && outcome.output.contains("no session: "), "\(outcome.output)")
+        }
+    }
 }

@@ -177,6 +177,46 @@ struct BackgroundCommandTests {
         }
     }
 
+    @Test func `transfers are seen and driven also after the machine was started anew`() async throws {
+        try await withBackgroundTool { (place) async throws in
+            let later = "--not-before=2100-01-31T08:00Z"
+            #expect(try await place.run("download", later, "http://127.0.0.1:1/f", "http://127.0.0.1:1/g").code == 0)
+            place.killDaemon()
+            #expect(try await place.list().map(\.url) == ["http://127.0.0.1:1/f", "http://127.0.0.1:1/g"])
+            place.killDaemon()
+            // By the last part of its path.
+            #expect(try await place.run("quit", "urlsession").code == 0)
+            // They wait for a run of the tool that its user starts.
+            #expect(try await place.list().map(\.state) == ["ended", "ended"])
+        }
+    }
+
+    @Test func `what is ordered of a daemon that shows this tool nothing has no number`() async throws {
+        let other = try TemporaryDirectory()
+        let daemon = other.file("urlsessiond").path
+        let build = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+            .deletingLastPathComponent()
+        try FileManager.default.copyItem(atPath: build.appendingPathComponent("urlsessiond").path, toPath: daemon)
+        try await withBackgroundTool(["URLSESSIOND": daemon]) { (place) async throws in
+            try await withScriptedServer(reply: Self.halves) { (server) async throws in
+                let address = server.url("/f").absoluteString
+                let ordered = try await place.run("download", address)
+                #expect(ordered.code == 0 && ordered.text.hasPrefix("?  \(address)  "), "\(ordered.text)\(ordered.errors)")
+                // What would help is named.
+                #expect(ordered.errors.contains("\(other.path), "), "\(ordered.errors)")
+                #expect(ordered.errors.contains("/usr/local/bin"))
+                try await server.reached("rest")
+                let refused = try await place.run("list")
+                #expect(refused.code == 7 && refused.errors.contains("may not see everybody's transfers"), "\(refused.errors)")
+                let waiting = try place.start(["download", "--wait", "-o", "g", address])
+                try await server.reached("rest", times: 2)
+                server.open("rest")
+                #expect(try await waiting.result().code == 0)
+                #expect(try Data(contentsOf: place.folder.file("g")) == Data(Self.content))
+            }
+        }
+    }
+
     @Test func `what begins later waits, and says until when`() async throws {
         try await withBackgroundTool { (place) async throws in
             let ordered = try await place.run(
@@ -184,6 +224,10 @@ struct BackgroundCommandTests {
             #expect(ordered.code == 0, "\(ordered.errors)")
             let item = try #require(try await place.list().first)
             #expect(item.state == "waiting" && item.reason == "until 2100-01-31T08:00:00Z", "\(item.reason)")
+            // Also when the daemon was ended meanwhile, as by a restart of the machine.
+            place.killDaemon()
+            #expect(try await place.list().first?.reason == item.reason)
+            place.killDaemon()
             #expect(try await place.run("cancel", "--all").code == 0)
             _ = try await place.settled()
         }

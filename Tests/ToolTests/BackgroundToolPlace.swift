@@ -10,6 +10,10 @@
 import Foundation
 import LoadingTestKit
 
+#if canImport(Glibc)
+import Glibc
+#endif
+
 /// A user of a test's own, whose daemon ends with the test.
 struct BackgroundToolPlace {
     struct Item: Decodable {
@@ -61,14 +65,20 @@ struct BackgroundToolPlace {
     func settled() async throws -> Tool.Result { try await run("watch", "--until-done") }
 
     /// Ends whatever runs for this user: its environment names the place.
-    fileprivate func end() {
+    fileprivate func end() { kill { _ in true } }
+
+    /// Ends the daemon, as a loss of power does.
+    func killDaemon() { kill { $0.hasSuffix("/urlsessiond") } }
+
+    private func kill(where isMeant: (String) -> Bool) {
         let mark = Data("=\(home.path)/".utf8)
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? [] {
             guard let process = pid_t(name), process != getpid(),
                 let environment = FileManager.default.contents(atPath: "/proc/\(name)/environ"),
-                environment.range(of: mark) != nil
+                environment.range(of: mark) != nil,
+                let program = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(name)/exe"), isMeant(program)
             else { continue }
-            kill(process, SIGKILL)
+            Glibc.kill(process, SIGKILL)
         }
     }
 }

@@ -23,22 +23,36 @@ package struct DaemonOptions: Sendable {
     var launchPatience = 60.0
     /// Seconds that a question waits for a program that was started for it.
     var questionPatience = 120.0
-    /// Seconds between two starts of a program, before they double.
-    var launchDelay = 10.0
-
-    /// Where sysfs is mounted.
+    /// Where sysfs is mounted, and how many seconds are between two looks at its power supplies.
     var sysfs = "/sys"
+    var powerInterval = 30.0
+    /// Seconds between two looks at a disk that has no room.
+    var spaceInterval = 10.0
+    /// Whether the network counts as metered, whatever the system knows of it; nil for what that says.
+    var isMetered: Bool?
 
-    /// Takes over what the environment says, for tests and for machines that are unlike others: `URLSESSIOND_SPOOL`, another folder for
-    /// files that come; `URLSESSIOND_LIMIT`, how many transfers run at a time; `URLSESSIOND_PAUSE`, seconds
-    /// after a first failed attempt; `URLSESSIOND_SYSFS`.
+    /// Takes over what the environment says, for tests and for machines that are unlike others: `URLSESSIOND_SPOOL`, where another folder
+    /// for files that come is made; `URLSESSIOND_LIMIT`, how many transfers run at a time; `URLSESSIOND_PAUSE`, seconds after a first failed attempt;
+    /// `URLSESSIOND_PATIENCE`, seconds that a program which was started has for its events and for a question; `URLSESSIOND_METERED`, 1 or
+    /// 0; `URLSESSIOND_SYSFS`; `URLSESSIOND_INTERVAL`, seconds between two looks at power supplies and at a full disk.
     mutating func readEnvironment(_ environment: [String: String]) {
-        if let spool = environment["URLSESSIOND_SPOOL"], spool.hasPrefix("/") { spoolDirectory = spool }
+        if let spool = environment["URLSESSIOND_SPOOL"], spool.hasPrefix("/") { spoolDirectory = spool + "/urlloading-spool" }
         if let limit = environment["URLSESSIOND_LIMIT"].flatMap(Int.init), limit > 0 { limits.simultaneous = limit }
-        if let pause = environment["URLSESSIOND_PAUSE"].flatMap(Double.init), pause > 0, pause.isFinite {
-            limits.firstPause = pause
+        if let pause = Self.seconds(environment["URLSESSIOND_PAUSE"]) { limits.firstPause = pause }
+        if let patience = Self.seconds(environment["URLSESSIOND_PATIENCE"]) {
+            launchPatience = patience
+            questionPatience = patience
         }
+        if let metered = environment["URLSESSIOND_METERED"] { isMetered = metered == "1" }
         if let sysfs = environment["URLSESSIOND_SYSFS"] { self.sysfs = sysfs }
+        if let interval = Self.seconds(environment["URLSESSIOND_INTERVAL"]) {
+            powerInterval = interval
+            spaceInterval = interval
+        }
+    }
+
+    private static func seconds(_ text: String?) -> Double? {
+        text.flatMap(Double.init).flatMap { $0 > 0 && $0.isFinite ? $0 : nil }
     }
 
     package init(stateDirectory: String) {

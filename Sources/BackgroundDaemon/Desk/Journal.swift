@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+import CLoadingSystem
 import FoundationEssentials
 import Synchronization
 
@@ -22,6 +23,8 @@ final class Journal: Sendable {
     enum Level: Int, Sendable { case error = 3, warning = 4, notice = 5, info = 6 }
 
     private static let limit = 500
+    /// Bytes of a log file: it may be in memory, as the runtime directory is.
+    private static let fileLimit: Int64 = 1 << 20
     private let lines = Mutex<[String]>([])
     /// journald reads the level from a number in front, and has a clock of its own.
     private let isForJournald = ProcessInfo.processInfo.environment["JOURNAL_STREAM"] != nil
@@ -34,7 +37,15 @@ final class Journal: Sendable {
             lines.append(stamped)
         }
         let line = (isForJournald ? "<\(level.rawValue)>\(plain)" : stamped) + "\n"
+        cutFile()
         _ = Array(line.utf8).withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
+    }
+
+    /// Begins the log anew where it is a file of the library's making that has become long.
+    private func cutFile() {
+        var facts = cls_file_facts()
+        guard cls_file_facts(2, &facts) == 0, facts.kind == 1, facts.size > Self.fileLimit else { return }
+        _ = cls_truncate(2, 0)
     }
 
     var recent: [String] { lines.withLock { $0 } }

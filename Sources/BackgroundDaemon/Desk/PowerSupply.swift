@@ -38,9 +38,6 @@ struct PowerSupply: Sendable {
 }
 
 extension TransferDesk {
-    /// Seconds between two looks at the power supply, while a transfer wants to know.
-    private static let powerInterval = 30.0
-
     /// Looks at the power supply now, and again while a discretionary transfer is there: otherwise nobody is woken for it.
     func watchPower() {
         let supply = PowerSupply(root: options.sysfs)
@@ -49,7 +46,7 @@ extension TransferDesk {
             self.enter { desk in
                 desk.setConditions { $0.hasExternalPower = isExternal }
                 desk.isWatchingPower = desk.transfers.values.contains { !$0.isOver && $0.record.isDiscretionary }
-                if desk.isWatchingPower { desk.enter(after: Self.powerInterval) { $0.watchPower() } }
+                if desk.isWatchingPower { desk.enter(after: desk.options.powerInterval) { $0.watchPower() } }
             }
         }
     }

@@ -24,23 +24,31 @@ extension TransferDesk {
         var order: BackgroundOrder
         var resuming: Data?
         var startCount: Int64 = 0
+        /// It goes on from what the program gave.
+        var resumesForProgram = false
     }
 
     func start(_ number: Int64) {
-        guard let transfer = transfers[number], !transfer.isOver, transfer.attempt == nil, !transfer.isClosing, !isClosing else {
-            return schedule(.stopped(number))
+        guard let transfer = transfers[number], !transfer.isOver, transfer.attempt == nil, !transfer.isClosing else {
+            // It is not the scheduler's any more.
+            return schedule(.removed(number))
         }
         transfer.attempt = Attempt(RunningLoad(number, self))
         transfer.isWaitingForNetwork = false
         noteChange(transfer)
         let record = transfer.record
         let folder = transfer.session.folder
+        let files = files(of: transfer.session.program)
+        let neededSpace = transfer.neededSpace
         ownFiles.run { [store, spool] in
-            let result = Result { () throws(LoadError) in try Self.prepare(number, record, folder, store, spool) }
+            let result = Result { () throws(LoadError) in
+                try spool.makeSure(of: neededSpace)
+                return try Self.prepare(number, record, folder, store, spool)
+            }
             guard case .success(let preparation) = result, case .file(let path) = preparation.order.task.request.body else {
                 return self.enter { $0.begin(number, result) }
             }
-            self.programFiles.run {
+            files.run {
                 let checked = Result { () throws(LoadError) in
                     let now = try Spool.version(ofProgramFile: path).get()
                     guard record.uploadFile == nil || now == record.uploadFile else {
@@ -64,16 +72,23 @@ extension TransferDesk {
             guard let bytes = try store.part(.order, of: number) else { throw StorageFailure.missing("There is no such order.") }
             preparation = Preparation(order: try MessageCoding.decodeOrder(bytes))
         } catch let failure as StorageFailure {
-            if case .failed = failure { throw LoadError(.cannotCreateFile, failure.reason) }
-            throw LoadError(.cannotOpenFile, "the task cannot be read any more: \(failure.reason)")
+            switch failure {
+            case .failed: throw LoadError(.cannotCreateFile, failure.reason)
+            // That the disk does not give it now says nothing of the next time.
+            case .busy, .diskFull, .closed: throw LoadError(.resourceUnavailable, failure.reason)
+            case .damaged, .newer, .missing, .refused:
+                throw LoadError(.cannotOpenFile, "the task cannot be read any more: \(failure.reason)")
+            }
         } catch {
             throw LoadError(.cannotOpenFile, "the task cannot be read any more: \(error)")
         }
         guard case .download(let given) = preparation.order.task.delivery else { return preparation }
         preparation.resuming = given
+        preparation.resumesForProgram = given != nil
         guard let file = record.partial, let bytes = (try? store.part(.resume, of: number)) ?? nil,
             var point = try? ResumePoint(decoding: Data(bytes)), point.temporaryFileName == file
         else { return preparation }
+        preparation.resumesForProgram = false
         let usable = spool.usableBytes(of: file, in: folder, synced: record.syncedBytes, bootID: record.bootID)
         point.receivedByteCount = usable
         if usable > 0, point.totalByteCount.map({ $0 >= usable }) ?? true, let data = point.encodedIfPossible() {
@@ -110,6 +125,7 @@ extension TransferDesk {
         order.interests.formUnion([.sentBytes, .receivedBytes, .resumePoints])
         if case .download = order.delivery { order.delivery = .download(resuming: preparation.resuming) }
         attempt.isOrdered = true
+        attempt.resumesForProgram = preparation.resumesForProgram
         let service = transfer.session.service()
         attempt.service = service
         if service.submit(order, client: attempt.load) { service.wake() }
@@ -143,7 +159,12 @@ extension TransferDesk {
     // MARK: Ending an attempt from here
 
     func stop(_ number: Int64, because reason: TransferScheduler.StopReason) {
-        guard let transfer = transfers[number], transfer.attempt != nil else { return schedule(.stopped(number)) }
+        guard let transfer = transfers[number] else { return schedule(.removed(number)) }
+        guard transfer.attempt != nil else {
+            // What is done with its file is the answer.
+            if !transfer.isClosing { schedule(.stopped(number)) }
+            return
+        }
         transfer.ending = transfer.ending ?? .stopped
         halt(transfer)
     }
@@ -200,7 +221,7 @@ extension TransferDesk {
         transfer.isSyncing = true
         let number = transfer.number
         let folder = transfer.session.folder
-        ownFiles.run { [spool] in
+        syncs.run { [spool] in
             let synced = spool.sync(file, in: folder)
             self.enter { desk in
                 guard let transfer = desk.transfers[number] else { return }
@@ -234,15 +255,17 @@ extension TransferDesk {
             tell(event, of: transfer)
         case .resumable(let data):
             let point = data.flatMap { try? ResumePoint(decoding: $0) }
+            if transfer.record.partial != point?.temporaryFileName { transfer.record.syncedBytes = 0 }
             transfer.record.partial = point?.temporaryFileName
-            transfer.record.syncedBytes = 0
             transfer.record.bootID = spool.bootID
             keep([
                 .setPart(number, .resume, point == nil ? nil : data.map { Array($0) }),
                 .setState(number, transfer.record.encoded),
             ])
+        // What an attempt of the daemon's goes on from is its own affair.
+        case .resumed: if transfer.attempt?.resumesForProgram == true { tell(event, of: transfer) }
         case .finished(let outcome): finished(transfer, outcome)
-        case .sent, .wrote, .resumed, .data, .sentHead, .informational, .becameDownload: break
+        case .sent, .wrote, .data, .sentHead, .informational, .becameDownload: break
         }
     }
 

@@ -19,6 +19,8 @@ import SystemThreads
 extension TransferDesk {
     /// Answers that ask to come again, and broken ones, before such an answer is the program's to deal with.
     private static let refusalLimit = 8
+    /// Times that a file is downloaded anew because somebody changed it before its program had it.
+    private static let repeatLimit = 3
 
     /// What comes after an attempt.
     private enum Verdict {
@@ -55,7 +57,10 @@ extension TransferDesk {
         switch verdict(on: outcome, of: transfer) {
         case .again(let failure, let delay, let reason):
             discardFile(of: outcome)
-            let hasMoved = transfer.counts.received > transfer.startCount || transfer.counts.sent > 0
+            // What the next attempt does not begin with was no progress.
+            let hasMoved =
+                failure == .network && outcome.isResumable && transfer.counts.received > transfer.startCount
+            if failure == .noSpace { waitForSpace(transfer) }
             transfer.lastTrouble = reason
             journal.say(.info, "transfer \(transfer.number) will be tried again: \(reason)")
             schedule(
@@ -68,17 +73,24 @@ extension TransferDesk {
             save(transfer)
             noteChange(transfer)
         case .over(let outcome):
-            guard case .success(.file(let path)) = outcome.result else { return end(transfer, outcome, file: nil, nil) }
+            guard case .success(.file(let path)) = outcome.result else { return endWithoutFile(transfer, outcome) }
             transfer.isClosing = true
             let number = transfer.number
             let folder = transfer.session.folder
             let file = String(path.split(separator: "/").last ?? "")
-            ownFiles.run { [spool] in
+            syncs.run { [spool] in
                 let version = spool.finish(file, in: folder)
                 self.enter { desk in
                     guard let transfer = desk.transfers[number] else { return }
                     transfer.isClosing = false
                     if let version { return desk.end(transfer, outcome, file: file, version) }
+                    // A system says once that it could not write something: the next time it might say that all is well.
+                    desk.ownFiles.run { spool.remove(file, in: folder) }
+                    desk.forgetPartial(of: transfer)
+                    if let ending = transfer.ending {
+                        transfer.ending = nil
+                        return desk.endAsGivenUp(transfer, ending)
+                    }
                     var failed = outcome
                     failed.result = .failure(LoadError(.cannotWriteToFile, "the downloaded file cannot be brought to the disk"))
                     desk.conclude(transfer, failed)
@@ -103,12 +115,33 @@ extension TransferDesk {
                 return .again(.network, after: nil, error.message)
             case .cannotWriteToFile, .cannotCreateFile, .cannotCloseFile:
                 return .again(.noSpace, after: nil, error.message)
+            case .resourceUnavailable: return .again(.other, after: nil, error.message)
             case .badServerResponse, .cannotParseResponse, .secureConnectionFailed:
                 // A connection that breaks in a handshake or in the middle of a head looks like these, too.
                 guard transfer.record.refusals < Self.refusalLimit else { return .over(outcome) }
                 transfer.record.refusals += 1
                 return .again(.network, after: nil, error.message)
             default: return .over(outcome)
+            }
+        }
+    }
+
+    /// Has downloads wait while the disk has no room at all; this one waits until there is room for the whole of it.
+    private func waitForSpace(_ transfer: Transfer) {
+        transfer.neededSpace = max(transfer.neededSpace, transfer.counts.expectedToReceive)
+        probeSpace()
+    }
+
+    private func probeSpace() {
+        guard !isProbing else { return }
+        isProbing = true
+        ownFiles.run { [spool] in
+            let hasSpace = spool.hasSpace
+            self.enter { desk in
+                desk.isProbing = false
+                desk.setConditions { $0.hasSpace = hasSpace }
+                guard !hasSpace else { return }
+                desk.enter(after: desk.options.spaceInterval) { $0.probeSpace() }
             }
         }
     }
@@ -169,17 +202,35 @@ extension TransferDesk {
             error.cancelReason = .userForceQuit
         }
         let failure = error
-        guard transfer.wantsResumeData || ending == .quit, let partial = transfer.record.partial else {
+        let outcome = TaskOutcome(result: .failure(failure), response: nil, timelines: [], redirectCount: 0)
+        guard transfer.wantsResumeData || ending == .quit else {
             forgetPartial(of: transfer)
-            return end(
-                transfer, TaskOutcome(result: .failure(failure), response: nil, timelines: [], redirectCount: 0), file: nil, nil)
+            return end(transfer, outcome, file: nil, nil)
         }
+        endResumably(transfer, outcome, failure)
+    }
+
+    /// Ends a transfer that failed: what there is of its file can be gone on with by another one, if the error says so.
+    private func endWithoutFile(_ transfer: Transfer, _ outcome: TaskOutcome) {
+        guard case .failure(let error) = outcome.result, outcome.isResumable else {
+            forgetPartial(of: transfer)
+            return end(transfer, outcome, file: nil, nil)
+        }
+        endResumably(transfer, outcome, error)
+    }
+
+    private func endResumably(_ transfer: Transfer, _ outcome: TaskOutcome, _ failure: LoadError) {
+        guard let partial = transfer.record.partial else { return end(transfer, outcome, file: nil, nil) }
         transfer.isClosing = true
+        schedule(.removed(transfer.number))
         let (number, record, folder) = (transfer.number, transfer.record, transfer.session.folder)
         ownFiles.run { [store, spool] in
             var error = failure
-            error.resumeData = Self.resumeData(number, record, partial, folder, store, spool)
-            let outcome = TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)
+            let bytes = failure.resumeData.map { Array($0) } ?? (try? store.part(.resume, of: number)) ?? nil
+            error.resumeData = bytes.flatMap { Self.resumeData($0, number, record, partial, folder, spool) }
+            var kept = outcome
+            kept.result = .failure(error)
+            let outcome = kept
             self.enter { desk in
                 guard let transfer = desk.transfers[number] else { return }
                 transfer.isClosing = false
@@ -191,12 +242,9 @@ extension TransferDesk {
 
     /// What the program may go on with, by another task of the session.
     private static func resumeData(
-        _ number: Int64, _ record: TransferRecord, _ partial: String, _ folder: String, _ store: TransferStore, _ spool: Spool
+        _ bytes: [UInt8], _ number: Int64, _ record: TransferRecord, _ partial: String, _ folder: String, _ spool: Spool
     ) -> Data? {
-        guard let bytes = (try? store.part(.resume, of: number)) ?? nil, var point = try? ResumePoint(decoding: Data(bytes))
-        else {
-            return nil
-        }
+        guard var point = try? ResumePoint(decoding: Data(bytes)) else { return nil }
         let usable = spool.usableBytes(of: partial, in: folder, synced: record.syncedBytes, bootID: record.bootID)
         guard usable > 0, spool.keep(partial, number: number, in: folder) else { return nil }
         point.receivedByteCount = usable
@@ -219,7 +267,7 @@ extension TransferDesk {
         var kept = outcome
         // Where it is then is found out when it is handed over.
         if case .success(.file) = kept.result { kept.result = .success(.file(path: "/")) }
-        let encoded = (try? MessageCoding.encode(kept)) ?? []
+        let encoded = Self.encoded(kept)
         let number = transfer.number
         keep([
             .setState(number, transfer.record.encoded), .setPart(number, .outcome, encoded), .setPart(number, .resume, nil),
@@ -235,30 +283,52 @@ extension TransferDesk {
         }
     }
 
+    /// What cannot be kept of an outcome is left out: first its metrics, then all but what went wrong.
+    private static func encoded(_ outcome: TaskOutcome) -> [UInt8] {
+        if let whole = try? MessageCoding.encode(outcome) { return whole }
+        var less = outcome
+        less.timelines = []
+        if let encoded = try? MessageCoding.encode(less) { return encoded }
+        let error = LoadError(.badServerResponse, "what came of the transfer is too large to be kept")
+        let least = TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)
+        return (try? MessageCoding.encode(least)) ?? []
+    }
+
     /// Tells the program how a transfer ended, and gives it the file.
     func deliver(_ transfer: Transfer) {
         guard let end = transfer.record.end, transfer.session.isListening, transfer.outcome == nil else { return }
         let (number, folder) = (transfer.number, transfer.session.folder)
         ownFiles.run { [store, spool] in
-            var outcome = ((try? store.part(.outcome, of: number)) ?? nil).flatMap { try? MessageCoding.decodeOutcome($0) }
+            let bytes: [UInt8]?
+            do {
+                bytes = try store.part(.outcome, of: number)
+            } catch {
+                // The disk may give it the next time.
+                return self.enter(after: 5) { if let transfer = $0.transfers[number] { $0.deliver(transfer) } }
+            }
+            let lost = LoadError(.cannotOpenFile, "how the task ended cannot be read any more")
+            var outcome =
+                bytes.flatMap { try? MessageCoding.decodeOutcome($0) }
+                ?? TaskOutcome(result: .failure(lost), response: nil, timelines: [], redirectCount: 0)
             var isFileLost = false
-            if case .success(.file)? = outcome?.result {
+            if case .success(.file) = outcome.result {
                 if let file = end.file, let path = spool.handOver(file, end.version, number: number, in: folder) {
-                    outcome?.result = .success(.file(path: path))
+                    outcome.result = .success(.file(path: path))
                 } else {
                     isFileLost = true
+                    outcome.result = .failure(LoadError(.cannotOpenFile, "the downloaded file was changed before it was taken"))
                 }
             }
-            let result = outcome
-            let mustRepeat = isFileLost
+            let (result, mustRepeat) = (outcome, isFileLost)
             self.enter { $0.hand(number, result, mustRepeat: mustRepeat) }
         }
     }
 
-    private func hand(_ number: Int64, _ outcome: TaskOutcome?, mustRepeat: Bool) {
+    private func hand(_ number: Int64, _ outcome: TaskOutcome, mustRepeat: Bool) {
         guard let transfer = transfers[number], transfer.isOver else { return }
-        guard let outcome, !mustRepeat else {
+        if mustRepeat, transfer.repeats < Self.repeatLimit {
             // Somebody removed or changed the file before the program had it: it is downloaded anew.
+            transfer.repeats += 1
             journal.say(.warning, "transfer \(number) is begun anew: its file is not what it was")
             transfer.record.end = nil
             transfer.isEndDurable = false
@@ -268,5 +338,12 @@ extension TransferDesk {
         }
         transfer.counts.sent = max(transfer.counts.sent, outcome.sentBodyBytes)
         tell(.finished(outcome), of: transfer)
+    }
+}
+
+extension TaskOutcome {
+    /// It failed, and left something to go on with.
+    fileprivate var isResumable: Bool {
+        if case .failure(let error) = result { error.resumeData != nil } else { false }
     }
 }

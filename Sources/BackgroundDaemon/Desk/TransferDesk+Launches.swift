@@ -22,55 +22,83 @@ import Musl
 
 /// Programs are started for what happened to their sessions.
 extension TransferDesk {
-    /// The longest that a program waits between two starts.
-    private static let longestDelay = 86_400.0
-
     /// Starts the session's program where it is gone and has something to hear or to decide.
     ///
-    /// Each start doubles the time until the next one may be, so that a program that crashes at each is not started without end; that
-    /// time passing without a start, or a start of the user's, has it begin anew.
+    /// How often that may be is the ``LaunchLimit``'s to say.
     func considerLaunch(_ session: Session) {
         guard session.isLaunchDue, !isClosing, let launch = session.settings.launch else { return }
-        let elapsed = session.record.launched.map { now - $0 } ?? .infinity
-        if elapsed < 0 || elapsed >= session.record.launchDelay * 2 { session.record.launchDelay = 0 }
-        guard elapsed >= session.record.launchDelay else {
-            let id = session.id
-            return enter(after: session.record.launchDelay - elapsed + 0.01) { desk in
-                if let session = desk.sessionsByID[id] { desk.considerLaunch(session) }
+        let program = session.program
+        let all = sessions.values.filter { $0.program == program }
+        var limit = session.record.launches
+        let wait = limit.start(now, patience: options.launchPatience)
+        guard wait == nil, !all.contains(where: \.isLaunched) else {
+            // One start at a time: the session has its turn when the program has dealt with the others, or that took too long.
+            let seconds = max(wait ?? 1, 0.01)
+            if session.launchTimer == nil {
+                journal.say(
+                    .info, "\(program) is not started for \(session.identifier) before \(Int(seconds.rounded(.up))) s are over")
             }
+            return planLaunch(of: session, after: seconds)
         }
-        session.isLaunched = true
-        session.record.launched = now
-        session.record.launchDelay = min(max(options.launchDelay, session.record.launchDelay * 2), Self.longestDelay)
-        save(session)
-        journal.say(.notice, "starting \(session.program) for its session \(session.identifier)")
-        let (id, program, identifier, journal) = (session.id, session.program, session.identifier, journal)
-        programFiles.run {
-            if case .arguments = launch {} else { ProgramLauncher.announce(identifier, to: program) }
-            if let trouble = ProgramLauncher.start(launch, identifier: identifier) {
-                journal.say(.error, "\(program) cannot be started for its session \(identifier): \(trouble)")
+        session.launchTimer?.cancel()
+        session.launchTimer = nil
+        // For all of its sessions that it would be started for in the same way.
+        let due = all.filter { $0.isLaunchDue && $0.settings.launch == launch }.sorted { $0.id < $1.id }
+        for session in all {
+            session.record.launches = limit
+            save(session)
+        }
+        for session in due { session.isLaunched = true }
+        let identifiers = due.map(\.identifier)
+        journal.say(.notice, "starting \(program) for its session \(identifiers.joined(separator: ", "))")
+        launches.run { [journal] in
+            if case .arguments = launch {} else { ProgramLauncher.announce(identifiers, to: program) }
+            if let trouble = ProgramLauncher.start(launch, identifiers: identifiers) {
+                journal.say(.error, "\(program) cannot be started: \(trouble)")
             }
         }
         // A program that has not dealt with its events by then counts as hung, or as never come.
+        let ids = due.map(\.id)
         enter(after: options.launchPatience) { desk in
-            guard let session = desk.sessionsByID[id], session.isLaunched else { return }
-            session.isLaunched = false
-            if session.client == nil { desk.considerLaunch(session) }
+            for id in ids {
+                guard let session = desk.sessionsByID[id], session.isLaunched else { continue }
+                session.isLaunched = false
+                if session.client == nil { desk.considerLaunch(session) }
+            }
+        }
+    }
+
+    func planLaunch(of session: Session, after seconds: Double) {
+        let id = session.id
+        session.launchTimer?.cancel()
+        session.launchTimer = executor.loop.scheduleTask(in: .nanoseconds(Int64(seconds * 1e9))) {
+            self.assumeIsolated { desk in
+                if let session = desk.sessionsByID[id] { desk.considerLaunch(session) }
+            }
         }
     }
 
     /// As if the user ended a program by force.
     ///
+    /// - Parameters:
+    ///   - program: Its file, or the file's name.
+    ///   - done: Called when that is durable.
     /// - Returns: Whether there is such a program.
-    func quit(program: String) -> Bool {
+    func quit(program: String, done: @escaping @Sendable () -> Void) -> Bool {
         let known = sessions.values.filter { $0.program == program || $0.program.hasSuffix("/" + program) }
+        var changes: [TransferStore.Change] = []
         for session in known {
             session.record.wasQuit = true
-            save(session)
-            for transfer in session.transfers.values { cancel(transfer, as: .quit) }
-            if let process = session.client?.process, process > 1 { kill(process, SIGKILL) }
+            changes.append(.saveSession(session.row))
+            for transfer in session.transfers.values where !transfer.isOver {
+                cancel(transfer, as: .quit)
+                changes.append(.setState(transfer.number, transfer.record.encoded))
+            }
+            if let client = session.client, !client.isPeerGone { kill(client.process, SIGKILL) }
         }
-        return !known.isEmpty
+        guard !known.isEmpty else { return false }
+        store.apply(changes) { _ in done() }
+        return true
     }
 }
 
@@ -81,18 +109,18 @@ extension Session {
     /// Whether it should be started: everything is done, or something needs it.
     var isLaunchDue: Bool {
         guard client == nil, canBeLaunched, !isLaunched, !transfers.isEmpty else { return false }
-        return transfers.values.contains { $0.question != nil } || transfers.values.allSatisfy { $0.isOver && $0.isEndDurable }
+        return askingCount > 0 || endedCount == transfers.count
     }
 }
 
 /// The ways to start a program.
 enum ProgramLauncher {
     /// - Returns: Nil, or why it cannot be started.
-    static func start(_ launch: BackgroundSettings.Launch, identifier: String) -> String? {
+    static func start(_ launch: BackgroundSettings.Launch, identifiers: [String]) -> String? {
         switch launch {
         case .arguments(let arguments, let directory):
             guard let program = arguments.first, program.hasPrefix("/") else { return "its path is not absolute" }
-            return run(program, arguments, in: directory, ["URLSESSION_BACKGROUND_EVENTS": identifier])
+            return run(program, arguments, in: directory, ["URLSESSION_BACKGROUND_EVENTS": identifiers.joined(separator: "\n")])
         case .systemdUnit(let unit):
             return run("/usr/bin/systemctl", ["systemctl", "--user", "start", "--no-block", "--", unit], in: nil, [:])
         case .dBusName(let name):
@@ -106,11 +134,12 @@ enum ProgramLauncher {
     }
 
     /// Leaves word for a program that has no variable of ours in its environment.
-    static func announce(_ identifier: String, to program: String) {
+    static func announce(_ identifiers: [String], to program: String) {
         let path = DaemonPlace().events(for: program)
         let known = (try? String(contentsOfFile: path, encoding: .utf8))?.split(separator: "\n").map(String.init) ?? []
-        guard !known.contains(identifier), !identifier.contains("\n"), known.count < 1000 else { return }
-        try? (known + [identifier]).joined(separator: "\n").write(toFile: path, atomically: true, encoding: .utf8)
+        let new = identifiers.filter { !known.contains($0) && !$0.contains("\n") }
+        guard !new.isEmpty, known.count < 1000 else { return }
+        try? (known + new).joined(separator: "\n").write(toFile: path, atomically: true, encoding: .utf8)
     }
 
     private static func run(

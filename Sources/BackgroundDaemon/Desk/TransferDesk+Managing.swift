@@ -23,6 +23,8 @@ import Musl
 /// The user looks at transfers, and drives them.
 extension TransferDesk {
     private static let pageSize = 500
+    /// Characters of a URL or a description that people see.
+    private static let textLimit = 1000
     /// Seconds between two reports to whoever watches.
     private static let reportInterval = 0.2
 
@@ -51,11 +53,10 @@ extension TransferDesk {
             connection.send(.done(request: number))
         case .cancel(let transfer): drive(transfer, number, connection) { $0.cancel($1, as: .cancelled) }
         case .quit(let program):
-            guard quit(program: program) else {
-                let error = LoadError(.resourceUnavailable, "no program \(program) has background transfers")
-                return connection.send(.failed(error, request: number))
-            }
-            connection.send(.done(request: number))
+            let isKnown = quit(program: program) { connection.send(.done(request: number)) }
+            guard !isKnown else { return }
+            let error = LoadError(.resourceUnavailable, "no program \(program) has background transfers")
+            connection.send(.failed(error, request: number))
         case .handOver:
             journal.say(.notice, "another urlsessiond takes over")
             connection.send(.done(request: number))
@@ -70,17 +71,22 @@ extension TransferDesk {
             return connection.send(.failed(LoadError(.resourceUnavailable, "there is no transfer \(number)"), request: request))
         }
         action(self, transfer)
-        connection.send(.done(request: request))
+        // What was done is done for good when that is said.
+        store.apply([.setState(number, transfer.record.encoded)]) { _ in connection.send(.done(request: request)) }
     }
 
     private func list(_ transfers: [Transfer], _ request: Int, _ connection: ClientConnection) {
-        var start = 0
-        repeat {
-            let end = min(start + Self.pageSize, transfers.count)
-            connection.send(
-                .transfers(transfers[start..<end].map { report(on: $0) }, request: request, isLast: end == transfers.count))
-            start = end
-        } while start < transfers.count
+        list(transfers.map(\.number)[...], request, connection)
+    }
+
+    /// In pages, each when the one before was read.
+    private func list(_ numbers: ArraySlice<Int64>, _ request: Int, _ connection: ClientConnection) {
+        let page = numbers.prefix(Self.pageSize)
+        let rest = numbers.dropFirst(page.count)
+        let reports = page.compactMap { transfers[$0] }.map { report(on: $0) }
+        connection.send(.transfers(reports, request: request, isLast: rest.isEmpty))
+        guard !rest.isEmpty else { return }
+        connection.whenWritten { self.enter { $0.list(rest, request, connection) } }
     }
 
     // MARK: Reports
@@ -97,9 +103,10 @@ extension TransferDesk {
         }
         return TransferReport(
             number: transfer.number, program: transfer.session.program, session: transfer.session.identifier, task: transfer.task,
-            url: record.url, isUpload: record.isUpload, state: state, reason: reason(of: transfer, state),
+            url: String(record.url.prefix(Self.textLimit)), isUpload: record.isUpload, state: state,
+            reason: reason(of: transfer, state),
             counts: transfer.counts,
-            created: record.created, description: record.notes.description)
+            created: record.created, description: record.notes.description.map { String($0.prefix(Self.textLimit)) })
     }
 
     /// Why it waits, or how it ended, in plain words.

@@ -15,10 +15,15 @@ import SystemThreads
 
 /// What programs say of their tasks.
 extension TransferDesk {
+    /// Seconds that an order waits for room on the disk.
+    private static let orderPatience = 8.0
+
     func receive(_ message: ClientMessage, from connection: ClientConnection) {
+        guard !isClosing else { return }
         if case .manage(let request, let number) = message { return manage(request, number, connection) }
         if case .attach(let attachment) = message {
-            guard connection.session == nil, connection.role == .session else {
+            let isWaiting = sessions.values.contains { $0.waiting?.0 === connection }
+            guard connection.session == nil, connection.role == .session, !isWaiting else {
                 return connection.refuse(.malformed, "a connection has one session")
             }
             return attach(attachment, connection)
@@ -34,7 +39,7 @@ extension TransferDesk {
             guard let transfer = session.transfers[task], !transfer.isOver else { return }
             transfer.record.notes = TransferRecord.Notes(notes)
             save(transfer)
-        case .answer(let answer, let question): take(answer, to: question, session)
+        case .answer(let answer, let task, let question): take(answer, to: question, of: task, session)
         case .told(let task): told(task, session)
         case .eventsHandled:
             session.isLaunched = false
@@ -78,7 +83,7 @@ extension TransferDesk {
         session.record.lastTask = max(session.record.lastTask, task)
         guard case .file(let path) = order.task.request.body else { return enrol(transfer, order, connection) }
         let number = transfer.number
-        programFiles.run {
+        files(of: session.program).run {
             let version = Spool.version(ofProgramFile: path)
             self.enter { desk in
                 guard let transfer = desk.transfers[number] else { return }
@@ -94,25 +99,38 @@ extension TransferDesk {
         }
     }
 
-    /// Has the order be durable, and then says so.
-    private func enrol(_ transfer: Transfer, _ order: BackgroundOrder, _ connection: ClientConnection) {
+    /// Has the order be durable, and then says so; where there is no room for it that is tried for some seconds.
+    private func enrol(
+        _ transfer: Transfer, _ order: BackgroundOrder, _ connection: ClientConnection, until end: Double? = nil
+    ) {
+        let patience = end ?? now + Self.orderPatience
         guard let encoded = try? MessageCoding.encode(order) else {
             return reject(transfer, LoadError(.unknown, "the order cannot be kept"), connection)
         }
         let row = TransferStore.TransferRow(
             id: transfer.number, session: transfer.session.id, task: transfer.task, state: transfer.record.encoded)
         let number = transfer.number
-        store.apply([.addTransfer(row, order: encoded)]) { result in
+        let session: [TransferStore.Change] = transfer.session.isSaved ? [] : [.saveSession(transfer.session.row)]
+        store.apply(session + [.addTransfer(row, order: encoded)]) { result in
             self.enter { desk in
                 desk.noteStorage(result)
                 guard let transfer = desk.transfers[number] else { return }
                 switch result {
                 case .success:
                     transfer.isAccepted = true
-                    desk.accept(transfer.task, connection)
+                    transfer.session.isSaved = true
+                    // It may have come by another connection since.
+                    if let client = transfer.session.client { desk.accept(transfer.task, client) }
                     if transfer.isOver { return desk.keepEnd(transfer) }
                     desk.add(transfer)
                     desk.noteChange(transfer)
+                // The next daemon is told again.
+                case .failure(.closed): break
+                case .failure(.busy) where desk.now < patience, .failure(.diskFull) where desk.now < patience:
+                    desk.enter(after: 0.5) { desk in
+                        guard let transfer = desk.transfers[number] else { return }
+                        desk.enrol(transfer, order, connection, until: patience)
+                    }
                 case .failure(let failure):
                     desk.reject(
                         transfer, LoadError(.cannotWriteToFile, "urlsessiond cannot keep the task: \(failure.reason)"), connection
@@ -125,7 +143,7 @@ extension TransferDesk {
     private func reject(_ transfer: Transfer, _ error: LoadError, _ connection: ClientConnection) {
         transfers[transfer.number] = nil
         transfer.session.transfers[transfer.task] = nil
-        connection.send(.rejected(transfer.task, error))
+        (transfer.session.client ?? connection).send(.rejected(transfer.task, error))
     }
 
     private func accept(_ task: TaskID, _ connection: ClientConnection) {
@@ -170,7 +188,16 @@ extension TransferDesk {
     }
 
     func cancel(_ transfer: Transfer, as ending: Transfer.Ending) {
-        guard !transfer.isOver, !transfer.isClosing else { return }
+        guard !transfer.isOver else { return }
+        if transfer.isAccepted, transfer.record.givenUp == nil {
+            transfer.record.givenUp = ending
+            save(transfer)
+        }
+        guard !transfer.isClosing else {
+            // It holds if the file that is being dealt with comes to nothing.
+            transfer.ending = transfer.ending ?? ending
+            return
+        }
         if transfer.attempt != nil {
             transfer.ending = ending
             halt(transfer)
@@ -189,13 +216,15 @@ extension TransferDesk {
         }
         session.transfers[task] = nil
         transfers[transfer.number] = nil
+        transfer.isEndDurable = false
         let files = [transfer.record.end?.file, Spool.handedName(transfer.number)].compactMap { $0 }
         let folder = session.folder
-        ownFiles.run { [spool] in for file in files { spool.remove(file, in: folder) } }
         noteGone(transfer)
         // Without its tasks a session would begin to count anew.
         let id = session.id
         keep([.removeTransfer(transfer.number)] + (session.transfers.isEmpty ? [.saveSession(session.row)] : [])) { desk in
+            // Not before: a row whose file is gone would have it downloaded again.
+            desk.ownFiles.run { [spool = desk.spool] in for file in files { spool.remove(file, in: folder) } }
             desk.sessionsByID[id]?.client?.send(.forgotten(task))
         }
         if session.record.isInvalidated { forget(session, ifUnused: true) }
@@ -229,19 +258,21 @@ extension TransferDesk {
 
     /// A question that nobody hears is answered as if no delegate had an opinion, at once where nobody can be had.
     func limitQuestion(of transfer: Transfer) {
-        guard let question = transfer.question, transfer.session.client == nil else { return }
+        guard let question = transfer.question, !transfer.session.canAnswer else { return }
         let number = transfer.number
         let patience = transfer.session.canBeLaunched ? options.questionPatience : 0
         enter(after: patience) { desk in
             guard let transfer = desk.transfers[number], transfer.question?.number == question.number,
-                transfer.session.client == nil
+                !transfer.session.canAnswer
             else { return }
             desk.answer(transfer, transfer.question?.defaultAnswer ?? .done)
         }
     }
 
-    private func take(_ answer: TaskAnswer, to question: Int, _ session: Session) {
-        guard let transfer = session.transfers.values.first(where: { $0.question?.number == question }) else { return }
+    private func take(_ answer: TaskAnswer, to question: Int, of task: TaskID?, _ session: Session) {
+        guard let transfer = session.transfers.values.first(where: { $0.question?.number == question }),
+            task == nil || task == transfer.task
+        else { return }
         self.answer(transfer, answer)
     }
 

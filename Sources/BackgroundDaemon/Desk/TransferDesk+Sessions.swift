@@ -15,6 +15,12 @@ import SystemThreads
 
 /// Programs come and go.
 extension TransferDesk {
+    /// Tasks that are read at a time for a program, and bytes that it is told at a time; one task may have some megabytes.
+    private static let introductionPage = 256
+    private static let introductionBytes = 4 << 20
+    /// Seconds in which a program whose connection ended, and which runs, may be back before it is started again.
+    private static let leavePatience = 1.0
+
     func attach(_ attachment: ClientMessage.Attachment, _ connection: ClientConnection) {
         guard let encoded = try? MessageCoding.encode(attachment.settings) else {
             return connection.refuse(.malformed, "the session's settings cannot be kept")
@@ -39,21 +45,20 @@ extension TransferDesk {
         session.isIntroducing = true
         session.record.isInvalidated = false
         session.settings = attachment.settings
-        let isOther = session.encodedSettings != encoded
+        var isOther = session.encodedSettings != encoded
         session.encodedSettings = encoded
         if !attachment.wasLaunched {
             session.isLaunched = false
             // The user started the program: it may be started from here as if it never was.
             for other in sessions.values where other.program == session.program {
-                other.record.launched = nil
-                other.record.launchDelay = 0
+                let mustSave = other !== session && (other.record.wasQuit || other.record.launches != LaunchLimit())
+                isOther = isOther || other === session && other.record.wasQuit
+                other.record.launches = LaunchLimit()
                 other.record.wasQuit = false
+                if mustSave { save(other) }
             }
         }
-        if isOther || !session.isSaved {
-            session.isSaved = true
-            save(session)
-        }
+        if isOther || !session.isSaved { save(session) }
         for task in attachment.told { told(task, session) }
         introduce(session, to: connection)
     }
@@ -73,27 +78,45 @@ extension TransferDesk {
     }
 
     /// Tells a program what there is of its session.
-    private func introduce(_ session: Session, to connection: ClientConnection) {
+    private func introduce(_ session: Session, to connection: ClientConnection, patience: Double = 1) {
         let id = session.id
         // What an earlier life of the program ordered at its last moment is either taken or not before anything is said.
-        guard session.transfers.values.allSatisfy(\.isAccepted) else {
-            return enter(after: 0.002) { desk in
+        // One whose file is on a disk that does not answer is not waited for.
+        guard patience <= 0 || session.transfers.values.allSatisfy(\.isAccepted) else {
+            return enter(after: 0.005) { desk in
                 guard let session = desk.sessionsByID[id], session.client === connection else { return }
-                desk.introduce(session, to: connection)
+                desk.introduce(session, to: connection, patience: patience - 0.005)
             }
         }
-        let numbers = session.transfers.values.sorted { $0.task < $1.task }.map {
-            ($0.number, $0.task, $0.isOver)
-        }
+        let tasks = session.transfers.values.filter(\.isAccepted).sorted { $0.task < $1.task }
+            .map { (number: $0.number, task: $0.task) }
+        introduce(tasks[...], id, connection)
+    }
+
+    /// In pages, each when the program has read the one before: all together may be more than may wait to be read.
+    private func introduce(_ tasks: ArraySlice<(number: Int64, task: TaskID)>, _ id: Int64, _ connection: ClientConnection) {
+        let page = Array(tasks.prefix(Self.introductionPage))
+        let rest = tasks.dropFirst(page.count)
         ownFiles.run { [store] in
-            let read = Introduction(numbers, from: store)
-            self.enter { $0.introduce(read, id, connection) }
+            let read = Introduction(page, from: store)
+            self.enter { desk in
+                // What cannot be read now must not look as if it were gone: the program comes again.
+                guard let read else { return connection.close() }
+                desk.introduce(read.parts[...], rest, id, connection)
+            }
         }
     }
 
-    private func introduce(_ read: Introduction, _ id: Int64, _ connection: ClientConnection) {
+    private func introduce(
+        _ parts: ArraySlice<Introduction.Part>, _ rest: ArraySlice<(number: Int64, task: TaskID)>, _ id: Int64,
+        _ connection: ClientConnection
+    ) {
         guard let session = sessionsByID[id], session.client === connection else { return }
-        for part in read.parts {
+        for (index, part) in zip(parts.indices, parts) {
+            guard connection.unreadBytes < Self.introductionBytes else {
+                let others = parts[index...]
+                return connection.whenWritten { self.enter { $0.introduce(others, rest, id, connection) } }
+            }
             guard let transfer = session.transfers[part.task], transfer.number == part.number else { continue }
             var phase = KnownTask.Phase.running
             if transfer.record.isSuspended { phase = .suspended }
@@ -103,8 +126,15 @@ extension TransferDesk {
             known.order.task.priority = transfer.record.priority
             known.counts = transfer.counts
             known.response = part.response
+            // What it was to go on from is nobody's concern any more, and may be large.
+            if case .download = known.order.task.delivery { known.order.task.delivery = .download(resuming: nil) }
             connection.send(.known(known))
         }
+        if rest.isEmpty { return finishIntroduction(session, connection) }
+        connection.whenWritten { self.enter { $0.introduce(rest, id, connection) } }
+    }
+
+    private func finishIntroduction(_ session: Session, _ connection: ClientConnection) {
         connection.send(.attached(lastTask: session.record.lastTask))
         session.isIntroducing = false
         guard session.takesEvents else { return }
@@ -129,7 +159,12 @@ extension TransferDesk {
                 session.waiting = nil
                 return attach(attachment, next)
             }
-            considerLaunch(session)
+            // A process that runs may have lost its connection alone, and be back at once.
+            if session.isLaunchDue, !connection.isPeerGone {
+                planLaunch(of: session, after: Self.leavePatience)
+            } else {
+                considerLaunch(session)
+            }
             forget(session, ifUnused: false)
         } else {
             for session in sessions.values where session.waiting?.0 === connection { session.waiting = nil }
@@ -168,8 +203,9 @@ private struct Introduction: Sendable {
 
     var parts: [Part] = []
 
-    init(_ tasks: [(number: Int64, task: TaskID, isOver: Bool)], from store: TransferStore) {
-        let orders = (try? store.orders(of: tasks.map(\.number)))?.orders ?? [:]
+    /// Nil where the store cannot be read.
+    init?(_ tasks: [(number: Int64, task: TaskID)], from store: TransferStore) {
+        guard let orders = (try? store.orders(of: tasks.map(\.number)))?.orders else { return nil }
         for task in tasks {
             guard let bytes = orders[task.number], let order = try? MessageCoding.decodeOrder(bytes) else { continue }
             let response = (try? store.part(.response, of: task.number)).flatMap { $0 }.flatMap {

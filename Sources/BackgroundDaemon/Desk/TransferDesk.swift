@@ -23,11 +23,17 @@ package actor TransferDesk {
     /// The most tasks of one session, and of all.
     static let sessionLimit = 50_000
     static let totalLimit = 200_000
+    /// The most bytes of unfinished messages of all connections.
+    static let pendingLimit = 64 << 20
 
     /// Seconds after which it is looked anew what is due: the machine may have slept, or its clock been set.
     private static let longestSleep = 900.0
     /// Seconds without anything to do after which memory is given back.
     private static let restTime = 2.0
+    /// Seconds that a program has to come back to a daemon that was started anew, before it counts as gone.
+    private static let returnPatience = 3.0
+    /// Seconds after which what the disk did not take is saved again.
+    private static let savePause = 5.0
     /// Seconds by which the clock may be set without more ado.
     private static let clockTolerance = 30.0
 
@@ -36,15 +42,19 @@ package actor TransferDesk {
     nonisolated let journal: Journal
     nonisolated let spool: Spool
     nonisolated let options: DaemonOptions
-    /// For the daemon's own files, and for those of programs, which may be on a disk that does not answer.
+    /// For the daemon's own files, and for bringing them to the disk, which may take long.
     nonisolated let ownFiles = WorkThread("bg-files")
-    nonisolated let programFiles = WorkThread("bg-uploads")
+    nonisolated let syncs = WorkThread("bg-syncs")
+    /// For the files of programs, which may be on a disk that does not answer: each program waits for its own alone.
+    private var programFiles: [String: WorkThread] = [:]
+    nonisolated let launches = WorkThread("bg-launches")
     nonisolated let started = Date.timeIntervalSinceReferenceDate
 
     var sessions: [SessionName: Session] = [:]
     var sessionsByID: [Int64: Session] = [:]
     var transfers: [Int64: Transfer] = [:]
     var connections: [ObjectIdentifier: ClientConnection] = [:]
+    var pendingBytes = 0
     private(set) var scheduler: TransferScheduler
     /// Those that have not been dealt with.
     private var events: Deque<TransferScheduler.Event> = []
@@ -64,6 +74,7 @@ package actor TransferDesk {
     /// What the clock shows beyond the time since the machine started.
     private var clockOffset = Date.timeIntervalSinceReferenceDate - cls_boot_seconds()
     var isWatchingPower = false
+    var isProbing = false
     private var isResting = false
     var onIdle: (@Sendable () -> Void)?
     var idleTimer: Scheduled<Void>?
@@ -131,6 +142,8 @@ package actor TransferDesk {
     private func perform(_ actions: [TransferScheduler.Action]) {
         for action in actions {
             switch action {
+            // Nothing begins any more, and nobody is told so: whoever is would ask again.
+            case .start where isClosing: break
             case .start(let number): start(number)
             case .stop(let number, let reason): stop(number, because: reason)
             case .expire(let number): expire(number)
@@ -176,6 +189,8 @@ package actor TransferDesk {
         schedule(.added(item))
     }
 
+    /// Transfers, and by negative numbers sessions, that the disk did not take, and that are saved again soon.
+    private var unsaved: Set<Int64> = []
     private var programNumbers: [String: Int64] = [:]
 
     private func programNumber(_ program: String) -> Int64 {
@@ -185,12 +200,34 @@ package actor TransferDesk {
         return number
     }
 
+    func files(of program: String) -> WorkThread {
+        if let known = programFiles[program] { return known }
+        let made = WorkThread("bg-uploads")
+        programFiles[program] = made
+        return made
+    }
+
     // MARK: Keeping
 
     /// Has the store keep something whose failure nobody waits for; what is lost by it is had again.
     func keep(_ changes: [TransferStore.Change]) {
         store.apply(changes) { result in
             self.enter { $0.noteStorage(result) }
+        }
+    }
+
+    /// Has the store keep how a transfer or a session is now, and calls back where that fails.
+    private func keepState(
+        _ changes: [TransferStore.Change], orElse: @escaping @Sendable (isolated TransferDesk) -> Void
+    ) {
+        store.apply(changes) { result in
+            self.enter { desk in
+                desk.noteStorage(result)
+                switch result {
+                case .success, .failure(.missing), .failure(.closed): break
+                case .failure: orElse(desk)
+                }
+            }
         }
     }
 
@@ -217,8 +254,30 @@ package actor TransferDesk {
         }
     }
 
-    func save(_ transfer: Transfer) { keep([.setState(transfer.number, transfer.record.encoded)]) }
-    func save(_ session: Session) { keep([.saveSession(session.row)]) }
+    func save(_ transfer: Transfer) {
+        // It is saved as it is when the disk is looked at again.
+        guard !unsaved.contains(transfer.number) else { return }
+        let number = transfer.number
+        keepState([.setState(number, transfer.record.encoded)]) { desk in
+            guard desk.unsaved.insert(number).inserted else { return }
+            desk.enter(after: Self.savePause) { desk in
+                desk.unsaved.remove(number)
+                if let transfer = desk.transfers[number] { desk.save(transfer) }
+            }
+        }
+    }
+
+    func save(_ session: Session) {
+        guard !unsaved.contains(-session.id) else { return }
+        let id = session.id
+        keepState([.saveSession(session.row)]) { desk in
+            guard desk.unsaved.insert(-id).inserted else { return }
+            desk.enter(after: Self.savePause) { desk in
+                desk.unsaved.remove(-id)
+                if let session = desk.sessionsByID[id] { desk.save(session) }
+            }
+        }
+    }
 
     // MARK: Beginning and ending
 
@@ -259,11 +318,19 @@ package actor TransferDesk {
             let handed = record.end?.file == nil ? nil : Spool.handedName(row.id)
             files[session.id, default: []].formUnion([record.partial, record.end?.file, handed].compactMap { $0 })
         }
+        // A number is not given again while a file of it may be there.
+        lastNumber = max(lastNumber, spool.highestNumber)
         let known = files
-        let numbers = Set(contents.sessions.map(\.id)).union(contents.damagedSessions)
-        ownFiles.run { [spool] in spool.tidy(sessions: numbers, files: known) }
-        for transfer in transfers.values.sorted(by: { $0.number < $1.number }) where !transfer.isOver { add(transfer) }
-        for session in sessions.values { considerLaunch(session) }
+        let numbers = Set(contents.sessions.map(\.id))
+        // Whose files those of a damaged transfer are is not known.
+        let unreadable = contents.damagedTransfers.isEmpty ? contents.damagedSessions : contents.sessions.map(\.id)
+        let skipped = Set(unreadable + contents.damagedSessions)
+        ownFiles.run { [spool] in spool.tidy(sessions: numbers, files: known, unreadable: skipped) }
+        for transfer in transfers.values.sorted(by: { $0.number < $1.number }) where !transfer.isOver {
+            if let ending = transfer.record.givenUp { endAsGivenUp(transfer, ending) } else { add(transfer) }
+        }
+        // Programs that run have their sessions again in a moment.
+        for session in sessions.values where session.isLaunchDue { planLaunch(of: session, after: Self.returnPatience) }
         considerIdling()
     }
 
@@ -293,7 +360,7 @@ package actor TransferDesk {
     /// Ends the daemon after a while in which nobody wants anything of it.
     func considerIdling() {
         let isIdle =
-            connections.isEmpty && !transfers.values.contains { !$0.isOver } && !sessions.values.contains { $0.isLaunchDue }
+            connections.isEmpty && !sessions.values.contains { $0.endedCount < $0.transfers.count || $0.isLaunchDue }
         if isIdle, !isResting {
             isResting = true
             enter(after: Self.restTime) { $0.rest() }

@@ -28,8 +28,10 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
 
     /// Bytes that may wait to be read by the program.
     private static let outgoingLimit = 64 << 20
-    /// Seconds in which a connection has to say hello.
+    /// Seconds in which a connection has to say what it is here for.
     private static let patience = 10
+    /// Bytes of the longest hello.
+    private static let helloLimit = 4096
 
     /// The file of the program; never empty.
     let program: String
@@ -37,11 +39,15 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     private let desk: TransferDesk
     private let channel: any Channel
     private let mayManage: Bool
-    private var reader = FrameReader()
+    private var reader = FrameReader(limit: helloLimit)
+    private var isUsed = false
+    /// Bytes of messages that have not come as a whole.
+    private var pendingBytes = 0
     private(set) var role: ClientMessage.Role?
     private var outgoing: [UInt8] = []
     private var isFlushing = false
     private var waitingBytes = 0
+    private var onWritten: [@Sendable () -> Void] = []
     private var isOver = false
     private var isRefused = false
     /// The one it has joined.
@@ -55,8 +61,8 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         process = peer.process
     }
 
-    /// The process has ended, though its connection may not have yet.
-    var isPeerGone: Bool { kill(process, 0) != 0 && errno == ESRCH }
+    /// The process has ended, though its connection may not have yet; its number may be another one's.
+    var isPeerGone: Bool { SocketServer.program(of: process) != program }
 
     // MARK: What it says
 
@@ -66,18 +72,41 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
             desk.considerIdling()
         }
         channel.eventLoop.scheduleTask(in: .seconds(Int64(Self.patience))) {
-            if self.role == nil { self.close() }
+            if !self.isUsed { self.close() }
         }
     }
 
     /// At most 64 KiB in a turn, so that others have theirs.
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         do {
-            reader.append(unwrapInboundIn(data).readableBytesView)
+            let bytes = unwrapInboundIn(data)
+            var rest = bytes.readableBytesView[...]
+            while role == nil, !isOver, !isRefused, !rest.isEmpty {
+                // Nothing of what follows hello is looked at as if it were hello.
+                reader.append(rest.prefix(1))
+                rest = rest.dropFirst()
+                guard let payload = try reader.next() else { continue }
+                receive(payload)
+                reader = FrameReader()
+            }
+            reader.append(rest)
             while !isOver, !isRefused, let payload = try reader.next() { receive(payload) }
+            notePending(reader.pendingBytes)
         } catch {
             refuse(.malformed, "\(error)")
         }
+    }
+
+    /// All unfinished messages together have a limit: whoever exceeds it has to go.
+    private func notePending(_ count: Int) {
+        let change = count - pendingBytes
+        guard change != 0 else { return }
+        pendingBytes = count
+        let isTooMuch = desk.assumeIsolated { desk in
+            desk.pendingBytes += change
+            return change > 0 && desk.pendingBytes > TransferDesk.pendingLimit
+        }
+        if isTooMuch { refuse(.tooMany, "there are too many unfinished messages") }
     }
 
     private func receive(_ payload: [UInt8]) {
@@ -88,6 +117,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
             return refuse(.malformed, "a message cannot be understood: \(error)")
         }
         guard role != nil else { return welcome(message) }
+        isUsed = true
         desk.assumeIsolated { $0.receive(message, from: self) }
     }
 
@@ -97,7 +127,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
             return refuse(.version, "this urlsessiond speaks version \(MessageCoding.version), and the program \(version)")
         }
         guard role == .session || mayManage else {
-            return refuse(.malformed, "\(program) is not the tool urlsession that belongs to this urlsessiond")
+            return refuse(.malformed, SocketServer.managerRefusal(of: program))
         }
         self.role = role
         send(.welcome(version: MessageCoding.version))
@@ -105,6 +135,8 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
 
     func channelInactive(context: ChannelHandlerContext) {
         isOver = true
+        notePending(0)
+        onWritten = []
         desk.assumeIsolated { $0.left(self) }
     }
 
@@ -135,7 +167,21 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         let buffer = ByteBuffer(bytes: outgoing)
         outgoing = []
         waitingBytes += count
-        channel.writeAndFlush(buffer).whenComplete { _ in self.waitingBytes -= count }
+        channel.writeAndFlush(buffer).whenComplete { _ in
+            self.waitingBytes -= count
+            guard self.waitingBytes == 0, self.outgoing.isEmpty else { return }
+            let actions = self.onWritten
+            self.onWritten = []
+            for action in actions { action() }
+        }
+    }
+
+    /// That the program has not been told yet.
+    var unreadBytes: Int { outgoing.count + waitingBytes }
+
+    /// Calls back when the system has all that was sent.
+    func whenWritten(_ action: @escaping @Sendable () -> Void) {
+        if waitingBytes == 0, outgoing.isEmpty || isOver { action() } else { onWritten.append(action) }
     }
 
     /// Says why, and closes.

@@ -22,6 +22,8 @@ import Musl
 /// Listens for the user's programs, and for nobody else's.
 struct SocketServer: Sendable {
     private static let connectionLimit = 1024
+    /// Of one program.
+    private static let programLimit = 256
 
     let desk: TransferDesk
     let group: MultiThreadedEventLoopGroup
@@ -60,12 +62,21 @@ struct SocketServer: Sendable {
         guard let provider = channel as? any SocketOptionProvider else { return channel.close() }
         return provider.unsafeGetSocketOption(level: .socket, name: .init(rawValue: SO_PEERCRED)).flatMap {
             (peer: PeerCredentials) in
-            let isFull = desk.assumeIsolated { $0.connections.count >= connectionLimit }
-            guard peer.user == geteuid(), !isFull else {
-                desk.journal.say(.warning, isFull ? "there are too many connections" : "user \(peer.user) was refused")
+            guard peer.user == geteuid() else {
+                desk.journal.say(.warning, "user \(peer.user) was refused")
                 return channel.close()
             }
             guard let program = program(of: peer.process) else { return channel.close() }
+            let (isFull, isClosing) = desk.assumeIsolated { desk in
+                let count = desk.connections.values.reduce(0) { $0 + ($1.program == program ? 1 : 0) }
+                return (desk.connections.count >= connectionLimit || count >= programLimit, desk.isClosing)
+            }
+            // The next daemon is the one to speak to.
+            if isClosing { return channel.close() }
+            guard !isFull else {
+                desk.journal.say(.warning, "there are too many connections of \(program)")
+                return channel.close()
+            }
             return channel.eventLoop.makeCompletedFuture {
                 try channel.pipeline.syncOperations.addHandler(
                     ClientConnection(
@@ -77,7 +88,7 @@ struct SocketServer: Sendable {
     }
 
     /// The file that a process runs; of one that was replaced since, the name it had.
-    private static func program(of process: Int32) -> String? {
+    static func program(of process: Int32) -> String? {
         guard let path = target(of: "/proc/\(process)/exe"), !path.isEmpty else { return nil }
         let mark = " (deleted)"
         return path.hasSuffix(mark) ? String(path.dropLast(mark.count)) : path
@@ -85,15 +96,23 @@ struct SocketServer: Sendable {
 
     /// Whether a program is the user's own means to see and to drive the transfers of all programs.
     private static func mayManage(_ program: String) -> Bool {
-        guard
-            let own = target(of: "/proc/self/exe").map({ $0.split(separator: "/", omittingEmptySubsequences: false).dropLast() })
-        else {
-            return false
-        }
-        let path = program.split(separator: "/", omittingEmptySubsequences: false)
-        guard let name = path.last, name == "urlsession" || name == "urlsessiond" else { return false }
-        // Beside it, or in PREFIX/bin where it is in PREFIX/libexec.
-        return path.dropLast() == own || path.dropLast() == own.dropLast() + ["bin"]
+        managerFolders.contains { program == $0 + "/urlsession" || program == $0 + "/urlsessiond" }
+    }
+
+    /// Beside the daemon, or in PREFIX/bin where it is in PREFIX/libexec; or where the administrator puts programs.
+    ///
+    /// A daemon that came with another program is the user's all the same.
+    private static let managerFolders: [String] = {
+        guard let own = target(of: "/proc/self/exe") else { return [] }
+        let folder = own.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+        let folders = [folder.joined(separator: "/"), (folder.dropLast() + ["bin"]).joined(separator: "/")]
+        return folders + ["/usr/local/bin", "/usr/bin"].filter { !folders.contains($0) }
+    }()
+
+    /// What a program is told that is none of the user's means.
+    static func managerRefusal(of program: String) -> String {
+        "\(program) may not see everybody's transfers: the urlsessiond that runs shows them to urlsession in "
+            + managerFolders.joined(separator: ", ") + " alone; another urlsessiond takes its place with --replace"
     }
 
     private static func target(of link: String) -> String? {

@@ -11,6 +11,7 @@ import CLoadingSystem
 import FoundationEssentials
 import GRDB
 import LoadingStores
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -109,6 +110,10 @@ extension TransferFile {
         return migrator
     }
 
+    /// Kept for the life of the process, one for each time that a database is opened: what Dispatch has of them it would dispose of on a
+    /// thread of its own, which wakes once a second from then on.
+    private static let looks = Mutex<[DatabaseQueue]>([])
+
     private static func open(in folder: borrowing StoreDirectory, _ directory: String) throws(StorageFailure) -> DatabasePool {
         do {
             try prepare(in: folder)
@@ -134,6 +139,7 @@ extension TransferFile {
         var configuration = configuration
         configuration.readonly = true
         let queue = try DatabaseQueue(path: path, configuration: configuration)
+        looks.withLock { $0.append(queue) }
         defer { try? queue.close() }
         try queue.read { database in
             if thoroughly { try check(database) }

@@ -37,11 +37,17 @@ final class RunningLoad: LoadClient {
                 $0.sent = total
                 $0.expectedToSend = expected
             }
-        case .wrote(_, let total, let expected), .resumed(let total, let expected):
+        case .wrote(_, let total, let expected):
             note {
                 $0.received = total
                 $0.expectedToReceive = expected
             }
+        case .resumed(let total, let expected):
+            note {
+                $0.received = total
+                $0.expectedToReceive = expected
+            }
+            desk.enter { $0.heard(event, of: self.number, by: self) }
         case .data: break
         default:
             let counts = takeCounts()

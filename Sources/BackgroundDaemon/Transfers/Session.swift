@@ -11,6 +11,8 @@ import BackgroundProtocol
 import LoadingEngine
 import LoadingModel
 import LoadingStores
+import LoadingTrust
+import NIOCore
 import NetworkPaths
 
 /// A background session of a program.
@@ -29,6 +31,10 @@ final class Session {
     var encodedSettings: [UInt8]
     var isSaved: Bool
     var transfers: [TaskID: Transfer] = [:]
+    /// Of these: that run, that need a decision, and whose end is durable.
+    var runningCount = 0
+    var askingCount = 0
+    var endedCount = 0
     /// The program, while it has the session.
     var client: ClientConnection?
     /// It does not hear of events yet: what it is to know is being put together.
@@ -38,6 +44,8 @@ final class Session {
     var waiting: (ClientConnection, ClientMessage.Attachment)?
     /// The program was started from here, and has not said that it dealt with the events.
     var isLaunched = false
+    /// When it is looked at again whether the program is to be started.
+    var launchTimer: Scheduled<Void>?
     private var engine: (any LoadingService)?
     private var engineSettings: [UInt8] = []
 
@@ -63,7 +71,8 @@ final class Session {
     /// The program hears what is said.
     var isListening: Bool { client != nil && takesEvents && !isIntroducing }
 
-    var runningCount: Int { transfers.values.reduce(0) { $0 + ($1.attempt == nil ? 0 : 1) } }
+    /// Somebody is there to be asked, or will be at once.
+    var canAnswer: Bool { client != nil && takesEvents }
 
     /// The engine of the session, made when it is first needed, and anew when the settings are others.
     func service() -> any LoadingService {
@@ -72,6 +81,9 @@ final class Session {
         var policy = settings.policy
         policy.temporaryDirectory = folder
         policy.waitsForConnectivity = true
+        if policy.trustRoots.isEmpty, settings.rootFile != nil || !settings.rootDirectories.isEmpty {
+            policy.trustRoots = TrustRoots.roots(file: settings.rootFile, directories: settings.rootDirectories)
+        }
         // The scheduler ends what takes too long, whatever number of attempts it is in.
         policy.resourceTimeout = 0
         policy.maximumCollectedBytes = min(policy.maximumCollectedBytes ?? .max, 16 << 20)

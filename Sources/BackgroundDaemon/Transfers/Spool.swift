@@ -60,7 +60,13 @@ struct Spool: Sendable {
     static func version(ofProgramFile path: String) -> Result<TransferRecord.FileVersion, LoadError> {
         let fd = cls_open_for_reading(path)
         guard fd >= 0 else {
-            let kind: LoadError.Kind = fd == -ENOENT ? .fileDoesNotExist : .noPermissionsToReadFile
+            let kind: LoadError.Kind =
+                switch -fd {
+                case ENOENT, ENOTDIR: .fileDoesNotExist
+                case EACCES, EPERM, ELOOP, ENXIO, ENAMETOOLONG: .noPermissionsToReadFile
+                // No descriptors, no memory, a disk that does not answer: that may pass.
+                default: .resourceUnavailable
+                }
             return .failure(LoadError(kind, "the file to upload, \(path), cannot be opened: \(String(cString: strerror(-fd)))"))
         }
         defer { _ = cls_close(fd) }
@@ -69,6 +75,31 @@ struct Spool: Sendable {
                 LoadError(.fileIsDirectory, "\(path) is no regular file, which an upload in the background must be from"))
         }
         return .success(version)
+    }
+
+    // MARK: Room
+
+    /// Whether anything at all can be written.
+    var hasSpace: Bool {
+        let probe = directory + "/probe"
+        _ = cls_unlink(probe)
+        let fd = cls_create_private_file(probe)
+        guard fd >= 0 else { return false }
+        defer {
+            _ = cls_close(fd)
+            _ = cls_unlink(probe)
+        }
+        let result = cls_preallocate(fd, 0, 1 << 20)
+        return result == 0 || result == -EOPNOTSUPP || result == -ENOSYS
+    }
+
+    /// Fails where there is less room than a transfer found missing before.
+    func makeSure(of bytes: Int64) throws(LoadError) {
+        var facts = statvfs()
+        guard bytes > 0, statvfs(directory, &facts) == 0 else { return }
+        let free = Int64(clamping: UInt64(facts.f_bavail).multipliedReportingOverflow(by: UInt64(facts.f_frsize)).partialValue)
+        guard free < bytes else { return }
+        throw LoadError(.cannotWriteToFile, "no space left on device: \(bytes) bytes are needed, and \(free) are free")
     }
 
     private static func version(_ fd: CInt) -> TransferRecord.FileVersion? {
@@ -156,23 +187,48 @@ struct Spool: Sendable {
     // MARK: Leftovers
 
     func remove(folder: String) {
-        for file in names(in: folder) { _ = cls_unlink(folder + "/" + file) }
+        var facts = cls_file_facts()
+        // What a link leads to is not the daemon's.
+        guard cls_path_facts(folder, &facts) == 0, facts.kind == 2 else {
+            _ = cls_unlink(folder)
+            return
+        }
+        for file in names(in: folder) where Self.isOwn(file) { _ = cls_unlink(folder + "/" + file) }
         rmdir(folder)
     }
 
     /// Removes what no transfer has a use for, as a daemon that was killed leaves it; what resume data names stays for a week.
-    func tidy(sessions: Set<Int64>, files: [Int64: Set<String>]) {
+    ///
+    /// What the daemon did not make is left alone, and so are the folders of sessions that cannot be read.
+    func tidy(sessions: Set<Int64>, files: [Int64: Set<String>], unreadable: Set<Int64>) {
         for name in names(in: directory) {
-            guard let number = Int64(name), sessions.contains(number) else {
+            guard let number = Int64(name), String(number) == name, !unreadable.contains(number) else { continue }
+            guard sessions.contains(number) else {
                 remove(folder: directory + "/" + name)
                 continue
             }
             let folder = folder(of: number)
-            for file in names(in: folder) where files[number]?.contains(file) != true {
+            for file in names(in: folder) where Self.isOwn(file) && files[number]?.contains(file) != true {
                 if file.hasPrefix("kept-"), let age = age(of: folder + "/" + file), age < 604_800 { continue }
                 _ = cls_unlink(folder + "/" + file)
             }
         }
+    }
+
+    /// The highest number of a transfer that a file of the spool has.
+    var highestNumber: Int64 {
+        var highest: Int64 = 0
+        for name in names(in: directory) where Int64(name) != nil {
+            for file in names(in: directory + "/" + name) {
+                if let number = file.split(separator: "-").last.flatMap({ Int64($0) }) { highest = max(highest, number) }
+            }
+        }
+        return highest
+    }
+
+    /// Whether a file's name is one that the daemon or its engine gives.
+    private static func isOwn(_ file: String) -> Bool {
+        file.hasPrefix("done-") || file.hasPrefix("kept-") || file.hasPrefix("CFNetworkDownload_") && file.hasSuffix(".tmp")
     }
 
     private func age(of path: String) -> Double? {

@@ -15,7 +15,7 @@ import LoadingModel
 /// Confined to the desk.
 final class Transfer {
     /// Why a running attempt is made to end.
-    enum Ending {
+    enum Ending: String, Codable {
         /// To be gone on with later.
         case stopped
         case cancelled
@@ -38,7 +38,9 @@ final class Transfer {
     /// False until its order is durable.
     var isAccepted: Bool
     /// A running attempt, or one that is being made ready.
-    var attempt: Attempt?
+    var attempt: Attempt? {
+        didSet { session.runningCount += (attempt == nil ? 0 : 1) - (oldValue == nil ? 0 : 1) }
+    }
     var ending: Ending?
     /// Its files are being dealt with, and it is neither running nor over.
     var isClosing = false
@@ -49,12 +51,20 @@ final class Transfer {
     /// What came of it is being brought to the disk.
     var isSyncing = false
     var lastTrouble = ""
-    var question: Question?
+    var question: Question? {
+        didSet { session.askingCount += (question == nil ? 0 : 1) - (oldValue == nil ? 0 : 1) }
+    }
     /// How it ended, until that is durable.
     var outcome: TaskOutcome?
-    var isEndDurable = false
+    var isEndDurable = false {
+        didSet { session.endedCount += (isEndDurable ? 1 : 0) - (oldValue ? 1 : 0) }
+    }
     /// Given up so that it can be gone on with by resume data.
     var wantsResumeData = false
+    /// Room on the disk that it found missing.
+    var neededSpace: Int64 = 0
+    /// How often its file was not what it had been.
+    var repeats = 0
     /// Asked whether it may begin, and allowed to.
     var mayBegin = false
 
@@ -74,6 +84,8 @@ final class Transfer {
 final class Attempt {
     let load: RunningLoad
     var isOrdered = false
+    /// It goes on from resume data of the program's.
+    var resumesForProgram = false
     /// What carries it out.
     var service: (any LoadingService)?
     init(_ load: RunningLoad) { self.load = load }

@@ -60,6 +60,8 @@ struct TransferRecord: Codable, Sendable {
     var syncedBytes: Int64 = 0
     var bootID = ""
     var end: End?
+    /// Somebody gave it up, and it has not ended yet.
+    var givenUp: Transfer.Ending?
 
     struct Notes: Codable, Sendable {
         var description: String?
@@ -122,9 +124,7 @@ struct SessionRecord: Codable, Sendable {
     var isInvalidated = false
     /// The user ended the program by force, and it is not started before the user does.
     var wasQuit = false
-    /// Since the user last started the program: when it was last started from here, and how long to wait until the next time.
-    var launched: Double?
-    var launchDelay = 0.0
+    var launches = LaunchLimit()
 
     var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
 

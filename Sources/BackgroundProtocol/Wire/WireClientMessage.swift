@@ -47,9 +47,9 @@ struct WireClientMessage: WireValue {
         case .note(let notes, let task):
             kind = .note
             (self.notes, self.task) = (WireNotes(notes), task)
-        case .answer(let answer, let question):
+        case .answer(let answer, let task, let question):
             kind = .answer
-            (self.answer, number) = (try WireAnswer(answer), question)
+            (self.answer, self.task, number) = (try WireAnswer(answer), task, question)
         case .told(let task):
             kind = .told
             self.task = task
@@ -79,7 +79,9 @@ struct WireClientMessage: WireValue {
         case .command: return .command(try Wire.need(command, "a command").model(), try Wire.task(task))
         case .note: return .note(try notes?.notes() ?? BackgroundOrder.Notes(), try Wire.task(task))
         case .answer:
-            return .answer(try Wire.need(answer, "an answer").model(), question: try Wire.need(number, "a question's number"))
+            return .answer(
+                try Wire.need(answer, "an answer").model(), try task.map { try Wire.task($0) },
+                question: try Wire.need(number, "a question's number"))
         case .told: return .told(try Wire.task(task))
         case .eventsHandled: return .eventsHandled
         case .invalidate: return .invalidate
@@ -186,7 +188,7 @@ struct WireManagerRequest: WireValue {
         case .pause: return .pause(try Wire.need(transfer, "a transfer"))
         case .resume: return .resume(try Wire.need(transfer, "a transfer"))
         case .cancel: return .cancel(try Wire.need(transfer, "a transfer"))
-        case .quit: return .quit(program: try Wire.path(try Wire.need(program, "a program"), "a program"))
+        case .quit: return .quit(program: try Wire.plain(try Wire.need(program, "a program"), "a program"))
         case .log: return .log
         case .watch: return .watch
         case .handOver: return .handOver

@@ -14,6 +14,8 @@ import LoadingModel
 struct WireSettings: WireValue {
     var policy: WirePolicy?
     var proxies: WireProxies?
+    var rootFile: String?
+    var rootDirectories: [String]?
     var security: WireSecurity?
     var cookies: WireStore?
     var credentials: WireStore?
@@ -26,6 +28,8 @@ struct WireSettings: WireValue {
     init(_ settings: BackgroundSettings) throws {
         policy = try WirePolicy(settings.policy)
         proxies = settings.proxies.map { WireProxies($0) }
+        rootFile = settings.rootFile
+        rootDirectories = settings.rootDirectories.unlessEmpty
         security = settings.security == .strict ? nil : WireSecurity(settings.security)
         cookies = WireStore(settings.cookies)
         credentials = WireStore(settings.credentials)
@@ -40,6 +44,9 @@ struct WireSettings: WireValue {
         var settings = BackgroundSettings()
         if let policy { settings.policy = try policy.model() }
         settings.proxies = try proxies?.model()
+        settings.rootFile = try rootFile.map { try Wire.path($0, "the roots' file") }
+        settings.rootDirectories = try Wire.list(rootDirectories, "the roots' folders", limit: 64)
+            .map { try Wire.path($0, "a folder of roots") }
         if let security { settings.security = try security.model() }
         settings.cookies = try cookies?.store() ?? .none
         settings.credentials = try credentials?.store() ?? .none

@@ -132,6 +132,8 @@ int cls_connect(const char *path, int seconds);
 int cls_send_all(int socket_fd, const void *bytes, size_t count);
 // Waits for bytes: how many came, 0 at the end.
 int64_t cls_receive_some(int socket_fd, void *target, size_t count);
+// Waiting for bytes fails after so many seconds; 0 for never.
+void cls_limit_receiving(int socket_fd, int seconds);
 // Ends a connection in both directions; whoever reads there sees the end.
 void cls_end_connection(int socket_fd);
 

@@ -17,12 +17,15 @@ package enum TrustRoots {
     private static let stores = Mutex<[[Data]: CertificateStore]>([:])
 
     private static let environment = ProcessInfo.processInfo.environment
-    private static let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
-    /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name; read once.
-    private static let named: [Certificate] = {
-        let directories = environment["SSL_CERT_DIR"]?.split(separator: ":").map(String.init) ?? []
-        return certificates(inFiles: file.map { [$0] } ?? [], directories: directories)
-    }()
+    /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+    package static let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
+    package static let directories = environment["SSL_CERT_DIR"]?.split(separator: ":").map(String.init) ?? []
+    /// What is in them; read once.
+    private static let named = certificates(inFiles: file.map { [$0] } ?? [], directories: directories)
+    /// Where systems have theirs.
+    private static let systemFiles = [
+        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
+    ]
 
     /// The system's; `SSL_CERT_FILE` replaces them, as with OpenSSL and curl, and `SSL_CERT_DIR` adds to them.
     private static let system: CertificateStore =
@@ -64,6 +67,18 @@ package enum TrustRoots {
             stores[roots] = store
         }
         return store
+    }
+
+    /// The roots that another process's `SSL_CERT_FILE` and `SSL_CERT_DIR` name, DER.
+    ///
+    /// The system's are among them where no file replaces those. Where nothing can be read there is one that nothing leads to.
+    package static func roots(file: String?, directories: [String]) -> [Data] {
+        let files = file ?? systemFiles.first { FileManager.default.isReadableFile(atPath: $0) }
+        let found = certificates(inFiles: files.map { [$0] } ?? [], directories: directories).compactMap { certificate in
+            var serializer = DER.Serializer()
+            return (try? serializer.serialize(certificate)).map { Data(serializer.serializedBytes) }
+        }
+        return found.isEmpty ? [Data()] : found
     }
 
     /// Every certificate in the files and in the directories' files, each once; what is no certificate is passed over.

@@ -13,6 +13,7 @@ internal import Foundation
 internal import LoadingEngine
 internal import LoadingModel
 internal import LoadingStores
+internal import LoadingTrust
 internal import Synchronization
 
 /// The background sessions of this process, and what it was started for.
@@ -29,14 +30,18 @@ enum BackgroundSessions {
         weak var remote: RemoteSession?
     }
 
-    /// Set by the daemon for a program that it starts: the session's identifier.
+    /// Set by the daemon for a program that it starts: the sessions' identifiers, each on a line of its own.
     static let launchVariable = "URLSESSION_BACKGROUND_EVENTS"
 
     private static let state = Mutex(State(awaited: launchedFor.sorted()))
 
     /// The sessions that the daemon started the program for, if it did.
     static let launchedFor: Set<String> = {
-        if let named = ProcessInfo.processInfo.environment[launchVariable], !named.isEmpty { return [named] }
+        if let named = ProcessInfo.processInfo.environment[launchVariable], !named.isEmpty {
+            // What this process starts was not started by the daemon.
+            unsetenv(launchVariable)
+            return Set(named.split(separator: "\n").map(String.init))
+        }
         // A service manager starts a program with no word of ours in its environment.
         guard let program = DaemonStarter.executable() else { return [] }
         let path = DaemonPlace().events(for: program)
@@ -56,9 +61,14 @@ enum BackgroundSessions {
         let remote = RemoteSession(
             ClientMessage.Attachment(
                 identifier: identifier, settings: settings.backgroundSettings(policy, memory), takesEvents: takesEvents,
-                wasLaunched: launchedFor.contains(identifier)))
-        state.withLock { $0.sessions[identifier] = WeakRemote(remote: remote) }
+                // The program was started, whatever the session is that it was started for.
+                wasLaunched: !launchedFor.isEmpty), isAwaited: launchedFor.contains(identifier))
         return remote
+    }
+
+    /// A session has its tasks: what the program says of its events is for this one.
+    static func joined(_ remote: RemoteSession) {
+        state.withLock { $0.sessions[remote.identifier] = WeakRemote(remote: remote) }
     }
 
     /// What the program was started for and has not heard of; told once.
@@ -115,6 +125,12 @@ extension SessionSettings {
         result.policy = policy
         result.policy.waitsForConnectivity = true
         result.proxies = proxyRules()
+        if policy.trustRoots.isEmpty {
+            let current = FileManager.default.currentDirectoryPath
+            func absolute(_ path: String) -> String { path.hasPrefix("/") ? path : current + "/" + path }
+            result.rootFile = TrustRoots.file.map(absolute)
+            result.rootDirectories = Array(TrustRoots.directories.map(absolute).prefix(64))
+        }
         result.security = security
         let data = StoreLocations.dataDirectory(program: ProcessInfo.processInfo.processName)
         if cookieStorage != nil { result.cookies = memory.stores.cookies?.path.map { .file($0) } ?? .memory }

@@ -180,7 +180,10 @@ extension URLSession {
             // A queue that the app has suspended says nothing before it goes on.
             guard equipment.background != nil, !delegateQueue.isSuspended else { return watchedTasks }
             return await withCheckedContinuation { continuation in
-                delegateQueue.addOperation { continuation.resume(returning: self.watchedTasks) }
+                delegateQueue.addOperation {
+                    // Behind urlSessionDidFinishEvents, where the last end made that due.
+                    self.delegateQueue.addOperation { continuation.resume(returning: self.watchedTasks) }
+                }
             }
         }
     }

@@ -43,8 +43,9 @@ extension URLSession {
             for task in known { restore(task, background) }
         } catch {
             background.fail(with: error)
-            return end(after: error)
+            return end(after: error, beforeAnyTask: true)
         }
+        BackgroundSessions.joined(background)
         if BackgroundSessions.hasHandled(background.identifier) { background.eventsHandled() }
         background.begin(
             eventsTold: { [weak self] in self?.tellOfFinishedEvents() },
@@ -52,9 +53,9 @@ extension URLSession {
         )
     }
 
-    private func end(after error: LoadError) {
+    private func end(after error: LoadError, beforeAnyTask: Bool = false) {
         let error = ErrorTranslation.appError(error, url: nil)
-        registry.close { self.becomeInvalid(error) }
+        registry.close { self.becomeInvalid(error, beforeAnyTask: beforeAnyTask) }
     }
 
     private func tellOfFinishedEvents() {

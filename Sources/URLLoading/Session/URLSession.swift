@@ -196,9 +196,12 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// The last message of a session; after it the delegate is released.
-    final func becomeInvalid(_ error: (any Error)? = nil) {
+    ///
+    /// Tasks that are made of a session which was never good for any fail unheard, and say why in their error.
+    final func becomeInvalid(_ error: (any Error)? = nil, beforeAnyTask: Bool = false) {
         service.invalidate()
         guard let conformances else { return }
+        if beforeAnyTask { mutex.withLock { $0.conformances = nil } }
         delegateQueue.addOperation {
             DelegateCall.tell(.becameInvalid, conformances.object) {
                 conformances.object.urlSession(self, didBecomeInvalidWithError: error)

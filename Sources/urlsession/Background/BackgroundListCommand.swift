@@ -26,6 +26,16 @@ struct BackgroundListCommand: AsyncParsableCommand {
 
     @OptionGroup var output: ListOutput
 
+    /// Written as text only where it is shown: there may be thousands.
+    private struct Instant: Encodable {
+        let seconds: Double
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(Date(timeIntervalSinceReferenceDate: seconds).ISO8601Format())
+        }
+    }
+
     private struct Item: ListItem {
         let number: Int64
         let state: String
@@ -39,7 +49,7 @@ struct BackgroundListCommand: AsyncParsableCommand {
         let received: Int64
         let expectedToReceive: Int64
         let reason: String
-        let created: String
+        let created: Instant
         let description: String?
         private let progress: String
 
@@ -61,7 +71,7 @@ struct BackgroundListCommand: AsyncParsableCommand {
             received = report.counts.received
             expectedToReceive = report.counts.expectedToReceive
             reason = report.reason
-            created = Date(timeIntervalSinceReferenceDate: report.created).ISO8601Format()
+            created = Instant(seconds: report.created)
             description = report.description
             progress = (report.isUpload ? "sent " : "") + TransferText.progress(report)
         }
@@ -75,7 +85,7 @@ struct BackgroundListCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard let manager = ManagerConnection.open() else {
+        guard let manager = ManagerConnection.find() else {
             if output.json { return try output.write([Item]()) }
             return StandardError.print(ToolFailure.noDaemon.message ?? "")
         }

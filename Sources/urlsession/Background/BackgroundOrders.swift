@@ -69,18 +69,25 @@ final class BackgroundOrders {
     /// Prints the numbers, and ends the program, when the transfers are done where that is wanted.
     func conclude() async throws -> Never {
         let manager = ManagerConnection.open()
-        let reports = (try? await manager?.list()) ?? []
+        var reports: [BackgroundProtocol.TransferReport] = []
+        do throws(LoadError) {
+            reports = try await manager?.list() ?? []
+        } catch {
+            StandardError.print("urlsession: the transfers' numbers are not known: \(TextTable.harmless(error.message))")
+        }
         var failure: Int32?
         var lines = ""
         for index in orders.indices {
             let order = orders[index]
             orders[index].number = reports.first { $0.session == order.identifier }?.number
-            if orders[index].number == nil, case .failed(let reason) = await collector.ending(of: order.identifier) {
+            let ending = await collector.currentEnding(of: order.session)
+            if orders[index].number == nil, case .failed(let reason)? = ending {
                 // Nothing more can be ordered without a daemon.
                 failure = reason.code
                 continue
             }
-            let number = orders[index].number.map(String.init) ?? "done"
+            // One that is ordered for good has a number, whether it was told or not.
+            let number = orders[index].number.map(String.init) ?? (ending == nil ? "?" : "done")
             let address = RequestOptions.hidingUser(order.url.absoluteString)
             let target = order.note.target.map { "  \($0)" } ?? ""
             lines += TextTable.harmless("\(number)  \(address)\(target)") + "\n"

@@ -59,6 +59,14 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
         }
     }
 
+    /// How a session's transfer ended, if it has: what was told up to now counts.
+    func currentEnding(of session: URLSession) async -> Ending? {
+        await withCheckedContinuation { continuation in
+            session.delegateQueue.addOperation { continuation.resume() }
+        }
+        return knownEnding(of: Self.identifier(session))
+    }
+
     func knownEnding(of identifier: String) -> Ending? { state.withLock { $0.endings[identifier] } }
 
     /// Ends the program while no file is on its way to its place: those that come later are another run's.

@@ -42,6 +42,9 @@ enum TextTable {
     static func replacing(
         in text: String, keeping kept: Set<Unicode.Scalar>, by escape: (Unicode.Scalar) -> String
     ) -> String {
+        // Nearly all text is so plain, and there may be much of it.
+        let keepsNewlines = kept.contains("\n")
+        if text.utf8.allSatisfy({ 0x20..<0x7F ~= $0 || $0 == 0x0A && keepsNewlines }) { return text }
         var shown = ""
         for scalar in text.unicodeScalars {
             switch scalar.properties.generalCategory {

@@ -30,7 +30,9 @@ enum BackgroundDownload {
             }
         }
         let downloads = Downloads(into: URL(fileURLWithPath: folder))
+        var wasStarted = false
         URLSession.handleEventsForBackgroundURLSession { identifier, completionHandler in
+            wasStarted = true
             say("started for \(identifier)")
             downloads.whenToldOfAll(completionHandler)
         }
@@ -51,6 +53,8 @@ enum BackgroundDownload {
         }
         if leaves { return }
         while await !session.allTasks.isEmpty { await downloads.nextEnd() }
+        // The daemon that started the program hears that it dealt with everything.
+        if wasStarted { await downloads.waitUntilToldOfAll() }
         say("nothing is left to do")
     }
 

@@ -16,6 +16,7 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
     private let folder: URL
     private let toldOfAll = Mutex<(@Sendable () -> Void)?>(nil)
     private let (ends, end) = AsyncStream.makeStream(of: Void.self)
+    private let (tolds, told) = AsyncStream.makeStream(of: Void.self)
 
     init(into folder: URL) { self.folder = folder }
 
@@ -25,6 +26,18 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
     /// Returns when a task ended.
     func nextEnd() async {
         for await _ in ends { return }
+    }
+
+    /// Returns when everything was told.
+    func waitUntilToldOfAll() async {
+        for await _ in tolds { return }
+    }
+
+    func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
+        guard let error else { return }
+        // Without a daemon, or while another process has the session, there is nothing to be done.
+        BackgroundDownload.say("no session: \(error.localizedDescription)")
+        exit(1)
     }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
@@ -51,5 +64,6 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
     func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) {
         BackgroundDownload.say("told of all")
         toldOfAll.withLock { $0.take() }?()
+        told.yield()
     }
 }

@@ -1,0 +1,63 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundDaemon
+import Testing
+
+/// How often a program is started.
+struct LaunchLimitTests {
+    @Test func `the time until the next start doubles up to a day`() {
+        var limit = LaunchLimit()
+        var now = 1000.0
+        var delays: [Double] = []
+        for _ in 0..<16 {
+            #expect(limit.start(now, patience: 60) == nil)
+            // As soon as it may be.
+            let delay = limit.start(now, patience: 60) ?? 0
+            delays.append(delay)
+            #expect(limit.start(now + delay - 1, patience: 60) == 1)
+            now += delay
+        }
+        #expect(delays.prefix(4) == [10, 20, 40, 80])
+        #expect(delays.suffix(2) == [86_400, 86_400])
+    }
+
+    @Test func `twice that time without a start begins anew`() {
+        var limit = LaunchLimit()
+        for now in [0.0, 10, 30] { #expect(limit.start(now, patience: 60) == nil) }
+        #expect(limit.start(30, patience: 60) == 40)
+        #expect(limit.start(30 + 60 + 79, patience: 60) == nil)
+        #expect(limit.start(30 + 60 + 79, patience: 60) == 80)
+        #expect(limit.start(30 + 60 + 79 + 60 + 160, patience: 60) == nil)
+        #expect(limit.start(30 + 60 + 79 + 60 + 160, patience: 60) == 10)
+    }
+
+    @Test func `a program that never comes is started less and less often`() {
+        var limit = LaunchLimit()
+        // It is looked at again when the patience with it is over.
+        var now = 0.0
+        var starts: [Double] = []
+        while starts.count < 8 {
+            if let wait = limit.start(now, patience: 60) {
+                now += wait
+                continue
+            }
+            starts.append(now)
+            now += 60
+        }
+        #expect(zip(starts.dropFirst(), starts).map { $0 - $1 } == [60, 60, 60, 80, 160, 320, 640])
+    }
+
+    @Test func `a clock that was set back holds no start up`() {
+        var limit = LaunchLimit()
+        #expect(limit.start(1_000_000, patience: 60) == nil)
+        #expect(limit.start(5, patience: 60) == nil)
+        #expect(limit.start(5, patience: 60) == 20)
+    }
+}

@@ -1,0 +1,139 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+extension BackgroundPlace {
+    /// Writes a script, by another process: a file that this one writes to may be open in a process that it is just starting.
+    @discardableResult
+    func script(_ text: String, as name: String) throws -> String {
+        let path = home.path + "/" + name
+        try ServerProcess.run(
+            ServerProcess.Order(
+                ["/bin/sh", "-c", "printf '%s\\n' \"$1\" > \"$2\" && chmod 755 \"$2\"", "sh", "#!/bin/sh\n\(text)", path],
+                output: .nothing))
+        return path
+    }
+
+    /// The daemons that `counting` started.
+    fileprivate var counted: ProgramHandle { ProgramHandle(label: "counted", process: nil, orders: -1, journal: journal) }
+
+    /// What programs start in place of the daemon: says that it was, and becomes the daemon.
+    fileprivate func counting() throws -> [String: String] {
+        let text = "printf 'counted\\tstarted\\n' > '\(home.path)/journal'\nexec '\(bin.path)/urlsessiond' \"$@\""
+        return ["URLSESSIOND": try script(text, as: "counting")]
+    }
+
+    /// Has the lock that a daemon holds for its life, until it is closed.
+    fileprivate func lock() throws -> CInt {
+        let folder = home.path + "/run/urlloading"
+        mkdir(folder, 0o700)
+        let descriptor = open(folder + "/urlsessiond.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0, flock(descriptor, LOCK_EX) == 0 else { throw PlaceFailure("lock: errno \(errno)") }
+        return descriptor
+    }
+}
+
+/// Daemons that come late, or come back when nobody waited for them any more.
+@Suite(.timeLimit(.minutes(2)))
+struct ComebackTests {
+    @Test func `while a daemon takes its time to end, another one is tried again and again`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let lock = try place.lock()
+                let program = try place.start("one", variables: try place.counting())
+                program.tell("session", "main")
+                // Each ends, as there is one already.
+                try await place.counted.line("started", number: 2)
+                close(lock)
+                program.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await program.line("completed main.1 ok")
+                try await program.leave()
+                #expect(!program.lines.contains { $0.hasPrefix("invalid") })
+            }
+        }
+    }
+
+    @Test(arguments: ["same", "next"])
+    func `a task that failed for want of a daemon is over, also for the daemon that has it`(life: String) async throws {
+        try await withScriptedServer(reply: { $0.path == "/lost" ? .raw("").then(.gate("never")) : .ok($0.path) }) {
+            (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let first = try place.start("one")
+                first.tell("session", "main")
+                first.tell("download", "main", server.url("/lost").absoluteString, "lost")
+                // The daemon has its end, and nobody knows.
+                first.tell("take", "block")
+                try await server.reached("never")
+                try place.removeDaemon()
+                place.killDaemon()
+                #expect(try await first.line("completed main.1").hasPrefix("completed main.1 -997 {"))
+                #expect(try await first.line("invalid main").hasPrefix("invalid main -997 {"))
+                try place.bringDaemon()
+                var program = first
+                if life == "next" {
+                    try await first.leave()
+                    program = try place.start("two")
+                }
+                program.tell("take", "move")
+                program.tell("session", "again", "identifier=main")
+                program.tell("tasks", "again")
+                #expect(try await program.line("tasks again:") == "tasks again: ")
+                program.tell("download", "again", server.url("/a").absoluteString, "a")
+                try await program.line("completed again.2 ok")
+                try await program.leave()
+                #expect(!program.lines.contains { $0.hasPrefix("completed again.1") })
+            }
+        }
+    }
+
+    @Test func `what the daemon is about is said in words and as JSON`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                func status(_ arguments: String...) async throws -> (code: Int32, text: String) {
+                    let said = Watched((text: "", isOver: false))
+                    let process = try place.run([place.bin.path + "/urlsessiond", "status"] + arguments) { text in
+                        said.change { $0 = ($0.text + text, text.isEmpty) }
+                    }
+                    let code = try await process.end()
+                    return (code, try await said.value { $0.isOver ? $0.text : nil })
+                }
+                #expect(try await status().code == 1)
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url("/a").absoluteString, "a")
+                program.tell("download", "main", server.url("/b").absoluteString, "b", "begin=1000")
+                try await program.line("ordered main.2")
+                try await server.reached("g")
+                let words = try await status()
+                #expect(words.code == 0 && words.text.contains("1 running, 1 waiting, 0 paused, 0 ended"), "\(words.text)")
+                #expect(words.text.contains("listens at   \(place.home.path)/run/urlloading/urlsessiond.socket"))
+                struct Status: Decodable {
+                    var process: Int32
+                    var running, waiting, sessions: Int
+                    var trouble: [String]
+                }
+                let form = try JSONDecoder().decode(Status.self, from: Data(try await status("--json").text.utf8))
+                #expect(form.running == 1 && form.waiting == 1 && form.sessions == 1 && form.trouble.isEmpty)
+                #expect([form.process] == place.daemons)
+                server.open("g")
+                program.tell("cancel", "main.2")
+                try await program.line("completed main.1 ok")
+                try await program.line("completed main.2 -999")
+                try await program.leave()
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+
+/// A library to preload into the daemon: its disk has no room, or its clock is set, while the test says so.
+struct DaemonFaults: Sendable {
+    private let library: PreloadedLibrary
+    private var folder: URL { library.folder.url }
+
+    init() throws { library = try PreloadedLibrary(source: Self.source) }
+
+    /// What the daemon's environment needs; the disk is what is below `disk`.
+    func environment(disk: String) -> [String: String] {
+        library.environment.merging(["DAEMON_FAULTS": folder.path, "DAEMON_FAULTS_DISK": disk]) { $1 }
+    }
+
+    func fillDisk() throws { try Data().write(to: folder.appendingPathComponent("full")) }
+    func emptyDisk() throws { try FileManager.default.removeItem(at: folder.appendingPathComponent("full")) }
+
+    /// The daemon's clock shows so much more than the machine's.
+    func setClock(by seconds: Int) throws {
+        try Data("\(seconds)".utf8).write(to: folder.appendingPathComponent("clock"), options: .atomic)
+    }
+
+    private static let source = #"""
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <errno.h>
+        #include <fcntl.h>
+        #include <limits.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <sys/stat.h>
+        #include <sys/syscall.h>
+        #include <sys/time.h>
+        #include <sys/uio.h>
+        #include <time.h>
+        #include <unistd.h>
+
+        static void in_folder(char *path, const char *file) {
+            const char *folder = getenv("DAEMON_FAULTS");
+            snprintf(path, PATH_MAX, "%s/%s", folder ? folder : "/nonexistent", file);
+        }
+
+        // Whether a descriptor is a file on the disk, which is full.
+        static int is_full(int fd) {
+            char path[PATH_MAX], link[64];
+            struct stat facts;
+            int saved = errno;
+            const char *disk = getenv("DAEMON_FAULTS_DISK");
+            in_folder(path, "full");
+            int full = disk && syscall(SYS_newfstatat, AT_FDCWD, path, &facts, 0) == 0;
+            if (full) {
+                snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+                long length = syscall(SYS_readlinkat, AT_FDCWD, link, path, PATH_MAX - 1);
+                full = length > 0 && strncmp(path, disk, strlen(disk)) == 0;
+            }
+            errno = full ? ENOSPC : saved;
+            return full;
+        }
+
+        #define ORIGINAL(name) \
+            static __typeof__(&name) original; \
+            if (original == NULL) original = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+
+        ssize_t write(int fd, const void *bytes, size_t count) {
+            ORIGINAL(write);
+            return is_full(fd) ? -1 : original(fd, bytes, count);
+        }
+        ssize_t writev(int fd, const struct iovec *pieces, int count) {
+            ORIGINAL(writev);
+            return is_full(fd) ? -1 : original(fd, pieces, count);
+        }
+        ssize_t pwrite(int fd, const void *bytes, size_t count, off_t at) {
+            ORIGINAL(pwrite);
+            return is_full(fd) ? -1 : original(fd, bytes, count, at);
+        }
+        ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at) {
+            ORIGINAL(pwrite64);
+            return is_full(fd) ? -1 : original(fd, bytes, count, at);
+        }
+        int fallocate(int fd, int mode, off_t at, off_t count) {
+            ORIGINAL(fallocate);
+            return is_full(fd) ? -1 : original(fd, mode, at, count);
+        }
+        int fallocate64(int fd, int mode, off64_t at, off64_t count) {
+            ORIGINAL(fallocate64);
+            return is_full(fd) ? -1 : original(fd, mode, at, count);
+        }
+
+        static long shift(void) {
+            char path[PATH_MAX], text[32];
+            int saved = errno;
+            in_folder(path, "clock");
+            int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+            long count = 0;
+            if (fd >= 0) {
+                count = syscall(SYS_read, fd, text, sizeof text - 1);
+                syscall(SYS_close, fd);
+            }
+            errno = saved;
+            if (count <= 0) return 0;
+            text[count] = 0;
+            return atol(text);
+        }
+        int clock_gettime(clockid_t clock, struct timespec *time) {
+            int result = (int)syscall(SYS_clock_gettime, clock, time);
+            if (result == 0 && clock == CLOCK_REALTIME) time->tv_sec += shift();
+            return result;
+        }
+        int gettimeofday(struct timeval *restrict time, void *restrict zone) {
+            struct timespec now;
+            clock_gettime(CLOCK_REALTIME, &now);
+            time->tv_sec = now.tv_sec;
+            time->tv_usec = now.tv_nsec / 1000;
+            return 0;
+        }
+        """#
+}

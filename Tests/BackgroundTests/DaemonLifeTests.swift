@@ -1,0 +1,252 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// How a daemon comes to be the one, and how another one takes its place.
+@Suite(.timeLimit(.minutes(3)))
+struct DaemonLifeTests {
+    @Test func `programs that find none all at once end on one daemon`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let programs = try (1...12).map { try place.start("racer\($0)", as: "racer\($0)") }
+                for program in programs { try await program.line("started") }
+                for program in programs { program.tell("session", "main") }
+                for (number, program) in programs.enumerated() {
+                    program.tell("download", "main", server.url("/\(number)").absoluteString, "f\(number)")
+                }
+                for (number, program) in programs.enumerated() {
+                    try await program.line("completed main.1 ok")
+                    #expect(try place.downloaded("f\(number)") == Array("/\(number)".utf8))
+                }
+                // All others found that there is one, and end.
+                let log = try String(contentsOfFile: place.home.path + "/run/urlloading/urlsessiond.log", encoding: .utf8)
+                #expect(log.components(separatedBy: " listens, ").count == 2, "\(log)")
+                for program in programs { try await program.leave() }
+            }
+        }
+    }
+
+    @Test func `a daemon that takes another's place has all its transfers, and nothing is lost`() async throws {
+        let file = ScriptedFile(ScriptedFile.pattern(900_000))
+        try await withScriptedServer(reply: { request in
+            file.reply(to: request, cutAfter: request.header("Range") == nil ? 400_000 : nil, ending: .gate("never"))
+        }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                for number in 1...5 {
+                    program.tell("download", "main", server.url("/\(number)").absoluteString, "f\(number)")
+                    try await program.line("wrote main.\(number) 400000")
+                }
+                program.tell("download", "main", server.url("/later").absoluteString, "later", "begin=1000")
+                try await program.line("ordered main.6")
+                let old = place.daemons
+                let said = Watched("")
+                let daemon = try place.run([place.bin.path + "/urlsessiond", "--replace"]) { text in said.change { $0 += text } }
+                try await said.value { $0.contains(" listens, with 6 transfers") ? () : nil }
+                for number in 1...5 { try await program.line("completed main.\(number) ok") }
+                for number in 1...5 { #expect(try place.downloaded("f\(number)") == file.content) }
+                #expect(server.requests.count == 10)
+                #expect(server.requests.suffix(5).allSatisfy { $0.header("Range") == "bytes=400000-" })
+                #expect(old.count == 1 && !place.daemons.contains(old[0]))
+                program.tell("tasks", "main")
+                #expect(try await program.line("tasks main:").contains("[main.6 download later "))
+                program.tell("cancel", "main.6")
+                try await program.line("completed main.6 -999")
+                try await program.leave()
+                #expect(!program.lines.contains { $0.hasPrefix("invalid") })
+                daemon.stop()
+            }
+        }
+    }
+
+    @Test func `a second daemon leaves the first one alone`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url().absoluteString, "a")
+                try await server.reached("g")
+                let first = place.daemons
+                #expect(try await place.startDaemon([]).end() == 0)
+                #expect(place.daemons == first)
+                server.open("g")
+                try await program.line("completed main.1 ok")
+                try await program.leave()
+                #expect(server.requests.count == 1)
+            }
+        }
+    }
+
+    @Test func `a daemon that does not answer is waited for, and leaves the session free`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let first = try place.start("first")
+                first.tell("session", "main")
+                try await first.line("session main")
+                for process in place.daemons { kill(process, SIGSTOP) }
+                first.tell("download", "main", server.url("/a").absoluteString, "a")
+                let second = try place.start("second", as: "other")
+                second.tell("session", "main")
+                #expect(try await second.line("invalid main").hasPrefix("invalid main -997 {"))
+                // What is not durable is not ordered.
+                #expect(!first.lines.contains { $0.hasPrefix("ordered") })
+                for process in place.daemons { kill(process, SIGCONT) }
+                try await first.line("completed main.1 ok")
+                second.tell("session", "again", "identifier=main")
+                second.tell("download", "again", server.url("/b").absoluteString, "b")
+                try await second.line("completed again.1 ok")
+                try await first.leave()
+                try await second.leave()
+                #expect(!first.lines.contains { $0.hasPrefix("invalid") })
+            }
+        }
+    }
+
+    @Test func `a daemon that is asked to end is followed by another one`() async throws {
+        let file = ScriptedFile(ScriptedFile.pattern(500_000))
+        try await withScriptedServer(reply: { request in
+            request.path == "/quick"
+                ? .ok("quick")
+                : file.reply(to: request, cutAfter: request.order == 0 ? 200_000 : nil, ending: .gate("never"))
+        }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url("/long").absoluteString, "a")
+                try await program.line("wrote main.1 200000")
+                for number in 2...5 {
+                    for process in place.daemons { kill(process, SIGTERM) }
+                    program.tell("download", "main", server.url("/quick").absoluteString, "b")
+                    try await program.line("completed main.\(number) ok")
+                }
+                try await program.line("completed main.1 ok")
+                #expect(try place.downloaded("a") == file.content)
+                // Nothing was fetched twice.
+                #expect(server.requests.filter { $0.path == "/long" }.map { $0.header("Range") } == [nil, "bytes=200000-"])
+                try await program.leave()
+            }
+        }
+    }
+
+    @Test func `a daemon whose socket is gone makes room for another one`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url("/a").absoluteString, "a", "begin=3")
+                try await program.line("ordered main.1")
+                try await program.leave()
+                // As with the last login of a user's.
+                let old = place.daemons
+                try FileManager.default.removeItem(at: place.home.appendingPathComponent("run/urlloading"))
+                let again = try place.start("again")
+                again.tell("session", "main")
+                try await again.line("completed main.1 ok")
+                #expect(place.daemons.count == 1 && place.daemons != old)
+                try await again.leave()
+                #expect(server.requests.count == 1)
+            }
+        }
+    }
+
+    @Test func `a log that has become long is begun anew`() async throws {
+        try await withBackgroundPlace { (place) async throws in
+            let folder = place.home.appendingPathComponent("run/urlloading")
+            try FileManager.default.createDirectory(
+                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            let log = folder.appendingPathComponent("urlsessiond.log")
+            try Data(count: 2 << 20).write(to: log)
+            let program = try place.start("one")
+            program.tell("session", "main")
+            try await program.line("session main")
+            let text = try String(contentsOf: log, encoding: .utf8)
+            #expect(text.utf8.count < 4096 && text.contains("listens"))
+            try await program.leave()
+        }
+    }
+
+    @Test func `a daemon that ends leaves the socket of a service manager alone`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                try await program.line("session main")
+                let first = place.daemons
+                let said = Watched("")
+                let socket = place.home.path + "/run/urlloading/urlsessiond.socket"
+                let daemon = try place.run(
+                    ["/usr/bin/env", "python3", "-c", Self.activator, socket, place.bin.path + "/urlsessiond"]
+                ) { text in said.change { $0 += text } }
+                try await said.value { $0.contains("listening") ? () : nil }
+                // Another program comes by the new socket, and the service manager starts the daemon that takes over.
+                let other = try place.start("two", as: "other")
+                other.tell("session", "main")
+                other.tell("download", "main", server.url("/b").absoluteString, "b")
+                try await other.line("completed main.1 ok")
+                #expect(place.daemons.count == 1 && place.daemons != first)
+                #expect(FileManager.default.fileExists(atPath: socket))
+                program.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await program.line("completed main.1 ok")
+                try await program.leave()
+                try await other.leave()
+                #expect(try await daemon.end() == 0)
+            }
+        }
+    }
+
+    /// A service manager that listens for the daemon, and starts it when somebody comes (sd_listen_fds(3)).
+    private static let activator = """
+        import os, select, socket, sys
+        path, program = sys.argv[1], sys.argv[2]
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        if os.path.exists(path): os.unlink(path)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        os.chmod(path, 0o600)
+        listener.listen(16)
+        print("listening", flush=True)
+        select.select([listener], [], [])
+        if listener.fileno() != 3: os.dup2(listener.fileno(), 3)
+        os.set_inheritable(3, True)
+        os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+        os.execv(program, [program, "--idle-exit", "1"])
+        """
+
+    @Test func `a daemon that a service manager starts has its socket, and ends when it is idle`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let socket = place.home.path + "/run/urlloading/urlsessiond.socket"
+                let said = Watched("")
+                let daemon = try place.run(
+                    ["/usr/bin/env", "python3", "-c", Self.activator, socket, place.bin.path + "/urlsessiond"]
+                ) { text in said.change { $0 += text } }
+                try await said.value { $0.contains("listening") ? () : nil }
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await program.line("completed main.1 ok")
+                #expect(place.daemons.count == 1)
+                try await program.leave()
+                #expect(try await daemon.end() == 0)
+                #expect(said.read { $0 }.contains("nobody needs it"))
+                // It is the service manager's.
+                #expect(FileManager.default.fileExists(atPath: socket))
+                #expect(try place.downloaded("a") == Array("/a".utf8))
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import Foundation
+import HTTPRules
+import HTTPWire
+import LoadingModel
+import LoadingTestKit
+import Testing
+
+/// What a program that floods, stalls or lies can do: nothing to others.
+@Suite(.timeLimit(.minutes(3)))
+struct HostileProgramTests {
+    private static let flood = 1000
+
+    private func withVictim(
+        reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply = { .ok($0.path).after(.gate("g")) },
+        _ test: (BackgroundPlace, ProgramHandle, ScriptedServer) async throws -> Void
+    ) async throws {
+        try await withScriptedServer(reply: reply) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let program = try place.start("victim")
+                program.tell("session", "main", "delegate=credential")
+                program.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await program.line("ordered main.1")
+                try await test(place, program, server)
+                try await program.line("completed main.1 ok")
+                try await program.leave()
+            }
+        }
+    }
+
+    private static func order(_ url: URL, task: TaskID = 1, resuming: Data? = nil) -> BackgroundOrder {
+        BackgroundOrder(
+            TaskOrder(
+                id: task, request: LoadRequest(url: url), delivery: .download(resuming: resuming), interests: [], priority: 0.5),
+            created: Date.timeIntervalSinceReferenceDate)
+    }
+
+    @Test func `what is no message ends its connection, with a word why`() async throws {
+        try await withVictim { (place, _, server) async throws in
+            let order = Self.order(server.url("/never"))
+            let lies: [(String, (RawClient) throws -> Void)] = [
+                ("closed", { $0.send(FrameReader.frame([])) }),
+                ("malformed", { $0.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8) }),
+                ("malformed", { $0.send([0x7F, 0xFF, 0xFF, 0xFF]) }),
+                ("malformed", { $0.send(FrameReader.frame(Array("{\"hello\":".utf8))) }),
+                ("malformed", { try $0.say(.submit(order)) }),
+                ("version", { try $0.say(.hello(version: MessageCoding.version + 1, role: .session)) }),
+                ("malformed", { try $0.hello(.manager) }),
+                (
+                    "malformed",
+                    {
+                        try $0.hello()
+                        try $0.say(.manage(.quit(program: "/program"), request: 1))
+                    }
+                ),
+                (
+                    "malformed",
+                    {
+                        try $0.hello()
+                        try $0.say(.submit(order))
+                    }
+                ),
+                (
+                    "malformed",
+                    {
+                        try $0.attach("own")
+                        try $0.attach("main")
+                    }
+                ),
+            ]
+            for (number, (expected, lie)) in lies.enumerated() {
+                let liar = try RawClient(place)
+                try lie(liar)
+                let refusal = try await liar.refusal()
+                #expect(refusal.hasPrefix(expected) || refusal.hasPrefix("malformed"), "\(number): \(refusal)")
+            }
+            server.open("g")
+        }
+    }
+
+    @Test func `programs that stall and flood hold nobody up`() async throws {
+        try await withVictim { (place, program, server) async throws in
+            // One has thousands of tasks and does not read what it is told of them; another one talks without end.
+            let deaf = try RawClient(place, reads: false)
+            try deaf.attach("deaf")
+            let talker = try RawClient(place)
+            try talker.attach("talker")
+            // Some say nothing, others half a message; there are more of them than one program may have.
+            let silent = try (0..<280).map { number in
+                let client = try RawClient(place)
+                if number % 2 == 0 { client.send([0, 0, 1, 0, 0x7B]) }
+                return client
+            }
+            let deafOrders = try (1...Self.flood).flatMap { task in
+                var order = Self.order(server.url("/flood"), task: task)
+                order.task.earliestBegin = Date.timeIntervalSinceReferenceDate + 1000
+                return FrameReader.frame(try MessageCoding.encode(.submit(order)))
+            }
+            let words = try (1...2000).flatMap { FrameReader.frame(try MessageCoding.encode(.command(.resume, $0))) }
+            let isOver = Watched(false)
+            Thread.detachNewThread { deaf.send(deafOrders) }
+            Thread.detachNewThread { while !isOver.read({ $0 }), talker.send(words) {} }
+            server.open("g")
+            for number in 2...20 {
+                program.tell("download", "main", server.url("/\(number)").absoluteString, "f\(number)")
+                try await program.line("completed main.\(number) ok")
+                #expect(try place.downloaded("f\(number)") == Array("/\(number)".utf8))
+            }
+            // Nobody has to wait for those that never said hello.
+            for client in silent { #expect(try await client.refusal().hasPrefix("closed")) }
+            isOver.change { $0 = true }
+            talker.end()
+            deaf.end()
+            // What it ordered is there for the next one.
+            let heir = try RawClient(place)
+            try heir.attach("deaf")
+            #expect(try await heir.hears { if case .attached(let last) = $0 { last } else { nil } } == Self.flood)
+            for task in 1...Self.flood { try heir.say(.command(.cancel, task)) }
+            for task in 1...Self.flood {
+                try await heir.hears { if case .event(.finished, task) = $0 { true } else { nil } }
+                try heir.say(.told(task))
+            }
+            try await heir.hears { if case .forgotten(Self.flood) = $0 { true } else { nil } }
+            try heir.say(.invalidate)
+        }
+    }
+
+    @Test func `messages that never end have a limit together`() async throws {
+        try await withVictim { (place, program, server) async throws in
+            let clients = try (0..<10).map { _ in try RawClient(place) }
+            let half = [0, 0x7A, 0x12, 0] + [UInt8](repeating: 0x20, count: 7_500_000)
+            for client in clients {
+                try client.hello()
+                client.send(half)
+            }
+            var refused = 0
+            for client in clients where try await client.refusal().hasPrefix("tooMany") { refused += 1 }
+            #expect(refused > 0)
+            server.open("g")
+        }
+    }
+
+    @Test func `a program that lies about tasks and questions reaches its own alone`() async throws {
+        try await withVictim(reply: { request in
+            if request.path == "/own" { return .ok("own") }
+            return request.header("Authorization") == "Basic YWRhOmxvdmVsYWNl"
+                ? .ok("secret") : .status(401, [("WWW-Authenticate", "Basic realm=\"tower\"")], body: "who?").after(.gate("g"))
+        }) { (place, program, server) async throws in
+            try await server.reached("g")
+            let liar = try RawClient(place)
+            // The same identifier, of another program.
+            try liar.attach("main")
+            #expect(try await liar.hears { if case .attached(let last) = $0 { last } else { nil } } == 0)
+            for task in 1...3 {
+                try liar.say(.command(.cancel, task))
+                try liar.say(.told(task))
+                try liar.say(.note(BackgroundOrder.Notes(), task))
+            }
+            for question in 0...3 { try liar.say(.answer(.credential(.cancel), question: question)) }
+            server.open("g")
+            try await program.line("challenged main.1")
+            for question in 0...3 { try liar.say(.answer(.credential(.cancel), question: question)) }
+            try liar.say(.submit(Self.order(server.url("/own"))))
+            try await liar.hears { if case .event(.finished, 1) = $0 { true } else { nil } }
+            try liar.say(.told(1))
+            try await liar.hears { if case .forgotten(1) = $0 { true } else { nil } }
+            try liar.say(.invalidate)
+            try await program.line("completed main.1 ok gone status=200")
+            #expect(try place.downloaded("a") == Array("secret".utf8))
+        }
+    }
+
+    @Test func `resume data names files of its own session alone`() async throws {
+        let file = ScriptedFile(ScriptedFile.pattern(300_000))
+        let own = ScriptedFile(ScriptedFile.pattern(300_000, seed: 9))
+        try await withVictim(reply: { request in
+            if request.path == "/own" { return own.reply(to: request) }
+            return file.reply(
+                to: request, cutAfter: request.header("Range") == nil ? 100_000 : nil, ending: .gate("never"))
+        }) { (place, program, server) async throws in
+            try await program.line("wrote main.1 100000")
+            let victim = try #require(place.spooled.first)
+            let liar = try RawClient(place)
+            try liar.attach("liar")
+            try await liar.hears { if case .attached = $0 { true } else { nil } }
+            for (index, name) in ["../\(victim)", victim, "..", "/etc/hostname"].enumerated() {
+                let point = ResumePoint(
+                    url: server.url("/own"), originalURL: server.url("/own"), headers: HeaderBlock(), receivedByteCount: 100_000,
+                    totalByteCount: 300_000, entityTag: "\"v1\"", lastModified: nil, serverDate: nil, temporaryFileName: name)
+                guard let data = point.encodedIfPossible() else { continue }
+                let task = index + 1
+                try liar.say(.submit(Self.order(server.url("/own"), task: task, resuming: data)))
+                let path = try await liar.hears {
+                    if case .event(.finished(let outcome), task) = $0 {
+                        if case .success(.file(let path)) = outcome.result { path } else { "\(outcome.result)" }
+                    } else {
+                        nil
+                    }
+                }
+                #expect(try Array(Data(contentsOf: URL(fileURLWithPath: path))) == own.content, "\(name): \(path)")
+                try liar.say(.told(task))
+                try await liar.hears { if case .forgotten(task) = $0 { true } else { nil } }
+            }
+            try liar.say(.invalidate)
+            program.tell("suspend", "main.1")
+            try await server.waitForAllClosed()
+            program.tell("resume", "main.1")
+            try await program.line("completed main.1 ok")
+            #expect(try place.downloaded("a") == file.content)
+        }
+    }
+}

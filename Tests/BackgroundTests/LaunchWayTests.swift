@@ -1,0 +1,174 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// The ways to start a program, and what holds of one that was started.
+@Suite(.timeLimit(.minutes(2)))
+struct LaunchWayTests {
+    private static let script = ["session main", "await told main", "handled main", "leave"]
+
+    /// What a bus or a service manager starts: the program as the daemon would have it, without a word of the daemon's in its environment.
+    private func activation(_ place: BackgroundPlace) throws -> String {
+        let launch = try String(contentsOf: place.home.appendingPathComponent("launch"), encoding: .utf8)
+        let arguments = launch.split(separator: "\u{1}")
+        let quoted = arguments.map { "'" + $0.replacingOccurrences(of: "'", with: "'\\''") + "'" }.joined(separator: " ")
+        return try place.script("exec " + quoted, as: ProgramScript.scriptName)
+    }
+
+    @Test func `a program is started by its name on the session bus`() async throws {
+        let bus = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
+        let address = "unix:path=\(bus.path)/bus"
+        try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                try bus.write(
+                    Array("[D-BUS Service]\nName=org.example.Taker\nExec=\(place.home.path)/\(ProgramScript.scriptName)\n".utf8),
+                    to: "services/org.example.Taker.service")
+                let configuration = try bus.write(
+                    Array(
+                        """
+                        <busconfig><type>session</type><listen>\(address)</listen><servicedir>\(bus.path)/services</servicedir>
+                        <policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy></busconfig>
+                        """.utf8), to: "bus.conf")
+                let program = try ServerProcess.program("dbus-daemon", package: "dbus")
+                let daemon = try await ServerProcess.start(
+                    [program, "--nofork", "--print-address", "--config-file=" + configuration.path]
+                ) { $0.contains("unix:path=") }.0
+                defer { daemon.stop() }
+                let first = try place.start(
+                    "one", launch: Self.script, variables: ["DBUS_SESSION_BUS_ADDRESS": address])
+                _ = try activation(place)
+                first.tell("session", "main", "bus=org.example.Taker")
+                first.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await server.reached("g")
+                try await first.leave()
+                server.open("g")
+                try await place.launched.line("told main")
+                try await place.launched.line("leaving")
+                #expect(place.launched.lines.prefix(2) == ["started", "launched for main"])
+                #expect(try place.downloaded("a") == Array("/a".utf8))
+            }
+        }
+    }
+
+    /// Whether a service manager of the user's can be had here, which is nobody's: mounts of a process's own are needed.
+    private static let hasServiceManager =
+        FileManager.default.isExecutableFile(atPath: "/usr/bin/systemctl")
+        && FileManager.default.isExecutableFile(atPath: "/lib/systemd/systemd")
+        && (try? ServerProcess.run(ServerProcess.Order(["/usr/bin/unshare", "-m", "/bin/true"], output: .nothing))) != nil
+
+    @Test(.enabled(if: hasServiceManager, "systemd, and the right to mounts of one's own, are needed"))
+    func `a program is started as a unit of the user's service manager`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let units = place.home.path + "/config/systemd/user"
+                try FileManager.default.createDirectory(atPath: units, withIntermediateDirectories: true)
+                try Data("[Service]\nExecStart=\(place.home.path)/\(ProgramScript.scriptName)\n".utf8)
+                    .write(to: URL(fileURLWithPath: units + "/taker.service"))
+                // As if the machine had been started by it (sd_booted(3)).
+                let manager = try place.run([
+                    "/usr/bin/env", "XDG_CONFIG_HOME=\(place.home.path)/config", "/usr/bin/unshare", "-m", "/bin/sh", "-c",
+                    "mount --make-rprivate / && mount -t tmpfs none /run/systemd && mkdir /run/systemd/system"
+                        + " && exec /lib/systemd/systemd --user",
+                ]) { _ in }
+                defer { manager.stop() }
+                let first = try place.start("one", launch: Self.script)
+                _ = try activation(place)
+                first.tell("session", "main", "unit=taker.service")
+                first.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await server.reached("g")
+                try await first.leave()
+                let socket = place.home.path + "/run/systemd/private"
+                try await blocking { while !FileManager.default.fileExists(atPath: socket) { usleep(10_000) } }
+                server.open("g")
+                try await place.launched.line("told main")
+                try await place.launched.line("leaving")
+                #expect(place.launched.lines.prefix(2) == ["started", "launched for main"])
+                #expect(try place.downloaded("a") == Array("/a".utf8))
+            }
+        }
+    }
+
+    private func blocking(_ work: @escaping @Sendable () -> Void) async throws {
+        let isOver = Watched(false)
+        Thread.detachNewThread {
+            work()
+            isOver.change { $0 = true }
+        }
+        try await isOver.value { $0 ? () : nil }
+    }
+
+    @Test func `a program that does nothing for its events counts as hung, and is started again`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
+            try await withBackgroundPlace(daemonVariables: ["URLSESSIOND_PATIENCE": "1"]) { (place) async throws in
+                let first = try place.start("one", launch: ["await never"])
+                first.tell("session", "main", "launch=1")
+                first.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await server.reached("g")
+                try await first.leave()
+                server.open("g")
+                try await place.launched.line("launched for main")
+                try await place.launched.line("launched for main", number: 1)
+                let again = try place.start("again")
+                again.tell("session", "main")
+                try await again.line("completed main.1 ok")
+                try await again.leave()
+            }
+        }
+    }
+
+    @Test func `what a program that was started orders is discretionary, whatever session it is of`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path).after(.gate($0.path)) }) { (server) async throws in
+            try await withBackgroundPlace(daemonVariables: ["URLSESSIOND_METERED": "1"]) { (place) async throws in
+                let order = ProgramScript.line(["download", "side", server.url("/second").absoluteString, "b"])
+                let first = try place.start(
+                    "one", launch: ["session main launch=1", "session side", "await told main", order, "handled main"])
+                first.tell("session", "main", "launch=1")
+                first.tell("download", "main", server.url("/first").absoluteString, "a")
+                try await server.reached("/first")
+                try await first.leave()
+                server.open("/first")
+                try await place.launched.line("ordered side.1")
+                let manager = try place.manager()
+                manager.tell("watch")
+                try await manager.line("transfer side.1 waiting 0 (an unmetered network and external power)")
+                #expect(server.requests.map(\.path) == ["/first"])
+                manager.tell("manage", "quit", place.bin.path + "/program")
+                try await manager.line("transfer side.1 ended")
+                try await manager.kill()
+                let again = try place.start("again")
+                again.tell("session", "side")
+                try await again.line("completed side.1 -999 reason=0")
+                try await again.leave()
+            }
+        }
+    }
+
+    @Test func `what a started program starts itself was not started by the daemon`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let script = ["session main launch=1", "children", "await told main", "handled main", "leave"]
+                let first = try place.start("one", launch: script)
+                first.tell("session", "main", "launch=1")
+                first.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await server.reached("g")
+                try await first.leave()
+                server.open("g")
+                #expect(try await place.launched.line("children ") == "children none")
+                try await place.launched.line("leaving")
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import Foundation
+import LoadingTestKit
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// A program that says to the daemon what it likes.
+final class RawClient: Sendable {
+    private struct State {
+        var messages: [DaemonMessage] = []
+        var isOver = false
+    }
+
+    private let descriptor: CInt
+    private let state = Watched(State())
+
+    /// One that is not to read what it is told says so.
+    init(_ place: BackgroundPlace, reads: Bool = true) throws {
+        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let path = Array((place.home.path + "/run/urlloading/urlsessiond.socket").utf8)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
+        let result = withUnsafePointer(to: address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else { throw PlaceFailure("connect: errno \(errno)") }
+        guard reads else { return }
+        Thread.detachNewThread { [descriptor, state] in
+            var reader = FrameReader(limit: FrameReader.programLimit)
+            var buffer = [UInt8](repeating: 0, count: 65_536)
+            while case let count = recv(descriptor, &buffer, buffer.count, 0), count > 0 {
+                reader.append(buffer.prefix(count))
+                while let payload = try? reader.next(), let message = try? MessageCoding.decodeDaemonMessage(payload) {
+                    state.change { $0.messages.append(message) }
+                }
+            }
+            state.change { $0.isOver = true }
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    /// - Returns: Whether the system took all of it.
+    @discardableResult
+    func send(_ bytes: some Collection<UInt8>) -> Bool {
+        var rest = Array(bytes)[...]
+        while !rest.isEmpty {
+            let sent = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard sent > 0 else { return false }
+            rest = rest.dropFirst(sent)
+        }
+        return true
+    }
+
+    @discardableResult
+    func say(_ message: ClientMessage) throws -> Bool { send(FrameReader.frame(try MessageCoding.encode(message))) }
+
+    func hello(_ role: ClientMessage.Role = .session) throws { try say(.hello(version: MessageCoding.version, role: role)) }
+
+    /// Has a session of its own.
+    func attach(_ identifier: String) throws {
+        try hello()
+        let attachment = ClientMessage.Attachment(
+            identifier: identifier, settings: BackgroundSettings(), takesEvents: true, wasLaunched: false)
+        try say(.attach(attachment))
+    }
+
+    /// Waits for something that it is told.
+    @discardableResult
+    func hears<Found: Sendable>(_ pick: @escaping @Sendable (DaemonMessage) -> Found?) async throws -> Found {
+        try await state.value { $0.messages.lazy.compactMap(pick).first }
+    }
+
+    /// What it was told so far.
+    func all<Found: Sendable>(_ pick: @escaping @Sendable (DaemonMessage) -> Found?) -> [Found] {
+        state.read { $0.messages.compactMap(pick) }
+    }
+
+    /// Waits until the daemon has ended the connection, and says why that was.
+    func refusal() async throws -> String {
+        let messages = try await state.value { $0.isOver ? $0.messages : nil }
+        for case .refused(let kind, let reason) in messages { return "\(kind): \(reason)" }
+        return "closed"
+    }
+
+    /// As if its process ended.
+    func end() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+}

@@ -1,0 +1,212 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundClient
+import BackgroundProtocol
+import Foundation
+import LoadingModel
+import LoadingTestKit
+import Testing
+
+/// Daemons that listen and do not do their part: nobody waits for them without end, and nothing is said that is not so.
+@Suite(.timeLimit(.minutes(2)))
+struct SilentDaemonTests {
+    /// Hears what becomes of a task.
+    private final class Client: LoadClient {
+        let events = Watched<[TaskEvent]>([])
+        let replies = Watched<[@Sendable (TaskAnswer) -> Void]>([])
+
+        func tell(_ event: TaskEvent) { events.change { $0.append(event) } }
+
+        func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
+            replies.change { $0.append(reply) }
+        }
+
+        func failure() async throws -> LoadError.Kind? {
+            try await events.value { events in
+                for case .finished(let outcome) in events {
+                    if case .failure(let error) = outcome.result { return error.kind }
+                    return LoadError.Kind?.none
+                }
+                return nil
+            }
+        }
+    }
+
+    private static func session(_ daemon: FakeDaemon, patience: Int = 1) -> RemoteSession {
+        let attachment = ClientMessage.Attachment(
+            identifier: "main", settings: BackgroundSettings(), takesEvents: true, wasLaunched: false)
+        return RemoteSession(attachment, isAwaited: false, place: daemon.place, patience: patience)
+    }
+
+    private static func order(_ task: TaskID) -> BackgroundOrder {
+        BackgroundOrder(
+            TaskOrder(
+                id: task, request: LoadRequest(url: URL(string: "http://127.0.0.1:1/")), delivery: .download(resuming: nil),
+                interests: [], priority: 0.5),
+            created: 7)
+    }
+
+    /// Greets, and lets a session in.
+    private static func greets(_ message: ClientMessage) -> [DaemonMessage] {
+        switch message {
+        case .hello: [.welcome(version: MessageCoding.version)]
+        case .attach: [.attached(lastTask: 0)]
+        default: []
+        }
+    }
+
+    /// Calls what blocks from a thread of its own.
+    private func blocking<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async throws -> Value {
+        let result = Watched<Value?>(nil)
+        Thread.detachNewThread {
+            let value = work()
+            result.change { $0 = value }
+        }
+        return try await result.value { $0 }
+    }
+
+    /// Joins, or says why that is not possible.
+    private func join(_ session: RemoteSession) async throws -> LoadError.Kind? {
+        try await blocking { () -> LoadError.Kind? in
+            do throws(LoadError) {
+                _ = try session.join()
+                return nil
+            } catch {
+                return error.kind
+            }
+        }
+    }
+
+    @Test func `a daemon that does not greet is given up, and its connection is ended`() async throws {
+        let daemon = try FakeDaemon { _, _ in [] }
+        let session = Self.session(daemon)
+        #expect(try await join(session) == .backgroundSessionDisconnected)
+        try await daemon.hears(0) { $0.isOver ? () : nil }
+    }
+
+    @Test func `a session that is let go while it is joined leaves no connection`() async throws {
+        let daemon = try FakeDaemon { _, _ in [] }
+        // It does not come to an end by itself.
+        let session = Self.session(daemon, patience: 1000)
+        let joined = Task { try await join(session) }
+        try await daemon.hears(0) { $0.messages.count == 2 ? () : nil }
+        session.detach()
+        try await daemon.hears(0) { $0.isOver ? () : nil }
+        #expect(try await joined.value == .backgroundSessionDisconnected)
+        #expect(daemon.visitCount == 1)
+    }
+
+    @Test func `an order that a daemon never takes fails, when it was said to another one, too`() async throws {
+        let daemon = try FakeDaemon { message, _ in Self.greets(message) }
+        let session = Self.session(daemon)
+        #expect(try await join(session) == nil)
+        session.begin(eventsTold: {}, loss: { _ in })
+        let client = Client()
+        #expect(session.submit(Self.order(1), client: client))
+        try await blocking { session.wake() }
+        #expect(try await client.failure() == .backgroundSessionDisconnected)
+        for number in 0...1 {
+            try await daemon.hears(number) { visit in
+                visit.isOver && visit.messages.contains { if case .submit = $0 { true } else { false } } ? () : nil
+            }
+        }
+        #expect(session.loss?.kind == .backgroundSessionDisconnected)
+    }
+
+    @Test func `a question that waited for the program is answered on the connection that asked it alone`() async throws {
+        let question = TaskQuestion.delayedRequest(LoadRequest(url: URL(string: "http://127.0.0.1:1/")))
+        let daemon = try FakeDaemon { message, number in
+            switch message {
+            case .attach where number == 1:
+                let known = KnownTask(order: Self.order(1), phase: .running)
+                return [.known(known), .attached(lastTask: 1), .question(question, 1, question: 1)]
+            case .submit where number == 0: return [.accepted([1]), .question(question, 1, question: 1)]
+            case .submit: return [.accepted([2])]
+            case .renew(_, let request): return [.renewed(request: request)]
+            default: return Self.greets(message)
+            }
+        }
+        let session = Self.session(daemon)
+        #expect(try await join(session) == nil)
+        let client = Client()
+        #expect(session.submit(Self.order(1), client: client))
+        try await blocking { session.wake() }
+        let first = Watched(false)
+        session.renew(.flush) { first.change { $0 = true } }
+        try await first.value { $0 ? () : nil }
+        daemon.end(0)
+        try await daemon.hears(0) { $0.isOver ? () : nil }
+        // What is accepted now was so behind the question.
+        #expect(session.submit(Self.order(2), client: Client()))
+        try await blocking { session.wake() }
+        session.begin(eventsTold: {}, loss: { _ in })
+        let replies = try await client.replies.value { $0.count == 2 ? $0 : nil }
+        for reply in replies { reply(.delayed(.proceed)) }
+        session.eventsHandled()
+        let messages = try await daemon.hears(1) { visit in
+            visit.messages.contains { if case .eventsHandled = $0 { true } else { false } } ? visit.messages : nil
+        }
+        let answers = messages.compactMap { if case .answer(_, let task, let number) = $0 { [task ?? 0, number] } else { nil } }
+        #expect(answers == [[1, 1]])
+    }
+
+    @Test func `who asks for proxies and gives up is told that it was cancelled`() async throws {
+        let daemon = try FakeDaemon { message, _ in Self.greets(message) }
+        let session = Self.session(daemon)
+        #expect(try await join(session) == nil)
+        let asking = Task { () -> LoadError.Kind? in
+            do throws(LoadError) {
+                _ = try await session.proxies(for: URL(filePath: "/"))
+                return nil
+            } catch {
+                return error.kind
+            }
+        }
+        try await daemon.hears(0) { visit in
+            visit.messages.contains { if case .proxies = $0 { true } else { false } } ? () : nil
+        }
+        asking.cancel()
+        #expect(await asking.value == .cancelled)
+        session.detach()
+    }
+
+    // MARK: The user's tool
+
+    /// What becomes of a request.
+    private func outcome(_ daemon: FakeDaemon) async throws -> String {
+        let manager = try #require(ManagerConnection.open(daemon.place, patience: 1))
+        do throws(LoadError) {
+            _ = try await manager.ask(.status)
+            return "answered"
+        } catch {
+            return error.message
+        }
+    }
+
+    @Test func `the tool does not wait for a daemon that does not answer`() async throws {
+        #expect(try await outcome(FakeDaemon { _, _ in [] }) == "urlsessiond does not answer")
+        #expect(try await outcome(FakeDaemon { message, _ in Self.greets(message) }) == "urlsessiond does not answer")
+        #expect(
+            try await outcome(
+                FakeDaemon { message, _ in
+                    if case .manage(_, let request) = message { return [.done(request: request)] }
+                    return Self.greets(message)
+                }) == "answered")
+    }
+
+    @Test func `a list that a daemon does not finish is none`() async throws {
+        let daemon = try FakeDaemon { message, _ in
+            if case .manage(_, let request) = message { return [.transfers([], request: request, isLast: false)] }
+            return Self.greets(message)
+        }
+        let manager = try #require(ManagerConnection.open(daemon.place, patience: 1))
+        await #expect(throws: LoadError.self) { try await manager.list() }
+    }
+}
