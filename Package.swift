@@ -134,7 +134,7 @@ var targets: [Target] = [
     tests(
         "HTTPTransportTests",
         [
-            "HTTPTransport", "LoadingTestKit", "SeededNumbers", "LoadingModel", "HTTPWire", "HTTPRules", "CZlib",
+            "HTTPTransport", "LoadingEngine", "LoadingTestKit", "SeededNumbers", "LoadingModel", "HTTPWire", "HTTPRules", "CZlib",
             nioCore, nioPosix, nioSSL, x509, crypto,
         ]
     ),

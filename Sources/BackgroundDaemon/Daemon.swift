@@ -12,6 +12,7 @@ import BackgroundProtocol
 import CLoadingSystem
 import FoundationEssentials
 import HTTPRules
+import LoadingEngine
 import LoadingModel
 import LoadingStores
 import NIOCore
@@ -100,6 +101,8 @@ package enum Daemon {
             return 75
         }
         defer { _ = cls_close(stateLock) }
+        // Opens libraries, for which the loop need not wait later.
+        _ = SystemCodings.acceptEncoding
         let desk: TransferDesk
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         do {
