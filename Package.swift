@@ -201,6 +201,7 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
             "FuzzResponsePath",
             ["HTTPTransport", "HTTPWire", "LoadingModel", nioCore, .product(name: "NIOEmbedded", package: "swift-nio")]
         ),
+        fuzzer("FuzzLibraryCoding", ["HTTPTransport", "LoadingEngine", nioCore]),
         fuzzer("FuzzLocation", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzContentDisposition", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzDataURL", ["HTTPRules", "HTTPWire"]),
