@@ -135,7 +135,7 @@ var targets: [Target] = [
     tests(
         "HTTPTransportTests",
         [
-            "HTTPTransport", "LoadingTestKit", "SeededNumbers", "LoadingModel", "HTTPWire", "HTTPRules", "CZlib",
+            "HTTPTransport", "LoadingEngine", "LoadingTestKit", "SeededNumbers", "LoadingModel", "HTTPWire", "HTTPRules", "CZlib",
             nioCore, nioPosix, nioSSL, x509, crypto,
         ]
     ),
@@ -213,6 +213,7 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
             "FuzzResponsePath",
             ["HTTPTransport", "HTTPWire", "LoadingModel", nioCore, .product(name: "NIOEmbedded", package: "swift-nio")]
         ),
+        fuzzer("FuzzLibraryCoding", ["HTTPTransport", "LoadingEngine", nioCore]),
         fuzzer("FuzzLocation", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzContentDisposition", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzDataURL", ["HTTPRules", "HTTPWire"]),

@@ -12,6 +12,7 @@ import BackgroundProtocol
 import CLoadingSystem
 import FoundationEssentials
 import HTTPRules
+import LoadingEngine
 import LoadingModel
 import LoadingStores
 import NIOCore
@@ -123,6 +124,8 @@ package enum Daemon {
         }
         defer { _ = cls_close(stateLock) }
         try? place.socket.write(toFile: socketNote, atomically: true, encoding: .utf8)
+        // Opens libraries, for which the loop need not wait later.
+        _ = SystemCodings.acceptEncoding
         let desk: TransferDesk
         var ownSocket: SocketFacts?
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)

@@ -50,7 +50,7 @@ final class SessionFacts {
         self.stores = stores
         loop = executor.loop
         turns = executor.turns
-        headers = OutgoingHeaders(additional: policy.additionalHeaders)
+        headers = OutgoingHeaders(additional: policy.additionalHeaders + [SystemCodings.acceptEncoding])
         cacheControl = headers.sessionValue("Cache-Control")
     }
 

@@ -33,6 +33,8 @@ package final class SystemLibrary: Sendable {
         _ = CAres.library
         _ = JavaScript.library
         _ = DesktopSettings.library
+        _ = Codec.brotli
+        _ = Codec.zstandard
         return findings.withLock { $0 }
     }
 

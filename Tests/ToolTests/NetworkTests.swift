@@ -143,6 +143,9 @@ struct NetworkTests {
         #expect(picture["isSatisfied"] as? Bool == true)
         let interfaces = try #require(picture["interfaces"] as? [[String: Any]])
         #expect(interfaces.map { $0["name"] as? String } == ["cable0"])
-        #expect((picture["libraries"] as? [[String: Any]])?.isEmpty == false)
+        let libraries = try #require(picture["libraries"] as? [[String: Any]])
+        for name in ["libbrotlidec.so.1", "libzstd.so.1"] {
+            #expect(libraries.contains { $0["name"] as? String == name && $0["path"] is String }, "\(libraries)")
+        }
     }
 }

@@ -25,15 +25,15 @@ import URLLoading
         options: .ignoreUnknownCharacters
     )
 
-    @Test func `while a bomb is decoded another load is answered`() async throws {
-        let bomb = try #require(Self.bomb)
+    @Test(arguments: [("gzip, gzip, gzip", bomb.map(Array.init) ?? []), ("br", BrotliBytes.bomb)])
+    func `while a bomb is decoded another load is answered`(coding: String, bomb: [UInt8]) async throws {
         let ended = Watched<[String]>([])
         try await withScenario(
             configure: { $0.maximumDecompressionRatio = 10_000_000 },
             reply: { request in
                 request.path == "/small"
                     ? [.gate("small"), .write(ScriptedReply.head(200, [("Content-Length", "0")]))]
-                    : ScriptedReply.ok(Array(bomb), [("Content-Encoding", "gzip, gzip, gzip")]).then(.reach("bomb"))
+                    : ScriptedReply.ok(bomb, [("Content-Encoding", coding)]).then(.reach("bomb"))
             }
         ) { (server, session) async throws in
             func load(_ path: String) {

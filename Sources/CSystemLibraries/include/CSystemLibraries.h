@@ -234,4 +234,33 @@ int csl_settings_number(const struct csl_settings *settings, const char *schema,
 // With a line break behind each.
 char *csl_settings_list(const struct csl_settings *settings, const char *schema, const char *key);
 
+// MARK: Content codings: brotli (RFC 7932) by libbrotlidec, zstd (RFC 8878) by libzstd
+
+// The functions of one library that undoes a coding. Written once, never freed.
+struct csl_codec;
+// Both: NULL if a function is missing.
+const struct csl_codec *csl_brotli_load(void *handle, const char **missing);
+const struct csl_codec *csl_zstd_load(void *handle, const char **missing);
+
+enum { CSL_DECODING_GOES_ON, CSL_DECODING_IS_OVER, CSL_DECODING_IS_DAMAGED, CSL_DECODING_HAS_NO_MEMORY };
+
+// What a call came to.
+struct csl_decoding {
+    size_t read;
+    size_t written;
+    int outcome;
+    // Of damage, in the library's words; never freed.
+    const char *reason;
+};
+
+// What is known of one body. To be used by one thread at a time. NULL where there is no memory.
+void *csl_decoder_create(const struct csl_codec *codec);
+void csl_decoder_free(const struct csl_codec *codec, void *decoder);
+// Reads what is needed to fill the room, or all that there is. Where it has filled the room there may be more, without more to read; where it has
+// not, it may have left something to read for another call. After the end of a frame of zstd the next one may begin.
+void csl_decoder_decode(
+    const struct csl_codec *codec, void *decoder, const uint8_t *bytes, size_t count, uint8_t *room, size_t capacity,
+    struct csl_decoding *decoding
+);
+
 #endif

@@ -11,7 +11,7 @@ import HTTPWire
 
 /// The fields that every request carries unless the app sets its own.
 package enum DefaultHeaders {
-    /// In the shape ``OutgoingHeaders`` takes.
+    /// In the shape ``OutgoingHeaders`` takes; what a session adds to them is ``acceptEncoding(_:)``.
     ///
     /// - Parameters:
     ///   - processName: Names the program in `User-Agent`.
@@ -21,12 +21,18 @@ package enum DefaultHeaders {
     package static func fields(processName: String, version: String?, languages: [String]) -> [(name: String, value: String)] {
         var fields = [
             (name: "Accept", value: "*/*"),
-            // What is decoded by stream here; Apple adds br.
-            (name: "Accept-Encoding", value: "gzip, deflate"),
             (name: "User-Agent", value: userAgent(processName: processName, version: version)),
         ]
         if let languages = acceptLanguage(languages) { fields.append((name: "Accept-Language", value: languages)) }
         return fields
+    }
+
+    /// `gzip, deflate, br, zstd`, as browsers have it: the codings that are undone here in any case, and then those that libraries
+    /// of the system undo, if they are there.
+    ///
+    /// Which these are is for the process to say that sends the request, not for the one that makes the session.
+    package static func acceptEncoding(_ libraries: [String]) -> (name: String, value: String) {
+        (name: "Accept-Encoding", value: (["gzip", "deflate"] + libraries).joined(separator: ", "))
     }
 
     /// `<process name>/<version> URLLoading/0.1.0 (Linux)`, in the shape of Apple's `<bundle name>/<version> CFNetwork/… Darwin/…`.

@@ -22,8 +22,8 @@ package import NIOCore
 /// try decoder.finish()
 /// ```
 ///
-/// Lenient as browsers and curl are: "deflate" is accepted with and without zlib's wrapping, gzip members may follow each other,
-/// an empty body is fine, and what follows the end of a coding is ignored. Confined to the session's event loop.
+/// Lenient as browsers and curl are: "deflate" is accepted with and without zlib's wrapping, gzip members and frames of zstd may follow
+/// each other, an empty body is fine, and what follows the end of a coding is ignored. Confined to the session's event loop.
 package final class ContentDecoder {
     /// How far a body may expand: beyond `floor` decoded bytes, at most `ratio` times what was received.
     package struct Limit: Sendable, Hashable {
@@ -42,11 +42,12 @@ package final class ContentDecoder {
     package static let pieceSize = 65_536
     /// What a call of ``next()`` may decode or take in without anything coming of it: codings may be nested around nothing.
     private static let workPerCall = 262_144
-    /// What lies between two codings may expand as far as deflate can (1,032 times), whatever limit was set for the whole.
+    /// What lies between two codings may expand as far as deflate can (1,032 times), whatever limit was set for the whole, and however
+    /// far the coding could.
     private static let intermediateLimit = Limit(ratio: 1_100, floor: 16 << 20)
 
     /// The outermost coding, which is undone first, comes first.
-    private let stages: [InflateStage]
+    private let stages: [any CodingStage]
     private let limit: Limit?
     private var pushed = CircularBuffer<ByteBuffer>(initialCapacity: 2)
     private var failure: DecodingFailure?
@@ -59,29 +60,33 @@ package final class ContentDecoder {
     /// Takes the values of the `Content-Encoding` fields, each of which may list several codings in the order in which they were applied,
     /// and what was done to the message after them.
     ///
-    /// Answers nil where there is nothing to undo. Content codings of which one is unknown are left to the app, all of them.
+    /// Answers nil where there is nothing to undo. Content codings of which one is unknown are left to the app, all of them; gzip and
+    /// deflate are known, and those of libraries that the caller names.
     package init?(
-        encodings: [String], transfer: [TransferCodings.Compression] = [], limit: Limit? = nil
+        encodings: [String], transfer: [TransferCodings.Compression] = [], libraries: [LibraryCoding] = [], limit: Limit? = nil
     ) throws(DecodingFailure) {
-        var codings: [InflateStage.Coding] = []
+        var codings: [any CodingStage] = []
         var count = transfer.count
         var isKnown = true
         for list in encodings {
             for name in list.split(separator: ",") {
-                switch Self.trimmed(name) {
+                let name = Self.trimmed(name)
+                switch name {
                 case "", "identity": continue
-                case "gzip", "x-gzip": codings.append(.gzip)
-                case "deflate": codings.append(.deflate)
-                default: isKnown = false
+                case "gzip", "x-gzip": codings.append(InflateStage(.gzip))
+                case "deflate": codings.append(InflateStage(.deflate))
+                default:
+                    let library = libraries.first { $0.name == name }
+                    if let library { codings.append(LibraryStage(library)) } else { isKnown = false }
                 }
                 count += 1
             }
         }
         guard count <= Self.maximumCodings else { throw .tooManyCodings(count) }
         if !isKnown { codings = [] }
-        codings += transfer.map { $0 == .gzip ? .gzip : .deflate }
+        codings += transfer.map { InflateStage($0 == .gzip ? .gzip : .deflate) }
         guard !codings.isEmpty else { return nil }
-        stages = codings.reversed().map { InflateStage($0) }
+        stages = codings.reversed()
         self.limit = limit
     }
 
@@ -150,7 +155,7 @@ package final class ContentDecoder {
         }
     }
 
-    private func check(_ stage: InflateStage, against limit: Limit?) throws(DecodingFailure) {
+    private func check(_ stage: any CodingStage, against limit: Limit?) throws(DecodingFailure) {
         guard let limit, stage.produced > limit.floor else { return }
         // What the caller's limit speaks of is the body as received.
         let coded = stage === stages.last ? codedBytes : stage.consumed

@@ -11,7 +11,7 @@ import CZlib
 import NIOCore
 
 /// Undoes one content coding with zlib: deflate in one of its three wrappings.
-final class InflateStage {
+final class InflateStage: CodingStage {
     enum Coding {
         case gzip
         /// zlib's wrapping (RFC 1950), or none (RFC 1951), as many servers have it. The first two bytes tell.
@@ -56,7 +56,6 @@ final class InflateStage {
 
     var isOver: Bool { if case .over = state { true } else { false } }
 
-    /// Whether the body may end after what was fed.
     var mayEndHere: Bool {
         switch state {
         case .unopened: consumed == 0
@@ -65,7 +64,6 @@ final class InflateStage {
         }
     }
 
-    /// Gives it more to decode; only when ``produce(upTo:)`` answered nil.
     func feed(_ more: ByteBuffer) {
         consumed += Int64(more.readableBytes)
         if input.readableBytes == 0 {
@@ -75,7 +73,6 @@ final class InflateStage {
         }
     }
 
-    /// Decodes up to `count` bytes; nil when it needs more input, or none.
     func produce(upTo count: Int) throws(DecodingFailure) -> ByteBuffer? {
         while true {
             switch state {

@@ -198,7 +198,8 @@ final class NetworkStage: LoadStage {
         if exchange.framing != .none, head.headers.contains("Content-Encoding") || !sentIn.isEmpty {
             let limit = ContentDecoder.Limit(ratio: maximumDecodingRatio, floor: Self.decodingFloor)
             do {
-                decoder = try ContentDecoder(encodings: head.headers.all("Content-Encoding"), transfer: sentIn, limit: limit)
+                decoder = try ContentDecoder(
+                    encodings: head.headers.all("Content-Encoding"), transfer: sentIn, libraries: SystemCodings.all, limit: limit)
             } catch {
                 throw error.loadError
             }

@@ -10,6 +10,7 @@
 import Foundation
 import HTTPRules
 import HTTPWire
+import LoadingEngine
 import LoadingModel
 
 /// What the entries of a cache are found by: scheme, host, port, path and query (RFC 9111, section 2).
@@ -32,5 +33,5 @@ struct CacheKey: Hashable {
         return fields
     }
 
-    private static let sessionFields = SessionSettings().policy().additionalHeaders
+    private static let sessionFields = SessionSettings().policy().additionalHeaders + [SystemCodings.acceptEncoding]
 }

@@ -15,11 +15,18 @@ import Testing
         let fields = DefaultHeaders.fields(processName: "demo", version: nil, languages: ["en_US"])
         #expect(
             fields.map { "\($0.name): \($0.value)" } == [
-                "Accept: */*", "Accept-Encoding: gzip, deflate", "User-Agent: demo/1 URLLoading/\(LibraryVersion.text) (Linux)",
-                "Accept-Language: en-US",
+                "Accept: */*", "User-Agent: demo/1 URLLoading/\(LibraryVersion.text) (Linux)", "Accept-Language: en-US",
             ]
         )
-        #expect(DefaultHeaders.fields(processName: "demo", version: "2", languages: []).count == 3)
+        #expect(DefaultHeaders.fields(processName: "demo", version: "2", languages: []).count == 2)
+    }
+
+    @Test(arguments: [
+        ([], "gzip, deflate"), (["br"], "gzip, deflate, br"), (["zstd"], "gzip, deflate, zstd"),
+        (["br", "zstd"], "gzip, deflate, br, zstd"),
+    ])
+    func `codings are announced whose libraries are there`(libraries: [String], field: String) {
+        #expect(DefaultHeaders.acceptEncoding(libraries) == (name: "Accept-Encoding", value: field))
     }
 
     @Test func `the program's name becomes a product`() {

@@ -235,7 +235,7 @@ import URLLoading
         let entry = try CacheScene.entry("http://a/", fields: ["Vary": "Accept-Encoding, Accept"])
         scene.cache.storeCachedResponse(entry, for: try request("http://a/"))
         #expect(try scene.has("http://a/"))
-        let sent = ["Accept-Encoding": "gzip, deflate", "Accept": "*/*"]
+        let sent = ["Accept-Encoding": "gzip, deflate, br, zstd", "Accept": "*/*"]
         #expect(scene.cache.cachedResponse(for: try request("http://a/", sent)) != nil)
     }
 

@@ -1,0 +1,82 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Codecs.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+// libbrotlidec.so.1: brotli 1.0 or newer.
+
+// Decodes ahead of what there is room for, up to a whole window: so much of the body at a time, then, a millisecond's work.
+enum { MAXIMUM_READ = 16384 };
+
+// BrotliDecoderResult
+enum { RESULT_ERROR = 0, RESULT_SUCCESS = 1 };
+
+// BrotliDecoderErrorCode: those from here on, and not beyond, are failed allocations.
+enum { FIRST_ALLOCATION_ERROR = -21, LAST_ALLOCATION_ERROR = -30 };
+
+struct brotli {
+    struct csl_codec codec;
+    void *(*BrotliDecoderCreateInstance)(void *, void *, void *);
+    void (*BrotliDecoderDestroyInstance)(void *);
+    int (*BrotliDecoderDecompressStream)(void *, size_t *, const uint8_t **, size_t *, uint8_t **, size_t *);
+    int (*BrotliDecoderGetErrorCode)(const void *);
+    const char *(*BrotliDecoderErrorString)(int);
+};
+
+// Windows of more than 16 MiB are an extension that has to be asked for (BROTLI_DECODER_PARAM_LARGE_WINDOW), and is refused here.
+static void *create(const struct csl_codec *codec) {
+    return ((const struct brotli *)codec)->BrotliDecoderCreateInstance(NULL, NULL, NULL);
+}
+
+static void destroy(const struct csl_codec *codec, void *decoder) {
+    ((const struct brotli *)codec)->BrotliDecoderDestroyInstance(decoder);
+}
+
+static void decode(
+    const struct csl_codec *codec, void *decoder, const uint8_t *bytes, size_t count, uint8_t *room, size_t capacity,
+    struct csl_decoding *decoding
+) {
+    const struct brotli *brotli = (const struct brotli *)codec;
+    if (count > MAXIMUM_READ) count = MAXIMUM_READ;
+    size_t unread = count, unwritten = capacity;
+    int result = brotli->BrotliDecoderDecompressStream(decoder, &unread, &bytes, &unwritten, &room, NULL);
+    decoding->read = count - unread;
+    decoding->written = capacity - unwritten;
+    if (result == RESULT_SUCCESS) decoding->outcome = CSL_DECODING_IS_OVER;
+    if (result != RESULT_ERROR) return;
+    int error = brotli->BrotliDecoderGetErrorCode(decoder);
+    int is_memory = error <= FIRST_ALLOCATION_ERROR && error >= LAST_ALLOCATION_ERROR;
+    decoding->outcome = is_memory ? CSL_DECODING_HAS_NO_MEMORY : CSL_DECODING_IS_DAMAGED;
+    decoding->reason = brotli->BrotliDecoderErrorString(error);
+}
+
+const struct csl_codec *csl_brotli_load(void *handle, const char **missing) {
+    struct brotli *brotli = calloc(1, sizeof *brotli);
+    if (!brotli) {
+        *missing = "memory";
+        return NULL;
+    }
+#define LOAD(name)                                              \
+    if (!(*(void **)&brotli->name = dlsym(handle, #name))) {    \
+        free(brotli);                                           \
+        *missing = #name;                                       \
+        return NULL;                                            \
+    }
+    LOAD(BrotliDecoderCreateInstance)
+    LOAD(BrotliDecoderDestroyInstance)
+    LOAD(BrotliDecoderDecompressStream)
+    LOAD(BrotliDecoderGetErrorCode)
+    LOAD(BrotliDecoderErrorString)
+#undef LOAD
+    brotli->codec = (struct csl_codec){create, destroy, decode};
+    return &brotli->codec;
+}

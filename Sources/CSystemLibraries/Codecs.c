@@ -1,0 +1,24 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Codecs.h"
+
+#include <string.h>
+
+void *csl_decoder_create(const struct csl_codec *codec) { return codec->create(codec); }
+
+void csl_decoder_free(const struct csl_codec *codec, void *decoder) { codec->free(codec, decoder); }
+
+void csl_decoder_decode(
+    const struct csl_codec *codec, void *decoder, const uint8_t *bytes, size_t count, uint8_t *room, size_t capacity,
+    struct csl_decoding *decoding
+) {
+    memset(decoding, 0, sizeof *decoding);
+    codec->decode(codec, decoder, bytes, count, room, capacity, decoding);
+}

@@ -1,0 +1,134 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Codecs.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+// libzstd.so.1: zstd 1.4 or newer.
+
+// ZSTD_d_windowLogMax: 8 MiB, which a sender must not go beyond (RFC 9659, section 3).
+enum { WINDOW_LIMIT_PARAMETER = 100, WINDOW_LIMIT = 23 };
+
+// ZSTD_error_memory_allocation
+enum { MEMORY_ERROR = 64 };
+
+// The header of a block (RFC 8878, section 3.1.1.2), which libzstd likes to have with the block before.
+enum { BLOCK_HEADER = 3 };
+
+struct span {  // ZSTD_inBuffer
+    const void *bytes;
+    size_t size;
+    size_t position;
+};
+
+struct room {  // ZSTD_outBuffer
+    void *bytes;
+    size_t size;
+    size_t position;
+};
+
+struct zstd {
+    struct csl_codec codec;
+    void *(*ZSTD_createDStream)(void);
+    size_t (*ZSTD_freeDStream)(void *);
+    size_t (*ZSTD_initDStream)(void *);
+    size_t (*ZSTD_DCtx_setParameter)(void *, int, int);
+    size_t (*ZSTD_decompressStream)(void *, struct room *, struct span *);
+    unsigned (*ZSTD_isError)(size_t);
+    const char *(*ZSTD_getErrorName)(size_t);
+};
+
+struct decoder {
+    void *stream;
+    // What is wanted at the beginning of a frame, and what is wanted next.
+    size_t wanted_first;
+    size_t wanted;
+    // There may be more of the last block than there was room for.
+    int has_more;
+};
+
+static void destroy(const struct csl_codec *codec, void *pointer) {
+    struct decoder *decoder = pointer;
+    ((const struct zstd *)codec)->ZSTD_freeDStream(decoder->stream);
+    free(decoder);
+}
+
+static void *create(const struct csl_codec *codec) {
+    const struct zstd *zstd = (const struct zstd *)codec;
+    struct decoder *decoder = calloc(1, sizeof *decoder);
+    if (!decoder) return NULL;
+    decoder->stream = zstd->ZSTD_createDStream();
+    if (decoder->stream && !zstd->ZSTD_isError(zstd->ZSTD_DCtx_setParameter(decoder->stream, WINDOW_LIMIT_PARAMETER, WINDOW_LIMIT))) {
+        decoder->wanted_first = decoder->wanted = zstd->ZSTD_initDStream(decoder->stream);
+        if (!zstd->ZSTD_isError(decoder->wanted)) return decoder;
+    }
+    destroy(codec, decoder);
+    return NULL;
+}
+
+// A block in each call, and what is left of the one before in a call of its own: what comes before damage is lost with the call that meets it,
+// and a small frame that is there as a whole would be decoded past the window's limit.
+static size_t span_of(const struct decoder *decoder, size_t count) {
+    if (decoder->has_more) return 0;
+    size_t wanted = decoder->wanted > BLOCK_HEADER ? decoder->wanted - BLOCK_HEADER : decoder->wanted;
+    return count < wanted ? count : wanted;
+}
+
+static void decode(
+    const struct csl_codec *codec, void *pointer, const uint8_t *bytes, size_t count, uint8_t *place, size_t capacity,
+    struct csl_decoding *decoding
+) {
+    const struct zstd *zstd = (const struct zstd *)codec;
+    struct decoder *decoder = pointer;
+    struct room room = {place, capacity, 0};
+    do {
+        struct span span = {bytes + decoding->read, span_of(decoder, count - decoding->read), 0};
+        size_t result = zstd->ZSTD_decompressStream(decoder->stream, &room, &span);
+        if (zstd->ZSTD_isError(result)) {
+            decoding->outcome = result == (size_t)-MEMORY_ERROR ? CSL_DECODING_HAS_NO_MEMORY : CSL_DECODING_IS_DAMAGED;
+            decoding->reason = zstd->ZSTD_getErrorName(result);
+            break;
+        }
+        decoding->read += span.position;
+        decoding->written = room.position;
+        decoder->wanted = result;
+        decoder->has_more = room.position == room.size;
+        if (result == 0) {
+            decoding->outcome = CSL_DECODING_IS_OVER;
+            decoder->wanted = decoder->wanted_first;
+            break;
+        }
+    } while (decoding->read < count && decoding->written < capacity);
+}
+
+const struct csl_codec *csl_zstd_load(void *handle, const char **missing) {
+    struct zstd *zstd = calloc(1, sizeof *zstd);
+    if (!zstd) {
+        *missing = "memory";
+        return NULL;
+    }
+#define LOAD(name)                                              \
+    if (!(*(void **)&zstd->name = dlsym(handle, #name))) {      \
+        free(zstd);                                             \
+        *missing = #name;                                       \
+        return NULL;                                            \
+    }
+    LOAD(ZSTD_createDStream)
+    LOAD(ZSTD_freeDStream)
+    LOAD(ZSTD_initDStream)
+    LOAD(ZSTD_DCtx_setParameter)
+    LOAD(ZSTD_decompressStream)
+    LOAD(ZSTD_isError)
+    LOAD(ZSTD_getErrorName)
+#undef LOAD
+    zstd->codec = (struct csl_codec){create, destroy, decode};
+    return &zstd->codec;
+}

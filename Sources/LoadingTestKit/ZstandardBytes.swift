@@ -1,0 +1,50 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Bodies in zstd (RFC 8878), for tests of the decoder: by the command-line tool, and by hand.
+package enum ZstandardBytes {
+    /// What the command-line tool makes of a body: a frame with a checksum.
+    package static func compress(_ content: some Sequence<UInt8>, _ options: [String] = []) throws -> [UInt8] {
+        try CompressionTool.run(ServerProcess.program("zstd", package: "zstd"), ["-q", "-c"] + options, on: content)
+    }
+
+    package static let magic: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD]
+
+    /// A frame that says neither length nor checksum (section 3.1.1.1), with a window of 1 KiB × 2^exponent and as many eighths of it more.
+    package static func frame(windowExponent: UInt8, eighths: UInt8 = 0, _ blocks: [[UInt8]]) -> [UInt8] {
+        magic + [0, windowExponent << 3 | eighths] + blocks.joined()
+    }
+
+    /// A frame of one segment, whose window is the length it says (section 3.1.1.1.2).
+    package static func segment(length: UInt64, _ blocks: [[UInt8]]) -> [UInt8] {
+        magic + [0xE0] + (0..<8).map { UInt8(truncatingIfNeeded: length >> (8 * $0)) } + blocks.joined()
+    }
+
+    /// A raw block (section 3.1.1.2.2).
+    package static func raw(_ content: [UInt8], isLast: Bool = false) -> [UInt8] {
+        header(0, content.count, isLast) + content
+    }
+
+    /// A block that is one byte over and over again.
+    package static func repeated(_ byte: UInt8, count: Int = 131_072, isLast: Bool = false) -> [UInt8] {
+        header(1, count, isLast) + [byte]
+    }
+
+    /// A frame to be skipped (section 3.1.2).
+    package static func skippable(_ content: [UInt8], number: UInt8 = 0) -> [UInt8] {
+        magic(ofSkippable: number) + (0..<4).map { UInt8(truncatingIfNeeded: content.count >> (8 * $0)) } + content
+    }
+
+    package static func magic(ofSkippable number: UInt8) -> [UInt8] { [0x50 | number, 0x2A, 0x4D, 0x18] }
+
+    private static func header(_ type: Int, _ count: Int, _ isLast: Bool) -> [UInt8] {
+        let bits = count << 3 | type << 1 | (isLast ? 1 : 0)
+        return (0..<3).map { UInt8(truncatingIfNeeded: bits >> (8 * $0)) }
+    }
+}

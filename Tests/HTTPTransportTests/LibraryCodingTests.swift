@@ -1,0 +1,330 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HTTPTransport
+import LoadingEngine
+import LoadingTestKit
+import NIOCore
+import SeededNumbers
+import Testing
+
+/// brotli and zstd, by the system's libraries.
+@Suite struct LibraryCodingTests {
+    typealias Zstandard = ZstandardBytes
+
+    static let text = ContentDecoderTests.text
+    /// `brotli -q 11` of it.
+    static let brotli = bytes(
+        """
+        sfg3AGekVN0eubHNKyCozVErgLzhoQJPApDFwTNqBYtv+hgMuMn2AiVAMzijT/xZ79/I9y76/aa4PZzX1a7jWTOZfVb02tIqc+VgxpXWHXNn
+        zD2cHK/R6utQcJMD3tK7mVjVsMNjvZ4XYpENnjreQ2uvxYE7Guv2v9J8JDfOU9ukX98+Pd29sxRkwV39+vbp6e5dNasIBA==
+        """)
+    /// `zstd -19` of it, with a checksum.
+    static let zstandard = bytes(
+        """
+        KLUv/WQABi0FAHKKGxWATRvAiOM4jsME1eHKzZXdh+Dm0HV2d4Wc1/x9i7lfaniGbbmnisdc49be19eS7xqT9c895GquNT1Ey9a9LrJ1F9sv
+        8Z6l/G/ydVWb7Z0iYqZp6/ery8htDURLkRRoaYSEDMfDJMJwUlCJUI4kPKgRIKS+/xtwubQGESQE/yMEw/0VDiP99Zn7PzX5jUTA04XWp6YS
+        uanxDU0+r4IMIh7YVQQOkLo=
+        """)
+    private static let short = Array("a short text".utf8)
+    private static let raw = Zstandard.frame(windowExponent: 0, [Zstandard.raw(short, isLast: true)])
+
+    private static func bytes(_ text: String) -> [UInt8] {
+        [UInt8](Data(base64Encoded: text, options: .ignoreUnknownCharacters) ?? Data())
+    }
+
+    struct Sample: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var encodings: [String]
+        var coded: [UInt8]
+        var decoded = LibraryCodingTests.text
+    }
+
+    static let accepted: [Sample] = [
+        Sample(testDescription: "brotli", encodings: ["br"], coded: brotli),
+        Sample(testDescription: "brotli in capitals", encodings: ["BR"], coded: brotli),
+        Sample(testDescription: "zstd with a checksum", encodings: ["zstd"], coded: zstandard),
+        Sample(testDescription: "zstd without checksum and length", encodings: ["zstd"], coded: raw, decoded: short),
+        Sample(testDescription: "an empty brotli body", encodings: ["br"], coded: [], decoded: []),
+        Sample(testDescription: "an empty zstd body", encodings: ["zstd"], coded: [], decoded: []),
+        Sample(testDescription: "brotli that is empty when decoded", encodings: ["br"], coded: [0x06], decoded: []),
+        Sample(
+            testDescription: "zstd that is empty when decoded", encodings: ["zstd"],
+            coded: Zstandard.frame(windowExponent: 0, [Zstandard.raw([], isLast: true)]), decoded: []),
+        Sample(testDescription: "two frames", encodings: ["zstd"], coded: zstandard + raw, decoded: text + short),
+        Sample(
+            testDescription: "frames to be skipped before, between and after", encodings: ["zstd"],
+            coded: Zstandard.skippable([1, 2, 3]) + raw + Zstandard.skippable([], number: 15) + zstandard
+                + Zstandard.skippable(zstandard), decoded: short + text),
+        Sample(
+            testDescription: "nothing but a frame to be skipped", encodings: ["zstd"], coded: Zstandard.skippable([9]),
+            decoded: []),
+        Sample(
+            testDescription: "an empty block in the middle", encodings: ["zstd"],
+            coded: Zstandard.frame(
+                windowExponent: 0, [Zstandard.raw([1]), Zstandard.raw([]), Zstandard.repeated(2, count: 3, isLast: true)]),
+            decoded: [1, 2, 2, 2]),
+        Sample(testDescription: "garbage behind brotli", encodings: ["br"], coded: brotli + Array("garbage".utf8)),
+        Sample(testDescription: "a second stream of brotli, which is garbage", encodings: ["br"], coded: brotli + brotli),
+        Sample(testDescription: "garbage behind a frame", encodings: ["zstd"], coded: zstandard + Array("garbage".utf8)),
+        Sample(
+            testDescription: "half a magic number behind a frame", encodings: ["zstd"], coded: zstandard + [0x28, 0xB5, 0x2F]),
+        Sample(
+            testDescription: "zeros behind a frame", encodings: ["zstd"], coded: zstandard + [UInt8](repeating: 0, count: 512)),
+        Sample(testDescription: "brotli in gzip", encodings: ["br, gzip"], coded: GzipBytes.stored(brotli)),
+        Sample(testDescription: "zstd in deflate", encodings: ["zstd", "deflate"], coded: GzipBytes.zlib(zstandard)),
+        Sample(
+            testDescription: "brotli in zstd in gzip", encodings: ["br, zstd", "gzip"],
+            coded: GzipBytes.stored(Zstandard.frame(windowExponent: 0, [Zstandard.raw(brotli, isLast: true)]))),
+    ]
+
+    @Test func `both libraries are there, in the order in which they are announced`() {
+        #expect(SystemCodings.all.map(\.name) == ["br", "zstd"])
+        #expect(SystemCodings.acceptEncoding.value == "gzip, deflate, br, zstd")
+    }
+
+    @Test(arguments: accepted)
+    func `a coded body is decoded, however it is cut`(_ sample: Sample) throws {
+        for step in [1, 2, 3, 7, 100, 1 << 20] {
+            #expect(try decode(sample.coded, sample.encodings, step: step) == sample.decoded, "in pieces of \(step)")
+        }
+    }
+
+    @Test(arguments: [["br"], ["zstd"], ["gzip, br"], ["br", "gzip"]])
+    func `where its library is not there a coding is unknown, and the body left alone`(_ encodings: [String]) throws {
+        #expect(try ContentDecoder(encodings: encodings) == nil)
+        #expect(try ContentDecoder(encodings: ["brotli"], libraries: SystemCodings.all) == nil)
+    }
+
+    @Test(arguments: [["-q", "0"], ["-q", "5", "-w", "10"], ["-q", "9", "-w", "24"]])
+    func `what the brotli tool makes is decoded`(_ options: [String]) throws {
+        for content in [Self.lines, ScriptedFile.pattern(500_000)] {
+            let coded = try BrotliBytes.compress(content, options)
+            for step in [1_000, 65_536, 1 << 24] { #expect(try decode(coded, ["br"], step: step) == content) }
+        }
+    }
+
+    @Test(arguments: [["-1"], ["--fast=5", "--no-check"], ["-19", "--long=23"], ["-3", "-B100000", "--rsyncable"]])
+    func `what the zstd tool makes is decoded`(_ options: [String]) throws {
+        for content in [Self.lines, ScriptedFile.pattern(500_000)] {
+            let coded = try ZstandardBytes.compress(content, options)
+            for step in [1_000, 65_536, 1 << 24] { #expect(try decode(coded, ["zstd"], step: step) == content) }
+        }
+    }
+
+    /// 3 MB of text that compresses as text does.
+    private static let lines: [UInt8] = {
+        var random = SeededNumbers(seed: 3)
+        let words = ["stream", "of", "lines", "with", "a", "number", "each", "and", "some", "words"]
+        var text = ""
+        while text.utf8.count < 3_000_000 {
+            text += "\(random.next(below: 1_000_000)) \(words[random.next(below: 10)]) \(words[random.next(below: 10)])\n"
+        }
+        return Array(text.utf8)
+    }()
+
+    @Test(arguments: [("br", brotli), ("zstd", zstandard), ("zstd", raw)])
+    func `a body that ends too early is refused, wherever it ends`(_ encoding: String, _ coded: [UInt8]) {
+        for length in 1..<coded.count {
+            for step in [1, 64] {
+                #expect(throws: DecodingFailure.truncated, "\(length) of \(coded.count) bytes") {
+                    try decode(Array(coded.prefix(length)), [encoding], step: step)
+                }
+            }
+        }
+    }
+
+    @Test func `a second frame that ends too early is refused, as is one to be skipped`() {
+        for second in [Self.zstandard, Zstandard.skippable(Array(repeating: 7, count: 90))] {
+            for length in 4..<second.count {
+                #expect(throws: DecodingFailure.truncated) { try decode(Self.raw + second.prefix(length), ["zstd"], step: 64) }
+            }
+        }
+    }
+
+    @Test func `what is neither brotli nor zstd is refused`() {
+        for body in ["plain text, as it happens", "{\"a\": 1}", "\r\n\r\n", "<!doctype html>"] {
+            #expect(throws: DecodingFailure.self, "\(body)") { try decode(Array(body.utf8), ["zstd"], step: 1) }
+            #expect(throws: DecodingFailure.self, "\(body)") { try decode(Array(body.utf8), ["br"], step: 1) }
+        }
+        #expect(throws: DecodingFailure.self) { try decode(Self.zstandard, ["br"], step: 7) }
+        #expect(throws: DecodingFailure.self) { try decode(Self.brotli, ["zstd"], step: 7) }
+        // A frame of zstd 0.7, which libraries read that were built for it.
+        #expect(throws: DecodingFailure.corrupt("it does not begin as zstd does")) {
+            try decode([0x27, 0xB5, 0x2F, 0xFD, 0, 0, 0, 0], ["zstd"], step: 8)
+        }
+    }
+
+    @Test func `no damaged bit of a frame with a checksum makes other content of it`() {
+        var count = 0
+        for index in Self.zstandard.indices {
+            for bit in 0..<8 {
+                var damaged = Self.zstandard
+                damaged[index] ^= 1 << bit
+                // What describes the codes has bits to spare; without the bit that says so there is no checksum.
+                guard index != 4, let decoded = try? decode(damaged, ["zstd"], step: 50) else { continue }
+                #expect(decoded == Self.text, "bit \(bit) of byte \(index)")
+                count += 1
+            }
+        }
+        #expect(count < 30)
+    }
+
+    @Test(arguments: [1, 7, 50, 100_000])
+    func `the blocks before damage are given out, and then it fails, however the body is cut`(step: Int) throws {
+        // More than a piece comes of one of them.
+        let blocks = [
+            Zstandard.raw(Self.text), Zstandard.repeated(7), Zstandard.repeated(8, count: 100_000), [0xFF, 0xFF, 0xFF],
+        ]
+        let damaged = Zstandard.frame(windowExponent: 7, blocks)
+        let decoder = try #require(try ContentDecoder(encodings: ["zstd"], libraries: SystemCodings.all))
+        var decoded: [UInt8] = []
+        var rest = damaged[...]
+        let failure = #expect(throws: DecodingFailure.self) {
+            while !rest.isEmpty {
+                decoder.push(ByteBuffer(bytes: rest.prefix(step)))
+                rest = rest.dropFirst(step)
+                while let piece = try decoder.next() { decoded += piece.readableBytesView }
+            }
+        }
+        #expect(decoded == Self.text + [UInt8](repeating: 7, count: 131_072) + [UInt8](repeating: 8, count: 100_000))
+        guard let failure, case .corrupt = failure else {
+            Issue.record("not damage: \(String(describing: failure))")
+            return
+        }
+        #expect(throws: failure) { try decoder.finish() }
+    }
+
+    @Test func `no damage does worse than to fail`() {
+        var random = SeededNumbers(seed: 11)
+        let bodies = [("br", Self.brotli), ("zstd", Self.zstandard), ("zstd", Self.raw + Zstandard.skippable([1]) + Self.raw)]
+        for round in 0..<3_000 {
+            var (encoding, damaged) = bodies[round % bodies.count]
+            for _ in 0...random.next(below: 4) {
+                let index = random.next(below: damaged.count)
+                switch random.next(below: 3) {
+                case 0: damaged[index] = UInt8(truncatingIfNeeded: random.next())
+                case 1: damaged.remove(at: index)
+                default: damaged.insert(UInt8(truncatingIfNeeded: random.next()), at: index)
+                }
+            }
+            if round % 5 == 0 { (encoding, damaged) = (encoding + ", gzip", GzipBytes.stored(damaged)) }
+            _ = try? decode(damaged, encoding.split(separator: ", ").map(String.init), step: 1 + random.next(below: 90))
+        }
+    }
+
+    // MARK: Windows and bombs
+
+    static let windows: [(name: String, body: [UInt8], isAccepted: Bool)] = [
+        ("8 MiB", Zstandard.frame(windowExponent: 13, [Zstandard.raw(short, isLast: true)]), true),
+        ("9 MiB", Zstandard.frame(windowExponent: 13, eighths: 1, [Zstandard.raw(short, isLast: true)]), false),
+        ("3.75 TiB", Zstandard.frame(windowExponent: 31, eighths: 7, [Zstandard.raw(short, isLast: true)]), false),
+        ("a segment of its length", Zstandard.segment(length: UInt64(short.count), [Zstandard.raw(short, isLast: true)]), true),
+        ("a segment of 8 MiB and a byte", Zstandard.segment(length: 8 << 20 | 1, [Zstandard.raw(short, isLast: true)]), false),
+        ("a segment of 2^63", Zstandard.segment(length: 1 << 63, [Zstandard.raw(short, isLast: true)]), false),
+        ("a second frame of 16 MiB", raw + Zstandard.frame(windowExponent: 14, [Zstandard.raw(short, isLast: true)]), false),
+    ]
+
+    @Test(arguments: windows)
+    func `a window beyond 8 MiB is refused, in whatever pieces it is announced`(name: String, body: [UInt8], isAccepted: Bool) {
+        for step in [1, 5, 1_000] {
+            if isAccepted {
+                #expect(throws: Never.self) { try decode(body, ["zstd"], step: step) }
+            } else {
+                #expect(throws: DecodingFailure.corrupt("zstd says: Frame requires too much memory for decoding")) {
+                    try decode(body, ["zstd"], step: step)
+                }
+            }
+        }
+    }
+
+    @Test func `a window of brotli that RFC 7932 does not know is refused`() throws {
+        let large = try BrotliBytes.compress(Self.lines, ["-q", "3", "--large_window=28"])
+        for step in [1, 1_000] { #expect(throws: DecodingFailure.self) { try decode(large, ["br"], step: step) } }
+        #expect(try decode(BrotliBytes.compress(Self.lines, ["-q", "3", "-w", "24"]), ["br"], step: 1_000) == Self.lines)
+    }
+
+    static let bombs: [(coding: String, body: [UInt8])] = [
+        ("br", BrotliBytes.bomb),
+        ("zstd", Zstandard.frame(windowExponent: 13, (0..<1_024).map { _ in Zstandard.repeated(0) })),
+    ]
+
+    @Test(arguments: bombs) func `a bomb expands only as far as it is asked to`(coding: String, body: [UInt8]) throws {
+        let decoder = try #require(try ContentDecoder(encodings: [coding], libraries: SystemCodings.all))
+        decoder.push(ByteBuffer(bytes: body))
+        var pieces = 0
+        while let piece = try decoder.next() {
+            pieces += 1
+            #expect(piece.readableBytes <= ContentDecoder.pieceSize)
+            #expect(decoder.decodedBytes <= Int64(pieces * ContentDecoder.pieceSize))
+        }
+        #expect(decoder.decodedBytes == BrotliBytes.bombLength)
+    }
+
+    @Test(arguments: bombs) func `a bomb is found out where a limit is set`(coding: String, body: [UInt8]) throws {
+        let limit = ContentDecoder.Limit(ratio: 100, floor: 1 << 20)
+        let decoder = try #require(try ContentDecoder(encodings: [coding], libraries: SystemCodings.all, limit: limit))
+        decoder.push(ByteBuffer(bytes: body))
+        let failure = #expect(throws: DecodingFailure.self) { while try decoder.next() != nil {} }
+        guard case .bomb(let coded, let decoded)? = failure else {
+            Issue.record("not a bomb: \(String(describing: failure))")
+            return
+        }
+        #expect(coded == Int64(body.count))
+        #expect(decoded <= max(coded * 100, 1 << 20) + Int64(2 * ContentDecoder.pieceSize))
+        #expect(throws: DecodingFailure.bomb(coded: coded, decoded: decoded)) { try decoder.next() }
+    }
+
+    @Test(arguments: ["br", "zstd"]) func `a bomb between two codings is found out without a limit`(coding: String) throws {
+        // Nothing comes of a frame that is skipped, however long it is.
+        let skipped = Zstandard.magic(ofSkippable: 0) + [0xFF, 0xFF, 0xFF, 0xFF] + [UInt8](repeating: 0, count: 40 << 20)
+        let coded = coding == "br" ? try BrotliBytes.compress(skipped, ["-q", "5"]) : try ZstandardBytes.compress(skipped)
+        let decoder = try #require(try ContentDecoder(encodings: ["zstd", coding], libraries: SystemCodings.all))
+        decoder.push(ByteBuffer(bytes: coded))
+        let failure = #expect(throws: DecodingFailure.self) { while try decoder.next() != nil {} }
+        guard case .bomb = failure else {
+            Issue.record("not a bomb: \(String(describing: failure))")
+            return
+        }
+    }
+
+    @Test func `a decoder that is let go of in the middle frees what it has`() throws {
+        func fill() throws {
+            for (coding, body) in Self.bombs {
+                let decoder = try #require(try ContentDecoder(encodings: [coding], libraries: SystemCodings.all))
+                decoder.push(ByteBuffer(bytes: body))
+                for _ in 0..<200 { #expect(try decoder.next() != nil) }
+            }
+        }
+        try fill()
+        let before = try ProcessProbe.residentBytes()
+        for _ in 0..<40 { try fill() }
+        // 24 MiB of windows each.
+        #expect(try ProcessProbe.residentBytes() - before < 128 << 20)
+    }
+
+    private func decode(_ coded: [UInt8], _ encodings: [String], step: Int) throws -> [UInt8] {
+        let decoder = try #require(try ContentDecoder(encodings: encodings, libraries: SystemCodings.all))
+        var decoded: [UInt8] = []
+        var rest = coded[...]
+        while !rest.isEmpty {
+            decoder.push(ByteBuffer(bytes: rest.prefix(step)))
+            rest = rest.dropFirst(step)
+            while let piece = try decoder.next() {
+                #expect(piece.readableBytes > 0 && piece.readableBytes <= ContentDecoder.pieceSize)
+                decoded += piece.readableBytesView
+            }
+        }
+        try decoder.finish()
+        #expect(decoder.codedBytes == Int64(coded.count))
+        #expect(decoder.decodedBytes == Int64(decoded.count))
+        return decoded
+    }
+}
