@@ -13,6 +13,8 @@ import Foundation
 struct HTTP2Event: Decodable {
     enum Name: String, Decodable {
         case accepted, secured, frame, request, end, blocked, reached, ending, closed, violation, error
+        /// Goes on when it is told that all before it has been taken.
+        case mark
     }
 
     let event: Name
@@ -32,7 +34,7 @@ struct HTTP2Event: Decodable {
     let open: Int?
     let sha256: String?
     let body: Data?
-    /// Of a gate, a point of the script, a server (SNI).
+    /// Of a gate, a point of the script, a server (SNI), a mark.
     let name: String?
     /// Chosen by ALPN.
     let `protocol`: String?

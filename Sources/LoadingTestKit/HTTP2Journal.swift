@@ -41,7 +41,7 @@ struct HTTP2Journal: Sendable {
         }
         let id = HTTP2ScriptedServer.StreamID(connection: connection, stream: event.stream ?? 0)
         switch event.event {
-        case .accepted: break
+        case .accepted, .mark: break
         case .secured:
             connections[connection].protocol = event.protocol
             connections[connection].serverName = event.name

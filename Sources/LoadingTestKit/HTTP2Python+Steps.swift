@@ -102,6 +102,7 @@ extension HTTP2Python {
 
             async def do_raw(self, step, number):
                 await self.can_write()
+                self.is_raw = True
                 self.write(base64.b64decode(step["bytes"]))
 
             async def do_frame(self, step, number):
@@ -155,18 +156,29 @@ extension HTTP2Python {
             async def do_awaitFrame(self, step, number):
                 """As many frames of a type, with these flags, of a stream or of any, of all that have come."""
                 kind, flags, stream = step["type"], step["flags"], step.get("stream")
-                await self.until(lambda: sum(
+                await self.told(lambda: sum(
                     frame["type"] == kind and frame["flags"] & flags == flags and stream in (None, frame["stream"])
                     for frame in self.frames) >= step["count"])
 
             async def do_awaitEnd(self, step, number):
-                await self.until(lambda: self.streams[number].ended or self.streams[number].reset)
+                if self.is_http2:
+                    await self.told(lambda: self.streams[number].ended or self.streams[number].reset)
 
             async def do_awaitBody(self, step, number):
-                await self.until(lambda: self.streams[number].length >= step["count"] or self.streams[number].ended)
+                stream = self.streams[number]
+                await self.told(lambda: stream.length >= step["count"] or stream.ended or stream.reset)
 
             async def do_awaitRequests(self, step, number):
-                await self.until(lambda: len(self.streams) >= step["count"])
+                await self.told(lambda: len(self.streams) >= step["count"])
+
+            async def told(self, condition):
+                """Waits until a condition has come true, and the test has been told of all that led to it."""
+                await self.until(condition)
+                self.server.marks += 1
+                name = f"mark {self.server.marks}"
+                tell("mark", name=name)
+                await self.server.gates.pass_(name)
+                self.server.gates.opened.discard(name)
 
             async def do_gate(self, step, number):
                 tell("reached", connection=self.number, name=step["name"])
@@ -219,7 +231,7 @@ extension HTTP2Python {
 
         class Server:
             def __init__(self, arguments):
-                self.count, self.connections, self.names, self.gates = 0, {}, {}, Gates()
+                self.count, self.marks, self.connections, self.names, self.gates = 0, 0, {}, {}, Gates()
                 self.context = None
                 if arguments:
                     chain, key, protocols = arguments

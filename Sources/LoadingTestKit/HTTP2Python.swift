@@ -83,7 +83,7 @@ enum HTTP2Python {
                 self.streams, self.highest, self.block, self.frames = {}, 0, None, []
                 self.theirs = {TABLE_SIZE: 4096, INITIAL_WINDOW: 65535, FRAME_SIZE: 16384}
                 self.ours = {CONCURRENT_STREAMS: 1 << 31, INITIAL_WINDOW: 65535, FRAME_SIZE: 16384}
-                self.offered = []
+                self.offered, self.is_raw = [], False
                 self.window, self.credit = 65535, 65535
                 self.policy = {"ackSettings": True, "ackPings": True, "credit": True}
 
@@ -325,6 +325,8 @@ enum HTTP2Python {
                 if number or len(payload) % 6 or (flags & ACK and payload):
                     raise Violation("SETTINGS (RFC 9113, section 6.5)")
                 if flags & ACK:
+                    if not self.offered and self.is_raw:
+                        return
                     if not self.offered:
                         raise Violation("SETTINGS acknowledged that were not sent (RFC 9113, section 6.5.3)")
                     self.apply(self.offered.pop(0))

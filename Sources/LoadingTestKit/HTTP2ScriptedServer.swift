@@ -17,7 +17,7 @@ import Glibc
 ///
 /// A program in Python (``HTTP2Python``) reads and writes the frames; its field blocks are those of an implementation of HPACK that was
 /// not written for this project. It records what the client sends, and holds it to the RFC: a violation fails ``close()``. Without a
-/// script it acknowledges SETTINGS and PING and gives windows back. A connection that does not begin with HTTP/2's preface is one of
+/// script it acknowledges SETTINGS and PING and gives windows back. What a step waited for is recorded before the next one is carried out. A connection that does not begin with HTTP/2's preface is one of
 /// HTTP/1.1, whose requests are answered by ``HTTP2Step/write(_:)-(String)``.
 ///
 /// Tests wait for what it sees; no wait polls or sleeps, and every wait ends when its task is cancelled (give suites a time limit).
@@ -88,6 +88,7 @@ package final class HTTP2ScriptedServer: Sendable {
             if event.event == .accepted {
                 orders.send(HTTP2Order(do: .begin, connection: event.connection, steps: greeting(event.connection ?? 0)))
             }
+            if event.event == .mark { return orders.send(HTTP2Order(do: .open, name: event.name)) }
             guard let request = journal.change({ $0.take(event) }) else { return }
             do {
                 let steps = try reply(request)

@@ -223,6 +223,13 @@ package struct HTTP2Step: Sendable, Encodable {
     }
 }
 
+extension HTTP2Step: CustomStringConvertible {
+    package var description: String {
+        let kind = type.map { " \(HTTP2Frame.Kind(rawValue: $0).map { "\($0)" } ?? "type \($0)")" } ?? ""
+        return self.do.rawValue + kind + (stream.map { " of \($0)" } ?? "")
+    }
+}
+
 extension [HTTP2Step] {
     /// A whole answer, when the request is there.
     package static func status(_ status: Int, _ headers: [(String, String)] = [], body: [UInt8] = []) -> [HTTP2Step] {

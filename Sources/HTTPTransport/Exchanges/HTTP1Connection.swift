@@ -180,7 +180,9 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         context?.close(promise: nil)
     }
 
-    /// On a connection that has served before, bytes to be read count as well. In clear nobody asked for them; over TLS they may be the
+    /// On a connection that has served before, bytes to be read count as well.
+    ///
+    /// In clear nobody asked for them; over TLS they may be the
     /// `close_notify` before the end, and should they be a session ticket, the connection is replaced for nothing.
     package var isGone: Bool {
         guard let context, channelIsActive else { return true }

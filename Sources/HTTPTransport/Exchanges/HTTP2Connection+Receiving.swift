@@ -120,7 +120,9 @@ extension HTTP2Connection {
         if endsStream { finish(stream, now: now) }
     }
 
-    /// The whole answer is here. Should the request still be on its way, the server does without the rest of it.
+    /// The whole answer is here.
+    ///
+    /// Should the request still be on its way, the server does without the rest of it.
     private func finish(_ stream: HTTP2Stream, now: NIODeadline) {
         if let objection = stream.receiveEnd(now: now) { return object(to: stream, objection) }
         if !stream.hasSentEnd { reset(stream, .noError) }

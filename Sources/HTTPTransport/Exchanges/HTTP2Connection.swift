@@ -34,7 +34,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     static let largestStreamWindow = 33_554_432
     /// What all streams together may have beyond ``streamWindow``.
     private static let lendableWindow = 67_108_864
-    private static let connectionWindow = 134_217_728
+    /// One of all the streams that there may be: their own windows are the limit.
+    private static let connectionWindow = largestCapacity * streamWindow
     static let frameSize = 16_384
     /// Where the server has no limit.
     static let largestCapacity = 256

@@ -181,7 +181,7 @@ import Testing
         ] {
             let failure = HTTP2Transcript(first).failure
             #expect(failure?.code == .protocolError, "\(what)")
-            #expect(failure?.message == "the first frame of the server is not SETTINGS", "\(what)")
+            #expect(failure?.message == "the server does not begin with SETTINGS, as HTTP/2 does", "\(what)")
         }
     }
 

@@ -17,7 +17,7 @@ import URLLoading
 struct HTTP2BrokenConnectionTests {
     /// What came of an answer before something happens.
     private static func states(_ stream: Int) -> [(name: String, isBetweenFrames: Bool, steps: [HTTP2Step])] {
-        let head = HPACKBytes.literals([(":status", "200"), ("content-length", "10")])
+        let head = HPACKBytes.literals([(":status", "200"), ("server", "a")])
         let headers = HTTP2Step.bytes(of: .headers, flags: .endHeaders, stream: stream, head)
         let data = HTTP2Step.bytes(of: .data, stream: stream, Array("hello".utf8))
         return [
@@ -139,7 +139,8 @@ struct HTTP2BrokenConnectionTests {
     @Test(arguments: [HTTP2Step.close, .closeAbruptly, .shutdownOutput])
     func `a connection that ends before SETTINGS fails its load`(step: HTTP2Step) async throws {
         try await withHTTP2Scenario(greeting: { _ in [step] }, reply: { _ in [] }) { (server, session) async throws in
-            await expectFailure(.networkConnectionLost) { try await session.text(server.url()) }
+            // A reset may come in the midst of the handshake.
+            await expectFailure(in: [.networkConnectionLost, .secureConnectionFailed]) { try await session.text(server.url()) }
             #expect(server.connectionCount <= 2)
         }
     }
@@ -148,7 +149,8 @@ struct HTTP2BrokenConnectionTests {
         for way in HTTP2Way.allCases {
             for greeting in [[], [HTTP2Step.settings()], [.stopReading]] {
                 try await withHTTP2Scenario(
-                    way, configure: { $0.timeoutIntervalForRequest = 0.5 }, greeting: { _ in greeting }, reply: { _ in [] }
+                    way, configure: { $0.timeoutIntervalForRequest = 0.5 },
+                    greeting: { _ in [.policy(.ackSettings, false)] + greeting }, reply: { _ in [] }
                 ) { (server, session) async throws in
                     await expectFailure(.timedOut) { try await session.text(server.url()) }
                 }
@@ -179,13 +181,16 @@ struct HTTP2BrokenConnectionTests {
     }
 
     /// What ALPN agreed on is not what is spoken.
-    @Test(arguments: [
-        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "hello",
-        "\0\0\0", String(repeating: "x", count: 100_000),
-    ])
+    @Test(arguments: ["an answer of HTTP/1.1", "an error of HTTP/1.1", "text", "zeros", "much"])
     func `a server that agrees on HTTP/2 and speaks something else fails the load, and the error says so`(
-        text: String
+        row: String
     ) async throws {
+        let texts = [
+            "an answer of HTTP/1.1": "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+            "an error of HTTP/1.1": "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "text": "hello", "zeros": "\0\0\0",
+            "much": String(repeating: "x", count: 100_000),
+        ]
+        let text = try #require(texts[row])
         try await withHTTP2Scenario(
             greeting: { _ in [.awaitFrame(.settings), .write(text), .close] }, reply: { _ in [] }
         ) { (server, session) async throws in
@@ -198,11 +203,11 @@ struct HTTP2BrokenConnectionTests {
     }
 
     @Test func `a server of HTTP/1.1 that is taken for one of HTTP/2 fails the load`() async throws {
-        try await withScriptedServer(reply: { _ in .status(400, body: "what?").then(.close) }) { (server) async throws in
-            try await withSession({ $0.connectionOptions.httpVersions = .http2PriorKnowledge }) { (session) async throws in
-                let url = server.url("/", host: "localhost")
-                await expectFailure(in: [.networkConnectionLost, .badServerResponse]) { try await session.text(url) }
-            }
+        let answer = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
+        try await withHTTP2Scenario(
+            .clear, greeting: { _ in [.policy(.ackSettings, false), .write(answer), .close] }, reply: { _ in [] }
+        ) { (server, session) async throws in
+            await expectFailure(in: [.networkConnectionLost, .badServerResponse]) { try await session.text(server.url()) }
         }
     }
 

@@ -60,6 +60,21 @@ struct HTTP2ConnectionTests {
         }
     }
 
+    /// RFC 7541, section 4.2: the server's decoder fails on an entry, or a table size, that its SETTINGS rule out.
+    @Test func `field blocks keep within SETTINGS_HEADER_TABLE_SIZE, whatever it becomes`() async throws {
+        try await withHTTP2Scenario(reply: { .ok($0.header("x-number") ?? "none") }) { (server, session) async throws in
+            for (number, size) in [4096, 0, 4096, 100, 65_536, 50, 0].enumerated() {
+                for repetition in 0..<3 {
+                    let headers = ["X-Number": "\(number)", "X-Same": "always the same", "X-\(repetition)": "\(size)"]
+                    #expect(try await session.text(URLRequest(server.url(), headers: headers)).text == "\(number)")
+                }
+                server.run(.settings([.headerTableSize: UInt32(size)]), on: 0)
+                try await server.settle()
+            }
+            #expect(server.connectionCount == 1)
+        }
+    }
+
     @Test func `a PING that is an acknowledgement is not answered`() async throws {
         try await withHTTP2Scenario(
             reply: { _ in [.ping(Array("nobody's".utf8), ack: true), .ping(Array("question".utf8)), .awaitFrame(.ping)] + .ok() }

@@ -73,6 +73,33 @@ struct HTTP2FaultTests {
         }
     }
 
+    /// Section 5.1: what comes for a stream that has ended may end the connection, as STREAM_CLOSED, and nothing else.
+    @Test(arguments: ["DATA", "HEADERS", "CONTINUATION"]) func `frames of a stream that has ended harm no load`(
+        kind: String
+    ) async throws {
+        try await withHTTP2Scenario(
+            reply: { request in
+                guard request.path == "/late" else { return .ok(request.path) }
+                let late: HTTP2Step =
+                    switch kind {
+                    case "DATA": .frame(.data, Array("more".utf8))
+                    case "HEADERS": .headers([(":status", "200")], ends: true)
+                    default: .frame(.continuation, flags: .endHeaders)
+                    }
+                return .ok("late") + [late]
+            }
+        ) { (server, session) async throws in
+            for number in 0..<5 {
+                #expect(try await session.text(server.url("/late")) == "late")
+                try await server.settleOrEnd(on: server.requests.last?.connection ?? 0)
+                #expect(try await session.text(server.url("/\(number)")) == "/\(number)")
+            }
+            let frames = (0..<server.connectionCount).flatMap { server.frames(on: $0) }
+            let codes = frames.filter { $0.kind == .goAway || $0.kind == .resetStream }.compactMap(\.errorCode)
+            #expect(codes.allSatisfy { [.noError, .streamClosed, .protocolError].contains($0) }, "\(codes)")
+        }
+    }
+
     /// Whether rows are right is not for our client to say: nghttp2, by curl, is told the same.
     @Test(arguments: ["frames", "states", "messages", "compression"])
     func `curl answers the same faults by the same errors`(table: String) async throws {

@@ -185,41 +185,6 @@ struct HTTP2FlowControlTests {
         }
     }
 
-    /// Each stream gets what its window allows, so that it is the connection's that runs over.
-    @Test func `DATA beyond the connection's window is a FLOW_CONTROL_ERROR of the connection`() async throws {
-        let isAllowed = Watched(false)
-        var answers = EventRecorder.Answers()
-        answers.response = { _, _ in
-            _ = try? await isAllowed.value { $0 ? true : nil }
-            return .allow
-        }
-        let recorder = EventRecorder(answers)
-        try await withHTTP2Scenario(
-            delegate: recorder, reply: { _ in [.awaitRequestEnd, .head(), .gate("all")] }
-        ) { (server, session) async throws in
-            var tasks = [session.dataTask(with: server.url("/0"))]
-            tasks[0].resume()
-            _ = try await server.request(0)
-            try await server.settle()
-            let stream = server.setting(.initialWindowSize) ?? 65_535
-            let widened = server.frames(.windowUpdate).filter { $0.stream == 0 }.compactMap(\.increment).reduce(0, +)
-            let count = (65_535 + widened) / stream + 2
-            // A window for all the streams that there may be is a choice, too.
-            guard count <= 200 else { return }
-            tasks += (1..<count).map { session.dataTask(with: server.url("/\($0)")) }
-            for task in tasks.dropFirst() { task.resume() }
-            _ = try await server.head(count - 1)
-            let chunk = [UInt8](repeating: 0, count: 16_384)
-            for request in server.requests {
-                for _ in 0..<(stream / chunk.count) { server.run(.frame(.data, chunk), on: 0, stream: request.stream) }
-            }
-            let verdict = try await server.frame(.goAway)
-            #expect(verdict.errorCode == .flowControlError)
-            isAllowed.change { $0 = true }
-            for task in tasks { #expect(try await recorder.completion(of: task).error != nil) }
-        }
-    }
-
     // MARK: Uploads
 
     /// The DATA that came, padding included.

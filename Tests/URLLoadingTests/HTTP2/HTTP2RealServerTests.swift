@@ -45,7 +45,13 @@ final class HTTP2RealServerTests {
         let (url, stop) = try start(place)
         defer { stop() }
         try await withSession(
-            delegate: delegate, { $0.speakHTTP2(place.way, certificates) }, test: { session in try await test(url, session) })
+            delegate: delegate,
+            {
+                $0.speakHTTP2(place.way, certificates)
+                // Each answer comes from the server.
+                $0.urlCache = nil
+            },
+            test: { session in try await test(url, session) })
     }
 
     private func start(_ place: Place) throws -> (url: (String) -> URL, stop: () -> Void) {

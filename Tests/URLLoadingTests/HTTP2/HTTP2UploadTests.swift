@@ -48,7 +48,8 @@ struct HTTP2UploadTests {
             _ = try await session.upload(for: URLRequest(server.url(), method: "POST"), from: Data())
             _ = try await session.text(server.url())
             #expect(server.requests.map { $0.header("content-length") } == ["0", nil])
-            let head = try await server.frame(.headers) { $0.stream == server.requests[1].stream }
+            let stream = server.requests[1].stream
+            let head = try await server.frame(.headers) { $0.stream == stream }
             #expect(head.flags.contains(.endStream))
         }
     }
