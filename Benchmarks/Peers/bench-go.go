@@ -31,7 +31,7 @@ const clockMonotonic = 1
 
 var (
 	name, url, file                                     string
-	count, warmUp, inFlight, connections, size, ignored = 10_000, 0, 64, 64, 0, 0
+	count, warmUp, inFlight, connections, size, http2, ignored = 10_000, 0, 64, 64, 0, 0, 0
 	client                                              *http.Client
 	report                                              = map[string]float64{}
 )
@@ -41,7 +41,7 @@ func main() {
 		fail(fmt.Errorf("usage: bench-go CASE URL [key=value ...]"))
 	}
 	name, url = os.Args[1], os.Args[2]
-	numbers := map[string]*int{"count": &count, "warmup": &warmUp, "inflight": &inFlight, "connections": &connections, "size": &size, "onloop": &ignored}
+	numbers := map[string]*int{"count": &count, "warmup": &warmUp, "inflight": &inFlight, "connections": &connections, "size": &size, "http2": &http2, "onloop": &ignored}
 	for _, argument := range os.Args[3:] {
 		key, value, _ := strings.Cut(argument, "=")
 		if number := numbers[key]; number != nil {
@@ -55,7 +55,7 @@ func main() {
 	raiseDescriptorLimit()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil
-	transport.ForceAttemptHTTP2 = false
+	transport.ForceAttemptHTTP2 = http2 == 1
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost = 0, connections, connections
 	client = &http.Client{Transport: transport, Timeout: 10 * time.Minute}
 	run()

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 static const char *name, *url, *file = "";
-static long count = 10000, warm_up = 0, in_flight = 64, connections = 64, size = 0;
+static long count = 10000, warm_up = 0, in_flight = 64, connections = 64, size = 0, http2 = 0;
 
 /// One caller: its handle, and the body of its answer.
 struct transfer {
@@ -111,7 +111,8 @@ static struct transfer *make_transfer(void) {
     struct transfer *transfer = calloc(1, sizeof *transfer);
     transfer->handle = curl_easy_init();
     curl_easy_setopt(transfer->handle, CURLOPT_URL, url);
-    curl_easy_setopt(transfer->handle, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(transfer->handle, CURLOPT_HTTP_VERSION, http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1);
+    if (http2) curl_easy_setopt(transfer->handle, CURLOPT_PIPEWAIT, 1L);
     curl_easy_setopt(transfer->handle, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(transfer->handle, CURLOPT_WRITEDATA, transfer);
     curl_easy_setopt(transfer->handle, CURLOPT_PRIVATE, transfer);
@@ -207,6 +208,7 @@ static void read_options(int argc, char **argv) {
         else if (strcmp(argv[i], "inflight") == 0) in_flight = atol(value);
         else if (strcmp(argv[i], "connections") == 0) connections = atol(value);
         else if (strcmp(argv[i], "size") == 0) size = atol(value);
+        else if (strcmp(argv[i], "http2") == 0) http2 = atol(value);
         else fail("unknown option", argv[i]);
     }
 }

@@ -21,11 +21,13 @@ package struct Options: Sendable {
     package var file = ""
     /// Callers run where the client's connections are served, if it can be asked for that.
     package var onLoop = false
+    /// By HTTP/2, which the server offers; all requests over one connection.
+    package var usesHTTP2 = false
 
     package init(_ arguments: [String]) throws {
         guard arguments.count >= 3 else {
             throw BenchFailure(
-                "usage: \(arguments.first ?? "bench") CASE URL [count= warmup= inflight= connections= size= file= onloop=]")
+                "usage: \(arguments.first ?? "bench") CASE URL [count= warmup= inflight= connections= size= file= onloop= http2=]")
         }
         name = arguments[1]
         url = arguments[2]
@@ -39,6 +41,7 @@ package struct Options: Sendable {
             case "inflight": inFlight = Int(value) ?? inFlight
             case "connections": connections = Int(value) ?? connections
             case "onloop": onLoop = value == "1"
+            case "http2": usesHTTP2 = value == "1"
             case "size": size = Int(value) ?? size
             default: throw BenchFailure("unknown option \(argument)")
             }

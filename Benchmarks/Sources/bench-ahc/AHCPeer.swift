@@ -27,7 +27,7 @@ struct AHCPeer: Peer {
             tls.trustRoots = .file(bundle)
             configuration.tlsConfiguration = tls
         }
-        configuration.httpVersion = .http1Only
+        configuration.httpVersion = options.usesHTTP2 ? .automatic : .http1Only
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }
 
