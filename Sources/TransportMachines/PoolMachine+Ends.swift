@@ -22,10 +22,12 @@ extension PoolMachine {
         sweepDue = nil
         var actions: [Action] = []
         var next: Int64?
+        var left: [OriginID] = []
         for connection in connections.keys.sorted(by: { $0.number < $1.number }) {
             guard case .idle(let since, let until) = connections[connection]?.stage else { continue }
             let due = until ?? now + Self.idleLimit
             if due <= now {
+                if let shared = sharedOrigin(connection) { left.append(shared) }
                 remove(connection)
                 actions.append(.close(connection))
             } else {
@@ -34,6 +36,18 @@ extension PoolMachine {
             }
         }
         if let next { actions += startSweep(at: next, now: now) }
+        return actions + dial(for: left)
+    }
+
+    /// The origin of a connection that is shared, for which some may wait though it carries nothing.
+    func sharedOrigin(_ connection: ConnectionID) -> OriginID? {
+        connections[connection].flatMap { $0.sharing == nil ? nil : $0.origin }
+    }
+
+    /// Dials for those who waited for shared connections that are no more.
+    mutating func dial(for origins: [OriginID]) -> [Action] {
+        var actions: [Action] = []
+        for origin in origins { actions += dialIfNeeded(origin) }
         return actions
     }
 
@@ -46,7 +60,9 @@ extension PoolMachine {
 
     mutating func closeIdle() -> [Action] {
         var actions: [Action] = []
+        var left: [OriginID] = []
         for connection in connections.keys.sorted(by: { $0.number < $1.number }) {
+            if let shared = sharedOrigin(connection) { left.append(shared) }
             switch connections[connection]?.stage {
             case .idle:
                 remove(connection)
@@ -55,7 +71,7 @@ extension PoolMachine {
             case .dialling, nil: continue
             }
         }
-        return actions + stopSweep()
+        return actions + stopSweep() + dial(for: left)
     }
 
     mutating func shutDown() -> [Action] {

@@ -15,7 +15,7 @@ extension PoolMachine {
         guard !isShutDown else { return [.refuse(lease, failedDial: nil)] }
         if !onlyNew, let connection = takeIdle(origin) { return [.grant(lease, connection, reused: true)] }
         guard waiters[lease] == nil else { return [] }
-        let actions = closeIdle(of: origin)
+        let actions = onlyNew ? closeIdle(of: origin) : []
         // What carries other leases is new enough: were it gone, they would have been the first to know.
         if onlyNew, let connection = takeIdle(origin) { return actions + [.grant(lease, connection, reused: true)] }
         if origins[origin] == nil { origins[origin] = Origin(mayBeShared: mayBeShared) }

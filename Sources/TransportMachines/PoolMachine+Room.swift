@@ -60,9 +60,10 @@ extension PoolMachine {
         idle.sort { ($0.since, $0.id.number) < ($1.since, $1.id.number) }
         // To find them takes the longer the more there are.
         let count = idle.isEmpty ? 0 : 1 + idle.count / 64
+        let left = idle.prefix(count).compactMap { sharedOrigin($0.id) }
         for entry in idle.prefix(count) { remove(entry.id) }
         if idle.count > count { idleSince = idle[count].since }
-        return idle.prefix(count).map { .close($0.id) }
+        return idle.prefix(count).map { .close($0.id) } + dial(for: left)
     }
 }
 

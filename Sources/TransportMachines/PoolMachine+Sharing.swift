@@ -97,6 +97,8 @@ extension PoolMachine {
         }
         let actions = serve(connection, reused: true)
         guard connections[connection]?.sharing?.leaseCount == 0 else { return actions }
+        // Whoever waits all the same waits for the peer.
+        unsettled.append(entry.origin)
         connections[connection]?.stage = .idle(since: now, until: now + Self.idleLimit)
         idles(since: now)
         return actions + startSweep(at: now + Self.idleLimit, now: now)

@@ -224,7 +224,7 @@ package struct PoolMachine: Sendable {
             release(connection, reusable: reusable, now: now, keepAlive: keepAlive)
         case .closed(let connection): close(connection)
         case .moved(let connection, let origin): move(connection, origin)
-        case .wentStale(let origin): closeIdle(of: origin)
+        case .wentStale(let origin): closeIdle(of: origin) + dialIfNeeded(origin)
         case .timer(let now): sweep(now)
         case .appIsAsked(let origin, let isAsked): ask(origin, isAsked)
         case .dialHadNoRoom(let connection): starve(connection)

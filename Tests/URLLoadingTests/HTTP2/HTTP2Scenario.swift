@@ -89,6 +89,16 @@ extension HTTP2ScriptedServer {
         try await frame(.ping, on: connection) { $0.flags.contains(.ack) && $0.data == bytes }
     }
 
+    /// As ``settle(on:)``, where the client may end the connection in place of that.
+    func settleOrEnd(on connection: Int) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await self.settle(on: connection) }
+            group.addTask { try await self.waitForEnd(of: connection) }
+            try await group.next()
+            group.cancelAll()
+        }
+    }
+
     /// What the client's SETTINGS say first; nil where they say nothing.
     func setting(_ setting: HTTP2Frame.Setting, on connection: Int = 0) -> Int? {
         frames(.settings, on: connection).first { !$0.flags.contains(.ack) }?.value(of: setting)

@@ -1,0 +1,84 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Testing
+import TransportMachines
+
+/// Connections that carry many leases at a time.
+@Suite struct SharedConnectionTests {
+    private let origin = OriginID(0)
+    private let connection = ConnectionID(0)
+
+    private func wanted(_ number: Int) -> PoolMachine.Event {
+        .wanted(LeaseID(number), origin, priority: 0.5, mayBeShared: true)
+    }
+
+    private func grants(_ actions: [PoolMachine.Action]) -> [Int] {
+        actions.compactMap { if case .grant(let lease, _, _) = $0 { lease.number } else { nil } }
+    }
+
+    @Test func `random histories keep every rule`() {
+        var grants = 0
+        for seed in 0..<1_000 as Range<UInt64> {
+            var history = SharedPoolHistory(seed: seed)
+            history.run(steps: 200)
+            grants += history.sharedGrants
+            guard history.faults.isEmpty else {
+                Issue.record("seed \(seed): \(history.faults)\n\(history.log)")
+                return
+            }
+        }
+        #expect(grants > 10_000)
+    }
+
+    @Test func `one dial serves all that wait, and more as the peer allows more`() {
+        var pool = PoolMachine(maximumPerHost: 6)
+        #expect(pool.handle(wanted(0)) == [.dial(connection, origin), .connecting(LeaseID(0))])
+        for number in 1..<5 { #expect(pool.handle(wanted(number)) == [.connecting(LeaseID(number))]) }
+        #expect(grants(pool.handle(.opened(connection, capacity: 1))) == [0])
+        #expect(grants(pool.handle(.capacityChanged(connection, 3))) == [1, 2])
+        #expect(grants(pool.handle(.released(connection, reusable: true, now: 0, keepAlive: nil))) == [3])
+    }
+
+    @Test func `a connection of one lease at a time has those in line dialled for`() {
+        var pool = PoolMachine(maximumPerHost: 3)
+        for number in 0..<5 { _ = pool.handle(wanted(number)) }
+        let actions = pool.handle(.opened(connection))
+        #expect(grants(actions) == [0])
+        #expect(actions.count { if case .dial = $0 { true } else { false } } == 2)
+    }
+
+    @Test func `a dial that fails refuses one, and the others get dials of their own`() {
+        var pool = PoolMachine(maximumPerHost: 3)
+        for number in 0..<5 { _ = pool.handle(wanted(number)) }
+        let actions = pool.handle(.dialFailed(connection))
+        #expect(actions.contains(.refuse(LeaseID(0), failedDial: connection)))
+        #expect(actions.count { if case .dial = $0 { true } else { false } } == 3)
+    }
+
+    @Test func `a connection that drains is closed with its last lease, and another is dialled`() {
+        var pool = PoolMachine(maximumPerHost: 6)
+        _ = pool.handle(wanted(0))
+        _ = pool.handle(.opened(connection, capacity: 1))
+        #expect(pool.handle(wanted(1)).contains(.connecting(LeaseID(1))))
+        #expect(pool.handle(.drains(connection)).contains(.dial(ConnectionID(1), origin)))
+        #expect(pool.handle(.released(connection, reusable: true, now: 0, keepAlive: nil)) == [.close(connection)])
+    }
+
+    @Test func `who waits for a peer that allows nothing is connecting, and held up by others otherwise`() {
+        var pool = PoolMachine(maximumPerHost: 6)
+        _ = pool.handle(wanted(0))
+        _ = pool.handle(.opened(connection, capacity: 1))
+        _ = pool.handle(.capacityChanged(connection, 1))
+        #expect(pool.handle(wanted(1)) == [])
+        _ = pool.handle(.capacityChanged(connection, 0))
+        #expect(pool.handle(.released(connection, reusable: true, now: 0, keepAlive: nil)).contains(.connecting(LeaseID(1))))
+        #expect(grants(pool.handle(.capacityChanged(connection, 1))) == [1])
+    }
+}

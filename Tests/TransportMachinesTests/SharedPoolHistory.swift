@@ -1,0 +1,213 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import SeededNumbers
+import TransportMachines
+
+/// Drives a pool whose connections may carry many leases with random events, and notes what breaks a rule.
+struct SharedPoolHistory {
+    private enum Stage {
+        case dialling
+        case single(isLeased: Bool)
+        case shared(capacity: Int, leaseCount: Int)
+    }
+
+    private struct Socket {
+        var origin: OriginID
+        var stage: Stage
+        /// It takes no more leases.
+        var isRetired = false
+
+        var leaseCount: Int {
+            switch stage {
+            case .dialling: 0
+            case .single(let isLeased): isLeased ? 1 : 0
+            case .shared(_, let count): count
+            }
+        }
+
+        var isShared: Bool { if case .shared = stage { true } else { false } }
+        var isDial: Bool { if case .dialling = stage { true } else { false } }
+    }
+
+    private(set) var faults: [String] = []
+    private var entries: [String] = []
+    var log: String { entries.joined(separator: "\n") }
+    private var random: SeededNumbers
+    private let limit: Int
+    private var pool: PoolMachine
+    private var sockets: [Int: Socket] = [:]
+    /// Those that wait, and their origins.
+    private var wishes: [LeaseID: OriginID] = [:]
+    private var answered: Set<LeaseID> = []
+    private var leaseCount = 0
+    private var timerDue: Int64?
+    private var now: Int64 = 0
+    private(set) var sharedGrants = 0
+
+    init(seed: UInt64) {
+        random = SeededNumbers(seed: seed)
+        limit = Int.random(in: 1...4, using: &random)
+        pool = PoolMachine(maximumPerHost: limit)
+    }
+
+    mutating func run(steps: Int) {
+        for _ in 0..<steps where faults.isEmpty { step() }
+        send(.shutdown)
+        for number in sockets.keys.sorted() {
+            while let socket = sockets[number], socket.leaseCount > 0 { release(number, reusable: Bool.random(using: &random)) }
+        }
+        if !sockets.isEmpty { faults.append("sockets leaked: \(sockets)") }
+        if !wishes.isEmpty { faults.append("leases never answered: \(wishes)") }
+        if answered.count != leaseCount { faults.append("\(leaseCount) leases, \(answered.count) answers") }
+        if timerDue != nil { faults.append("the timer still runs") }
+        if !pool.isEmpty { faults.append("the pool is not empty") }
+    }
+
+    private mutating func step() {
+        now += Int64.random(in: 0...4_000_000_000, using: &random)
+        if let timerDue, timerDue <= now {
+            self.timerDue = nil
+            return send(.timer(now: now))
+        }
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0..<7: want()
+        case 7: if let lease = wishes.keys.min(by: { $0.number < $1.number }) { withdraw(lease) }
+        case 8..<11: if let number = any({ $0.isDial }) { open(number) }
+        case 11:
+            guard let number = any({ $0.isDial }) else { return }
+            sockets[number] = nil
+            send(.dialFailed(ConnectionID(number)))
+        case 12..<15:
+            if let number = any({ $0.leaseCount > 0 }) { release(number, reusable: Int.random(in: 0..<6, using: &random) > 0) }
+        case 15, 16:
+            guard let number = any({ $0.isShared }), case .shared(_, let count)? = sockets[number]?.stage else { return }
+            let capacity = Int.random(in: 0...4, using: &random)
+            sockets[number]?.stage = .shared(capacity: capacity, leaseCount: count)
+            send(.capacityChanged(ConnectionID(number), capacity))
+        case 17:
+            guard let number = any({ $0.isShared && !$0.isRetired }) else { return }
+            sockets[number]?.isRetired = true
+            send(.drains(ConnectionID(number)))
+        case 18:
+            guard let number = any({ !$0.isDial }) else { return }
+            sockets[number] = nil
+            send(.closed(ConnectionID(number)))
+        default:
+            switch Int.random(in: 0..<4, using: &random) {
+            case 0:
+                for number in sockets.keys where sockets[number]?.leaseCount ?? 0 > 0 { sockets[number]?.isRetired = true }
+                send(.closeIdle)
+            case 1: send(.wentStale(OriginID(0)))
+            default: send(.roomNeeded)
+            }
+        }
+    }
+
+    private mutating func want() {
+        let lease = LeaseID(leaseCount)
+        leaseCount += 1
+        let origin = OriginID(Int.random(in: 0..<2, using: &random))
+        wishes[lease] = origin
+        let priority: Float = Bool.random(using: &random) ? 0.5 : 0.9
+        let onlyNew = Int.random(in: 0..<8, using: &random) == 0
+        send(.wanted(lease, origin, priority: priority, onlyNew: onlyNew, mayBeShared: true))
+    }
+
+    private mutating func withdraw(_ lease: LeaseID) {
+        wishes[lease] = nil
+        answered.insert(lease)
+        send(.withdrawn(lease))
+    }
+
+    private mutating func open(_ number: Int) {
+        guard Int.random(in: 0..<3, using: &random) > 0 else {
+            sockets[number]?.stage = .single(isLeased: false)
+            return send(.opened(ConnectionID(number)))
+        }
+        let capacity = Int.random(in: 1...3, using: &random)
+        sockets[number]?.stage = .shared(capacity: capacity, leaseCount: 0)
+        send(.opened(ConnectionID(number), capacity: capacity))
+    }
+
+    private mutating func release(_ number: Int, reusable: Bool) {
+        switch sockets[number]?.stage {
+        case .single: sockets[number]?.stage = .single(isLeased: false)
+        case .shared(let capacity, let count): sockets[number]?.stage = .shared(capacity: capacity, leaseCount: count - 1)
+        case .dialling, nil: return
+        }
+        if !reusable { sockets[number]?.isRetired = true }
+        send(.released(ConnectionID(number), reusable: reusable, now: now, keepAlive: nil))
+    }
+
+    private mutating func send(_ event: PoolMachine.Event) {
+        let actions = pool.handle(event)
+        entries.append("\(event) -> \(actions)")
+        for action in actions { perform(action) }
+        checkRules()
+    }
+
+    private mutating func perform(_ action: PoolMachine.Action) {
+        switch action {
+        case .dial(let id, let origin): sockets[id.number] = Socket(origin: origin, stage: .dialling)
+        case .grant(let lease, let id, _): grant(lease, id)
+        case .refuse(let lease, _):
+            if wishes.removeValue(forKey: lease) == nil || !answered.insert(lease).inserted { faults.append("refused nobody") }
+        case .cancelDial(let id): if sockets.removeValue(forKey: id.number)?.isDial != true { faults.append("cancelled no dial") }
+        case .close(let id): if sockets.removeValue(forKey: id.number)?.leaseCount != 0 { faults.append("closed what is in use") }
+        case .startTimer(let delay): timerDue = now + delay
+        case .stopTimer: timerDue = nil
+        case .connecting, .heldUp: break
+        case .askForRoom, .giveRoomBack: faults.append("asked for room")
+        }
+    }
+
+    private mutating func grant(_ lease: LeaseID, _ id: ConnectionID) {
+        guard let origin = wishes.removeValue(forKey: lease), answered.insert(lease).inserted else {
+            return faults.append("granted to a lease that does not wait")
+        }
+        guard let socket = sockets[id.number], socket.origin == origin, !socket.isRetired else {
+            return faults.append("granted a connection that is not for it")
+        }
+        switch socket.stage {
+        case .single(isLeased: false): sockets[id.number]?.stage = .single(isLeased: true)
+        case .shared(let capacity, let count) where count < capacity:
+            sockets[id.number]?.stage = .shared(capacity: capacity, leaseCount: count + 1)
+            sharedGrants += 1
+        case .single, .shared, .dialling: faults.append("granted a connection that is full")
+        }
+    }
+
+    private mutating func checkRules() {
+        for origin in [OriginID(0), OriginID(1)] {
+            let own = sockets.values.filter { $0.origin == origin }
+            let isWaitedFor = wishes.values.contains(origin)
+            let dials = own.count { $0.isDial }
+            let shared = own.filter { $0.isShared && !$0.isRetired }
+            if own.count > limit { faults.append("above the limit") }
+            if !shared.isEmpty, dials > 0 { faults.append("a dial beside a shared connection") }
+            let hasPlace = own.contains { socket in
+                guard !socket.isRetired else { return false }
+                return switch socket.stage {
+                case .dialling: false
+                case .single(let isLeased): !isLeased
+                case .shared(let capacity, let count): count < capacity
+                }
+            }
+            if isWaitedFor, hasPlace { faults.append("somebody waits beside a free place") }
+            if isWaitedFor, own.count < limit, dials == 0, shared.isEmpty {
+                faults.append("somebody waits, and nothing is dialled")
+            }
+        }
+    }
+
+    private mutating func any(_ condition: (Socket) -> Bool) -> Int? {
+        sockets.keys.sorted().filter { sockets[$0].map(condition) ?? false }.randomElement(using: &random)
+    }
+}
