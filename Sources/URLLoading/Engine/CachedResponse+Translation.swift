@@ -39,7 +39,8 @@ extension URLResponse {
             return LoadResponse(url: url, kind: .application(self), expectedLength: expectedContentLength)
         }
         let head = ResponseHead(
-            majorVersion: http.majorVersion, minorVersion: http.minorVersion, status: http.statusCode, reason: http.reason, headers: http.headers
+            majorVersion: http.majorVersion, minorVersion: http.minorVersion, status: http.statusCode, reason: http.reason,
+            headers: http.headers
         )
         return LoadResponse(url: url, kind: .http(head), expectedLength: expectedContentLength)
     }
