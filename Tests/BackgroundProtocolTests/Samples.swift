@@ -79,7 +79,7 @@ enum Samples {
             interface: NetworkPath.Interface(
                 name: "wlan0", index: 3, kind: .wifi, isExpensive: true, isConstrained: true, isUltraConstrained: true,
                 addresses: ["192.0.2.1"]),
-            askedNameServers: true, isInTLS: false)
+            askedNameServers: true, isInTLS: false, applicationProtocol: "h2")
     }
 
     static func timeline() throws -> TransactionTimeline {
@@ -191,6 +191,7 @@ extension Samples {
             Endpoint(host: "example.com", port: nil): ["192.0.2.2"], Endpoint(host: nil, port: nil): ["192.0.2.3"],
         ]
         options.nameServers = ["192.0.2.53"]
+        options.httpVersions = .http2PriorKnowledge
         options.substitutions = [
             .init(endpoint: Endpoint(host: "a.example", port: nil), replacement: Endpoint(host: nil, port: 8_080)),
             .init(endpoint: Endpoint(host: nil, port: nil), replacement: Endpoint(host: "2001:db8::2", port: nil)),

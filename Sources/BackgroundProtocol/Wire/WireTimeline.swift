@@ -156,6 +156,7 @@ struct WireConnection: WireValue {
     var isForwarded: Bool?
     /// Nil where it is what the version says.
     var isInTLS: Bool?
+    var applicationProtocol: String?
     var interface: Interface?
     var askedNameServers: Bool?
     var domainLookupStart: Double?
@@ -180,6 +181,7 @@ struct WireConnection: WireValue {
         isMultipath = facts.isMultipath.unless(false)
         isForwarded = facts.isForwarded.unless(false)
         isInTLS = facts.isInTLS.unless(facts.tlsVersion != nil)
+        applicationProtocol = facts.applicationProtocol
         interface = facts.interface.map { Interface($0) }
         askedNameServers = facts.askedNameServers.unless(false)
         domainLookupStart = facts.domainLookupStart
@@ -202,6 +204,7 @@ struct WireConnection: WireValue {
             wasAskedForCertificate: wasAskedForCertificate ?? false, hasShownCertificate: hasShownCertificate ?? false,
             isVerified: isVerified ?? false, serverCertificate: serverCertificate, isToProxy: isToProxy ?? false,
             isMultipath: isMultipath ?? false, isForwarded: isForwarded ?? false, interface: interface?.interface,
-            askedNameServers: askedNameServers ?? false, isInTLS: isInTLS)
+            askedNameServers: askedNameServers ?? false, isInTLS: isInTLS,
+            applicationProtocol: try applicationProtocol.map { try Wire.plain($0, "a protocol") })
     }
 }

@@ -18,8 +18,9 @@ import NIOCore
 final class HTTP2BodyOutlet: BodyOutlet {
     let pieceSize = 65_536
 
-    private unowned let stream: HTTP2Stream
-    private unowned let connection: HTTP2Connection
+    // Let go of with the outlet: a promise may be kept when the stream has ended.
+    private let stream: HTTP2Stream
+    private let connection: HTTP2Connection
     private var piece: ByteBuffer?
     private var isLast = false
     private var promise: EventLoopPromise<Void>?
