@@ -162,10 +162,12 @@ package final class ConnectionPool {
         lastOrigin = nil
         let waiting = leases.values.filter { $0.origin == former && $0.route == route }.sorted { $0.id.number < $1.id.number }
         for lease in waiting {
+            for _ in 0..<lease.questionCount { perform(machine.handle(.appIsAsked(former, false))) }
             lease.origin = origin(of: route)
             perform(machine.handle(.withdrawn(lease.id)))
             holdUp(lease.id)
             want(lease)
+            for _ in 0..<lease.questionCount { perform(machine.handle(.appIsAsked(lease.origin, true))) }
         }
     }
 

@@ -20,6 +20,8 @@ protocol BodyOutlet: AnyObject {
     var isReady: Bool { get }
     /// How long a piece is at most.
     var pieceSize: Int { get }
+    /// Whether parts of a file may be handed over for the kernel to send.
+    var takesRegions: Bool { get }
 
     /// Each promise is kept when the bytes were handed to the kernel.
     func write(_ piece: Data, isLast: Bool, promise: EventLoopPromise<Void>)
@@ -39,6 +41,7 @@ protocol BodyOutlet: AnyObject {
 /// A body over HTTP/1.1: as it is where its length is known, otherwise with the chunked coding (RFC 9112, section 7.1).
 final class HTTP1BodyOutlet: BodyOutlet {
     let pieceSize = 262_144
+    let takesRegions = true
 
     private let isChunked: Bool
     private let context: ChannelHandlerContext

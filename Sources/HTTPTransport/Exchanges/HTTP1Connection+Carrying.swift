@@ -25,6 +25,8 @@ extension HTTP1Connection {
 
     package var mayBypass: Bool { true }
 
+    package func giveUp() { close() }
+
     package var isIdle: Bool { exchange == nil }
 
     package func networkIsLost(_ error: LoadError) {

@@ -17,6 +17,8 @@ import NIOCore
 /// It holds one piece, so that a stream whose peer takes nothing holds no more.
 final class HTTP2BodyOutlet: BodyOutlet {
     let pieceSize = 65_536
+    /// What is sent here stands in frames.
+    let takesRegions = false
 
     // Let go of with the outlet: a promise may be kept when the stream has ended.
     private let stream: HTTP2Stream
@@ -46,7 +48,6 @@ final class HTTP2BodyOutlet: BodyOutlet {
         sendMore()
     }
 
-    /// Files are read: what is sent here stands in frames.
     func write(_ region: FileRegion, promise: EventLoopPromise<Void>) { promise.fail(ChannelError.operationUnsupported) }
 
     func end(promise: EventLoopPromise<Void>) { write(ByteBuffer(), isLast: true, promise: promise) }

@@ -162,6 +162,7 @@ extension HTTP2Connection {
         if isFirst { pool?.drains(self) }
         let refused = streams.values.filter { $0.id > lastStream }.sorted { $0.id < $1.id }
         for stream in refused {
+            resets.insert(stream.id)
             let message = "sending the request to \(facts.peer): the server takes no more on this connection (\(code.name))"
             end(stream, LoadError(.connectionLost, message), evidence: code == .http11Required ? .wantsHTTP1 : .notProcessed)
         }

@@ -141,7 +141,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     package func begin(_ message: OutgoingMessage, control: LoadControl) throws(LoadError) -> Exchange {
         let now = NIODeadline.now()
-        guard context != nil, !isClosing, goAway == nil, nextStream <= Self.lastStream else { throw closedBefore }
+        guard channelIsActive, goAway == nil, nextStream <= Self.lastStream else { throw closedBefore }
         let isFirst = nextStream == 1
         let stream = HTTP2Stream(
             nextStream, of: self, isHead: message.head.method == "HEAD", sendWindow: peerWindow, now: now)
@@ -188,25 +188,14 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         }
     }
 
-    /// Why nothing can be sent: a server of TLS 1.3 refuses a client certificate, or the lack of one, after the handshake.
-    private var closedBefore: LoadError {
-        if let violation {
-            let message = "HTTP/2 with \(facts.peer) ended before the request could be sent: \(violation.message)"
-            return LoadError(.badServerResponse, message, cause: violation)
-        }
-        let (kind, reason) = refusal ?? (.connectionLost, "the connection was closed before the request could be sent")
-        return LoadError(kind, "sending the request to \(facts.peer): \(reason)", cause: transportError)
-    }
-
-    var refusal: (LoadError.Kind, String)? {
-        let shown = TLSFailure.Shown(certificate: facts.hasShownCertificate, wasAsked: facts.wasAskedForCertificate)
-        return transportError.flatMap { TLSFailure.aboutClientCertificate($0, shown) }
-    }
-
     package func close() {
         guard !isClosing else { return }
         if context?.channel.isActive == true { writeGoAway(.noError, "") }
         shut()
+    }
+
+    package func giveUp() {
+        if streams.isEmpty { close() } else { pool?.drains(self) }
     }
 
     /// Closes the channel once what was written is on its way.
@@ -250,6 +239,9 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         probe = nil
         for promise in flushPromises { promise.fail(ChannelError.ioOnClosedChannel) }
         flushPromises = []
+        // A channel that had ended when this came into it does not say so again.
+        leavePool()
+        failAll(ended)
     }
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -284,18 +276,6 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         leavePool()
         failAll(ended)
         context.fireChannelInactive()
-    }
-
-    private var ended: LoadError {
-        if let (kind, reason) = refusal {
-            return LoadError(kind, "receiving the response from \(facts.peer): \(reason)", cause: transportError)
-        }
-        var message = "receiving the response from \(facts.peer): the server closed the connection"
-        if let goAway, goAway.code != .noError {
-            message += " (\(goAway.code.name)\(goAway.debug.isEmpty ? "" : ": " + goAway.debug))"
-        }
-        if let reason = transportError.flatMap(PrintableFailure.text) { message += " (\(reason))" }
-        return LoadError(.connectionLost, message, cause: transportError)
     }
 
     // MARK: What the server allows
@@ -348,7 +328,12 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     }
 
     private func probeEnded() {
-        guard let probe = probe.take(), lastRead <= probe.sent, isOpen else { return }
+        guard let probe = probe.take(), isOpen else { return }
+        guard lastRead <= probe.sent else {
+            // What was answered was an older question.
+            if isBarred { startProbe(.now()) }
+            return
+        }
         let message = "receiving the response from \(facts.peer): the server does not answer on this connection any more"
         networkIsLost(LoadError(.connectionLost, message))
     }

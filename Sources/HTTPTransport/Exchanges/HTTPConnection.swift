@@ -36,6 +36,8 @@ package protocol HTTPConnection: AnyObject {
     func framedHead(of message: OutgoingMessage) -> RequestHead
     /// Closes a connection that carries no exchange; who has it leased gives it back to the pool all the same.
     func close()
+    /// Its peer has closed it: it is for no more exchanges; those that it carries may have their answers yet.
+    func giveUp()
     /// The network went away under the connection, or is not to be used any more.
     func networkIsLost(_ error: LoadError)
 }

@@ -127,7 +127,7 @@ final class RequestBodyPump {
             guard remaining > 0 else { return finish() }
             guard let source else { return open(file) }
             let count = Int(min(remaining, Int64(Self.regionSize)))
-            if source.usesSendfile, let region = source.region(offset: taken, count: count) {
+            if outlet.takesRegions, source.usesSendfile, let region = source.region(offset: taken, count: count) {
                 taken += Int64(count)
                 if taken == file.length { isAtEnd = true }
                 outlet.write(region, promise: promise(counting: count))

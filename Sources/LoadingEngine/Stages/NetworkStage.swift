@@ -92,7 +92,7 @@ final class NetworkStage: LoadStage {
             // One in its place, and no more: a server may close whatever it accepts.
             guard mayCarry(connection, hop) || hop.network.needsNewConnection else {
                 hop.network.needsNewConnection = true
-                connection.close()
+                connection.giveUp()
                 pool.giveBack(connection)
                 continue
             }
