@@ -41,7 +41,9 @@ struct HeldUpTests {
     }
 
     /// A server that accepts and says nothing in the handshake: connecting costs those alone their time that are being connected.
-    @Test func `connecting counts for the loads that a connection is being made for`() async throws {
+    /// A connection of HTTP/2 may serve all that wait, one of HTTP/1.1 is for one.
+    @Test(arguments: [true, false])
+    func `connecting counts for the loads that a connection is being made for`(isHTTP1: Bool) async throws {
         try await withGrowingTimes { scale in
             let ends = Delivered<URLError.Code?>()
             var countThen = 0
@@ -49,6 +51,7 @@ struct HeldUpTests {
                 configure: {
                     $0.timeoutIntervalForRequest = 0.4 * scale
                     $0.httpMaximumConnectionsPerHost = 2
+                    if isHTTP1 { $0.connectionOptions.httpVersions = .http1Only }
                 },
                 greeting: { _ in [.stall] }, reply: { _ in [] }
             ) { (server, session) async throws in
@@ -58,7 +61,7 @@ struct HeldUpTests {
                 countThen = ends.all.count
                 try await ends.count(reaches: 6)
             }
-            return countThen == 2 && ends.all.allSatisfy { $0 == .timedOut }
+            return countThen == (isHTTP1 ? 2 : 6) && ends.all.allSatisfy { $0 == .timedOut }
         }
     }
 
