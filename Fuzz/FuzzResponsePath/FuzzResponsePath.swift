@@ -97,7 +97,8 @@ private struct Reading {
         guard (try? channel.pipeline.syncOperations.addHandler(connection)) != nil,
             (try? channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 80)).wait()) != nil,
             let exchange = try? connection.begin(
-                OutgoingMessage(head: choices.head, body: choices.body, expectsContinue: choices.expectsContinue), control: control
+                OutgoingMessage(head: choices.head, body: choices.body, expectsContinue: choices.expectsContinue),
+                control: control
             )
         else { preconditionFailure("the exchange cannot begin") }
         control.place = .exchanging(exchange)

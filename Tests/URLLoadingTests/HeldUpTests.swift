@@ -41,6 +41,7 @@ struct HeldUpTests {
     }
 
     /// A server that accepts and says nothing in the handshake: connecting costs those alone their time that are being connected.
+    ///
     /// A connection of HTTP/2 may serve all that wait, one of HTTP/1.1 is for one.
     @Test(arguments: [true, false])
     func `connecting counts for the loads that a connection is being made for`(isHTTP1: Bool) async throws {

@@ -27,7 +27,8 @@ package struct Options: Sendable {
     package init(_ arguments: [String]) throws {
         guard arguments.count >= 3 else {
             throw BenchFailure(
-                "usage: \(arguments.first ?? "bench") CASE URL [count= warmup= inflight= connections= size= file= onloop= http2=]")
+                "usage: \(arguments.first ?? "bench") CASE URL [count= warmup= inflight= connections= size= file= onloop= http2=]"
+            )
         }
         name = arguments[1]
         url = arguments[2]
