@@ -13,7 +13,7 @@ extension HTTP2Python {
             # What the server sends
 
             def write(self, data):
-                if self.transport.is_closing():
+                if self.transport.is_closing() or self.said_goodbye:
                     return
                 if self.tls:
                     for at in range(0, len(data), 1 << 16):
@@ -222,6 +222,7 @@ extension HTTP2Python {
                 self.transport.abort()
 
             def say_goodbye(self):
+                self.said_goodbye = True
                 if self.tls:
                     try:
                         self.tls.unwrap()

@@ -78,6 +78,7 @@ enum HTTP2Python {
                 self.drained.set()
                 self.waiters, self.scripts = [], set()
                 self.buffer, self.opened, self.greeted, self.is_http2, self.closed = bytearray(), False, False, None, False
+                self.said_goodbye = False
                 self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
                 self.decoder.max_header_list_size = 1 << 20
                 self.streams, self.highest, self.block, self.frames = {}, 0, None, []

@@ -30,6 +30,8 @@ final class HTTP2RealServerTests {
     }
 
     private static let large = ScriptedFile.pattern(5_000_000)
+    /// Compared here, as the difference of two large bodies, which a failed expectation shows, takes hours to find.
+    private static func isLarge(_ bytes: some Sequence<UInt8>) -> Bool { large.elementsEqual(bytes) }
     private let certificates: TestCertificates
     private let folder: TemporaryDirectory
 
@@ -88,9 +90,9 @@ final class HTTP2RealServerTests {
             let record = try await recorder.completion(of: task)
             #expect(record.body == Data("small".utf8))
             #expect(record.metrics?.transactionMetrics.map(\.networkProtocolName) == ["h2"])
-            #expect(try await session.data(from: url("/large.bin")).0 == Data(Self.large))
+            #expect(Self.isLarge(try await session.data(from: url("/large.bin")).0))
             let (file, _) = try await session.download(from: url("/large.bin"))
-            #expect(try Data(contentsOf: file) == Data(Self.large))
+            #expect(Self.isLarge(try Data(contentsOf: file)))
             try FileManager.default.removeItem(at: file)
             let head = try await session.text(URLRequest(url("/large.bin"), method: "HEAD"))
             #expect(head.text.isEmpty && head.response.expectedContentLength == 5_000_000)
@@ -146,21 +148,26 @@ final class HTTP2RealServerTests {
             task.resume()
             let record = try await recorder.completion(of: task)
             #expect((record.response as? HTTPURLResponse)?.statusCode == 201, "\(nginx.errorLog)")
-            for name in ["data", "file", "stream"] { #expect(try nginx.content(at: "/upload/\(name)") == Self.large) }
+            for name in ["data", "file", "stream"] { #expect(Self.isLarge(try nginx.content(at: "/upload/\(name)"))) }
         }
     }
 
     @Test(arguments: [Place.nghttpd, .nghttpdInClear]) func `nghttpd echoes an upload`(place: Place) async throws {
         try await withServer(place) { (url, session) async throws in
             let (data, _) = try await session.upload(for: URLRequest(url("/echo"), method: "POST"), from: Data(Self.large))
-            #expect(data == Data(Self.large))
+            #expect(Self.isLarge(data))
         }
     }
 
-    @Test(arguments: [Place.apache, .apacheInClear]) func `Apache reflects an upload`(place: Place) async throws {
-        try await withServer(place) { (url, session) async throws in
-            let (data, _) = try await session.upload(for: URLRequest(url("/echo"), method: "POST"), from: Data(Self.large))
-            #expect(data == Data(Self.large))
+    // Its reflector answers at once with nothing where a body's first bytes are still under way, so a file is made.
+    @Test(arguments: [HTTP2Way.secure, .clear]) func `Apache takes an upload`(way: HTTP2Way) async throws {
+        let apache = try ApacheServer.start(certificates)
+        defer { apache.stop() }
+        try await withSession({ $0.speakHTTP2(way, certificates) }) { (session) async throws in
+            let url = apache.url("/open/new.bin", way == .secure ? .http2 : .http2InClear)
+            let (_, response) = try await session.upload(for: URLRequest(url, method: "PUT"), from: Data(Self.large))
+            #expect((response as? HTTPURLResponse)?.statusCode == 201)
+            #expect(Self.isLarge(try apache.content(at: "/open/new.bin")))
         }
     }
 
@@ -172,7 +179,7 @@ final class HTTP2RealServerTests {
         try server.put(Self.large, at: "/large.bin")
         try await withSession({ $0.speakHTTP2(.secure, certificates) }) { (session) async throws in
             for _ in 0..<3 { #expect(try await session.text(server.url("/small.txt")) == "small") }
-            #expect(try await session.data(from: server.url("/large.bin")).0 == Data(Self.large))
+            #expect(Self.isLarge(try await session.data(from: server.url("/large.bin")).0))
         }
         #expect(!server.log.contains("PUSH_PROMISE"))
     }
@@ -231,8 +238,9 @@ final class HTTP2RealServerTests {
             for path in ["/basic/", "/digest/"] {
                 let (_, response) = try await session.text(URLRequest(apache.url(path + "page.txt", .http2)))
                 #expect(response.statusCode == 200 && response.value(forHTTPHeaderField: "X-User") == "ada")
-                let request = URLRequest(apache.url(path + "echo", .http2), method: "POST", body: Data("to and fro".utf8))
-                #expect(try await session.text(request).text == "to and fro")
+                let request = URLRequest(apache.url(path + "new.txt", .http2), method: "PUT", body: Data("kept".utf8))
+                #expect(try await session.text(request).response.statusCode == 201)
+                #expect(try apache.content(at: path + "new.txt") == Array("kept".utf8))
             }
             #expect(interview.methods == ["HTTPBasic", "HTTPBasic", "HTTPDigest"])
         }
