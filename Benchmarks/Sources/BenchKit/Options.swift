@@ -21,13 +21,18 @@ package struct Options: Sendable {
     package var file = ""
     /// Callers run where the client's connections are served, if it can be asked for that.
     package var onLoop = false
+    /// How many clients share the work, where one client is bound to one loop; callers take them in turn.
+    package var clients = 1
     /// By HTTP/2, which the server offers; all requests over one connection.
     package var usesHTTP2 = false
+
+    /// Of each of the origins: their URLs are separated by commas, and callers take them in turn.
+    package var urls: [String] { url.split(separator: ",").map(String.init) }
 
     package init(_ arguments: [String]) throws {
         guard arguments.count >= 3 else {
             throw BenchFailure(
-                "usage: \(arguments.first ?? "bench") CASE URL [count= warmup= inflight= connections= size= file= onloop= http2=]"
+                "usage: \(arguments.first ?? "bench") CASE URL [count= warmup= inflight= connections= size= file= onloop= http2= clients=]"
             )
         }
         name = arguments[1]
@@ -42,6 +47,7 @@ package struct Options: Sendable {
             case "inflight": inFlight = Int(value) ?? inFlight
             case "connections": connections = Int(value) ?? connections
             case "onloop": onLoop = value == "1"
+            case "clients": clients = max(1, Int(value) ?? clients)
             case "http2": usesHTTP2 = value == "1"
             case "size": size = Int(value) ?? size
             default: throw BenchFailure("unknown option \(argument)")

@@ -11,6 +11,8 @@
 ///
 /// What a client cannot do throws `Unsupported`.
 package protocol Peer: Sendable {
+    /// The client that serves a caller, where there are several.
+    func peer(of caller: Int) -> Self
     /// Loads the whole body into memory, as the client's async call does, and returns its length.
     func get(_ url: String) async throws -> Int
     /// Loads the body into a file, in the client's own way.
@@ -25,6 +27,7 @@ package protocol Peer: Sendable {
 }
 
 extension Peer {
+    package func peer(of caller: Int) -> Self { self }
     package var executor: (any TaskExecutor)? { nil }
 }
 

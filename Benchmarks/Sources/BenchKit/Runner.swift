@@ -53,6 +53,22 @@ private func run<P: Peer>(_ options: Options, on peer: P, into report: inout Rep
         // One request of a process that has just begun; the clock is the driver's too.
         try check(try await peer.get(options.url), options)
         report.set("answered_at", Usage.now)
+    case "downloads":
+        // One for each of those in flight, at once.
+        let cpu = Usage.cpu
+        let start = Usage.now
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            let urls = options.urls
+            for caller in 0..<options.inFlight {
+                group.addTask {
+                    let got = try await peer.peer(of: caller).download(urls[caller % urls.count], to: "\(options.file).\(caller)")
+                    try check(got, options)
+                }
+            }
+            try await group.waitForAll()
+        }
+        report.set("wall", Usage.now - start)
+        report.set("cpu", Usage.cpu - cpu)
     case "download", "delegate", "iterate", "upload":
         let cpu = Usage.cpu
         let start = Usage.now
@@ -78,12 +94,15 @@ private func requests<P: Peer>(_ count: Int, _ options: Options, _ peer: P) asyn
     let next = Counter()
     return try await withTaskExecutorPreference(peer.executor) {
         try await withThrowingTaskGroup(of: [Double].self) { group in
-            for _ in 0..<min(options.inFlight, count) {
+            let urls = options.urls
+            for caller in 0..<min(options.inFlight, count) {
+                let url = urls[caller % urls.count]
+                let peer = peer.peer(of: caller)
                 group.addTask {
                     var latencies: [Double] = []
                     while next.take() < count {
                         let start = Usage.now
-                        try check(try await peer.get(options.url), options)
+                        try check(try await peer.get(url), options)
                         latencies.append(Usage.now - start)
                     }
                     return latencies

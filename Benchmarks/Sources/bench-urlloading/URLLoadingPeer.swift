@@ -14,15 +14,24 @@ import URLLoading
 
 /// URLLoading's `URLSession`, through its async calls and its delegate.
 struct URLLoadingPeer: Peer {
-    let session: URLSession
+    var session: URLSession
     let executor: (any TaskExecutor)?
+    private let sessions: [URLSession]
 
     init(_ options: Options) {
         let configuration = URLSessionConfiguration.default
         configuration.httpMaximumConnectionsPerHost = options.connections
         configuration.timeoutIntervalForRequest = 120
-        session = URLSession(configuration: configuration)
+        let session = URLSession(configuration: configuration)
+        self.session = session
+        sessions = [session] + (1..<options.clients).map { _ in URLSession(configuration: configuration) }
         executor = options.onLoop ? session.taskExecutor : nil
+    }
+
+    func peer(of caller: Int) -> URLLoadingPeer {
+        var peer = self
+        peer.session = sessions[caller % sessions.count]
+        return peer
     }
 
     func get(_ url: String) async throws -> Int {
