@@ -62,6 +62,19 @@ package struct ReceiveWindow: Sendable, Hashable {
 package enum FlowControl {
     /// Of connections and streams, until something else is said (RFC 9113, section 6.9.2).
     package static let initialWindow = 65_535
+    /// What a stream is to come to on a long way: 2.7 Gbit/s, in bytes for each microsecond.
+    private static let rate: Int64 = 335
+
+    /// The window that lets a stream come at that rate where the answer to what is written takes so many nanoseconds.
+    ///
+    /// A larger one would bring nothing but memory: what the peer may send is sent, whether or not somebody takes it as fast.
+    package static func window(roundTrip: Int64, within bounds: ClosedRange<Int>) -> Int {
+        let wanted = max(0, roundTrip) / 1_000 * rate
+        return min(max(Int(min(wanted, Int64(bounds.upperBound))), bounds.lowerBound), bounds.upperBound)
+    }
+
+    /// Whether a whole window that took so long to come was waited for: it did so in about the time that an update of it takes.
+    package static func isShort(windowTook elapsed: Int64, roundTrip: Int64) -> Bool { elapsed <= 2 * roundTrip }
 }
 
 /// Bounds what a peer can have us do with frames that carry nothing: PING, SETTINGS, empty frames, resets of what is gone.

@@ -43,7 +43,9 @@ extension HTTP2Connection {
             try take(settings, now: now)
             write(HTTP2Frames.settingsAcknowledgementLength) { HTTP2Frames.writeSettingsAcknowledgement(into: $0) }
             scheduleFlush()
-        case .settingsAcknowledged: try spend(now)
+        case .settingsAcknowledged:
+            try spend(now)
+            settingsWereAcknowledged(now)
         case .ping(let data, let isAcknowledgement):
             try spend(now)
             guard !isAcknowledgement else { return }

@@ -29,9 +29,6 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     /// What a stream may hold in memory until its task shows that it takes more.
     package static let streamWindow = 1_048_576
-    /// For content that is known to be long.
-    static let bulkWindow = 16_777_216
-    static let largestStreamWindow = 33_554_432
     /// What all streams together may have beyond ``streamWindow``.
     private static let lendableWindow = 67_108_864
     /// One of all the streams that there may be: their own windows are the limit.
@@ -66,7 +63,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     private(set) var peerWindow = FlowControl.initialWindow
     private(set) var peerFrameSize = HTTP2Connection.frameSize
     private var capacity: Int?
-    private var lendable = HTTP2Connection.lendableWindow
+    var lendable = HTTP2Connection.lendableWindow
 
     var goAway: (lastStream: UInt32, code: HTTP2ErrorCode, debug: String)?
     private(set) var isClosing = false
@@ -77,6 +74,9 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     private var isBarred = false
     /// When something was read last.
     var lastRead = NIODeadline.now()
+    var began = NIODeadline.now()
+    /// How long the server's answer to SETTINGS took.
+    var measuredRoundTrip: TimeAmount?
     private var probe: (sent: NIODeadline, end: Scheduled<Void>)?
     private var probeCount: UInt64 = 0
 
@@ -222,6 +222,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     package func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        began = .now()
         var settings = HTTP2Settings()
         settings.enablePush = false
         settings.initialWindowSize = Self.streamWindow
@@ -300,13 +301,6 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         guard allowed != capacity else { return }
         capacity = allowed
         if !isBarred { pool?.capacityChanged(allowed, of: self) }
-    }
-
-    /// A larger window for a stream, as far as all streams together may have that.
-    func lend(_ count: Int) -> Int {
-        let lent = max(0, min(count, lendable))
-        lendable -= lent
-        return lent
     }
 
     // MARK: Is the server there?

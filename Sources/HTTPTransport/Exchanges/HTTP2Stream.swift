@@ -42,6 +42,8 @@ final class HTTP2Stream: ExchangeCarrier {
     private var isRecycled = false
     /// What came since the window grew last.
     private var receivedSinceGrowth = 0
+    /// Since when that is counted.
+    private var countedSince = NIODeadline.distantPast
     /// What the window is larger by than it was at first.
     private(set) var borrowed = 0
 
@@ -152,9 +154,10 @@ final class HTTP2Stream: ExchangeCarrier {
         exchange.head = head
         exchange.framing = endsStream || !mayHaveContent ? .none : expectedLength.map { .length($0) } ?? .untilClose
         pump?.receivedFinalHead(status: head.status)
+        countedSince = connection.lastRead
         // The window follows the content at once, where that is known to be long.
         if let expectedLength, expectedLength > Int64(receiveWindow.size), !exchange.control.isSuspended {
-            grow(to: Int(min(expectedLength, Int64(HTTP2Connection.bulkWindow))))
+            grow(to: Int(min(expectedLength, Int64(connection.windowOfBulk))))
         }
         return nil
     }
@@ -222,13 +225,22 @@ final class HTTP2Stream: ExchangeCarrier {
     private func updateWindow() {
         guard let exchange, !exchange.isOver, !exchange.control.isSuspended, connection.isOpen else { return }
         let waiting = exchange.waitingBytes + (gathered?.readableBytes ?? 0)
-        // A whole window was taken as fast as it came: the way is longer than the window.
-        if receivedSinceGrowth >= receiveWindow.size, waiting < Exchange.lowWaterMark { grow(to: receiveWindow.size * 4) }
+        if receivedSinceGrowth >= receiveWindow.size, waiting < Exchange.lowWaterMark {
+            // Taken as fast as it came, and the server had to wait for that: the way is longer than the window.
+            let elapsed = (connection.lastRead - countedSince).nanoseconds
+            let isShort = FlowControl.isShort(windowTook: elapsed, roundTrip: connection.roundTrip.nanoseconds)
+            if isShort { grow(to: receiveWindow.size * 4) } else { count() }
+        }
         if let change = receiveWindow.update(waiting: waiting) { connection.writeWindowUpdate(change, stream: id) }
     }
 
-    private func grow(to size: Int) {
+    private func count() {
         receivedSinceGrowth = 0
+        countedSince = connection.lastRead
+    }
+
+    private func grow(to size: Int) {
+        count()
         let lent = connection.lend(min(size, HTTP2Connection.largestStreamWindow) - receiveWindow.size)
         guard lent > 0 else { return }
         borrowed += lent

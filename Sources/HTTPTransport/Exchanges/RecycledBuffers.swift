@@ -14,8 +14,8 @@ import NIOCore
 /// Memory that is new to the process is cleared by the kernel page by page, which takes longer than the copy itself.
 struct RecycledBuffers {
     static let size = 131_072
-    /// What a download has on its way to the disk, or a load at its client.
-    private static let limit = 16
+    /// What a download has on its way to the disk, or a load at its client, with the window that waits for that.
+    private static let limit = 24
 
     /// The one that was given away first comes first.
     private var buffers = CircularBuffer<ByteBuffer>()
