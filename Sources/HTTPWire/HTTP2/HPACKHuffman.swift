@@ -29,21 +29,30 @@ struct HPACKHuffman: Sendable {
     private static let shortest = 5
     private static let longest = 30
     private static let endOfString: UInt16 = 256
-    /// Codes of up to so many bits are found at once: all of letters, digits and what paths are made of.
-    private static let quickBits = 10
+    /// Codes of up to so many bits are found at once, all of letters, digits and what paths are made of, and two where both are as short.
+    private static let quickBits = 12
 
     /// What a symbol is written as: the code above eight bits that hold its length.
     private let codes: [UInt64]
-    /// By the next ten bits: the symbol above four bits that hold the length of its code; 0 where that is longer.
-    private let quick: [UInt16]
+    /// By the next twelve bits.
+    private let quick: [Quick]
     /// Symbols in the order of their codes.
     private let symbols: [UInt16]
     /// By length: the first code, aligned to the top of 32 bits, and where its symbol stands in `symbols`.
     private let firsts: [(code: UInt32, index: UInt16)]
 
+    /// What a few bits begin with: a symbol, and the one behind it where all of its code is there, too.
+    private struct Quick {
+        var symbols: (UInt8, UInt8) = (0, 0)
+        /// Of the first code; 0 where it is longer.
+        var firstLength: UInt8 = 0
+        /// Of both codes, or of the only one.
+        var length: UInt8 = 0
+    }
+
     private init() {
         var codes = [UInt64](repeating: 0, count: 257)
-        var quick = [UInt16](repeating: 0, count: 1 << Self.quickBits)
+        var quick = [Quick](repeating: Quick(), count: 1 << Self.quickBits)
         var symbols: [UInt16] = []
         var firsts = [(code: UInt32, index: UInt16)](repeating: (0, 0), count: Self.longest + 1)
         var code: UInt32 = 0
@@ -55,12 +64,23 @@ struct HPACKHuffman: Sendable {
                 if length <= Self.quickBits {
                     let start = Int(code) << (Self.quickBits - length)
                     for index in start..<start + 1 << (Self.quickBits - length) {
-                        quick[index] = UInt16(symbol) << 4 | UInt16(length)
+                        quick[index].symbols.0 = UInt8(symbol)
+                        quick[index].firstLength = UInt8(length)
+                        quick[index].length = UInt8(length)
                     }
                 }
                 code += 1
             }
             code <<= 1
+        }
+        for index in quick.indices {
+            let first = quick[index]
+            // What is behind the first code, at the top of as many bits; those that are not there are zeros.
+            let second = quick[index << Int(first.firstLength) & (1 << Self.quickBits - 1)]
+            let both = Int(first.firstLength) + Int(second.firstLength)
+            guard first.firstLength != 0, second.firstLength != 0, both <= Self.quickBits else { continue }
+            quick[index].symbols.1 = second.symbols.0
+            quick[index].length = UInt8(both)
         }
         self.codes = codes
         self.quick = quick
@@ -70,9 +90,9 @@ struct HPACKHuffman: Sendable {
 
     // MARK: Decoding
 
-    /// How many bytes so many can stand for at most: eight for five.
+    /// How many bytes so many can stand for at most, eight for five, and one that may be written behind them.
     @inline(__always)
-    static func maximumDecodedLength(_ count: Int) -> Int { count &* 8 / 5 &+ 1 }
+    static func maximumDecodedLength(_ count: Int) -> Int { count &* 8 / 5 &+ 2 }
 
     /// Writes what a string stands for and says how long it is, or nil where it is malformed (section 5.2).
     ///
@@ -85,11 +105,18 @@ struct HPACKHuffman: Sendable {
             while true {
                 input.fill()
                 let found = quick[Int(truncatingIfNeeded: input.bits >> UInt64(64 - Self.quickBits))]
-                let length = Int(found & 0xF)
-                if length != 0 {
-                    guard length <= input.count else { break }
-                    target[written] = UInt8(truncatingIfNeeded: found >> 4)
-                    written &+= 1
+                if found.firstLength != 0 {
+                    target[written] = found.symbols.0
+                    target[written &+ 1] = found.symbols.1
+                    var length = Int(found.length)
+                    if length <= input.count {
+                        written &+= found.length == found.firstLength ? 1 : 2
+                    } else {
+                        // The second may be of bits that are not there.
+                        length = Int(found.firstLength)
+                        guard length <= input.count else { break }
+                        written &+= 1
+                    }
                     input.drop(length)
                 } else {
                     guard let (symbol, length) = longSymbol(input.bits), length <= input.count else { break }
@@ -103,7 +130,7 @@ struct HPACKHuffman: Sendable {
         }
     }
 
-    /// The symbol whose code of more than ten bits comes next, and the length of that.
+    /// The symbol whose code of more than twelve bits comes next, and the length of that.
     private func longSymbol(_ bits: UInt64) -> (symbol: UInt16, length: Int)? {
         let next = UInt32(truncatingIfNeeded: bits >> 32)
         // The last length whose codes begin at or below it; one that no code has begins where the next does.
