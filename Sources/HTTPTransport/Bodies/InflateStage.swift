@@ -35,11 +35,9 @@ final class InflateStage: CodingStage {
     private let stream: UnsafeMutablePointer<z_stream>
     private var isOpen = false
     private var state = State.unopened
-    private var input = ByteBuffer()
-    /// zlib filled all the room it had, so there may be more without more input.
-    private var hasMore = false
+    private var input = CodedInput()
 
-    private(set) var consumed: Int64 = 0
+    var consumed: Int64 { input.count }
     private(set) var produced: Int64 = 0
 
     init(_ coding: Coding) {
@@ -64,14 +62,7 @@ final class InflateStage: CodingStage {
         }
     }
 
-    func feed(_ more: ByteBuffer) {
-        consumed += Int64(more.readableBytes)
-        if input.readableBytes == 0 {
-            input = more
-        } else {
-            input.writeImmutableBuffer(more)
-        }
-    }
+    func feed(_ more: ByteBuffer) { input.add(more) }
 
     func produce(upTo count: Int) throws(DecodingFailure) -> ByteBuffer? {
         while true {
@@ -85,7 +76,7 @@ final class InflateStage: CodingStage {
             case .damaged(let failure):
                 throw failure
             case .inflating:
-                guard input.readableBytes > 0 || hasMore else { return nil }
+                guard !input.isSpent else { return nil }
                 let piece = inflate(upTo: count)
                 if piece.readableBytes > 0 { return piece }
             }
@@ -96,10 +87,10 @@ final class InflateStage: CodingStage {
         let bits: CInt
         switch coding {
         case .gzip:
-            guard input.readableBytes > 0 else { return false }
+            guard input.bytes.readableBytes > 0 else { return false }
             bits = 15 + 16
         case .deflate:
-            guard let start = input.getInteger(at: input.readerIndex, as: UInt16.self) else { return false }
+            guard let start = input.bytes.getInteger(at: input.bytes.readerIndex, as: UInt16.self) else { return false }
             bits = Self.isZlibHeader(start) ? 15 : -15
         }
         guard inflateInit2_(stream, bits, zlibVersion(), CInt(MemoryLayout<z_stream>.size)) == Z_OK else { throw .outOfMemory }
@@ -114,9 +105,9 @@ final class InflateStage: CodingStage {
     }
 
     private func startNextMember() throws(DecodingFailure) -> Bool {
-        guard let first = input.getInteger(at: input.readerIndex, as: UInt8.self) else { return false }
+        guard let first = input.bytes.getInteger(at: input.bytes.readerIndex, as: UInt8.self) else { return false }
         guard first == 0x1F else { return end() }
-        guard let both = input.getInteger(at: input.readerIndex, as: UInt16.self) else { return false }
+        guard let both = input.bytes.getInteger(at: input.bytes.readerIndex, as: UInt16.self) else { return false }
         guard both == 0x1F8B else { return end() }
         guard inflateReset(stream) == Z_OK else { throw .corrupt("zlib cannot start again") }
         state = .inflating
@@ -125,20 +116,19 @@ final class InflateStage: CodingStage {
 
     private func end() -> Bool {
         state = .over
-        input.clear()
+        input.bytes.clear()
         return true
     }
 
     private func inflate(upTo count: Int) -> ByteBuffer {
-        // Small bodies get small buffers.
-        let capacity = hasMore ? count : min(count, max(1_024, input.readableBytes * 6))
+        let capacity = input.room(upTo: count)
         var output = ByteBufferAllocator().buffer(capacity: capacity)
         var status = Z_OK
         var isFull = false
         let target = stream
         output.writeWithUnsafeMutableBytes(minimumWritableBytes: capacity) { room in
             let limit = min(room.count, count)
-            input.readWithUnsafeReadableBytes { source in
+            input.bytes.readWithUnsafeReadableBytes { source in
                 let sourceCount = min(source.count, Int(CInt.max))
                 // zlib only reads what next_in points to; its header lacks the const.
                 let start = source.baseAddress?.assumingMemoryBound(to: Bytef.self)
@@ -167,9 +157,9 @@ final class InflateStage: CodingStage {
     private func settle(_ status: CInt, isFull: Bool) throws(DecodingFailure) {
         switch status {
         case Z_OK, Z_BUF_ERROR:
-            hasMore = isFull
+            input.hasMore = isFull
         case Z_STREAM_END:
-            hasMore = false
+            input.hasMore = false
             switch coding {
             case .gzip: state = .betweenMembers
             case .deflate: _ = end()

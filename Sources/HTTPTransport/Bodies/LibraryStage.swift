@@ -24,11 +24,9 @@ final class LibraryStage: CodingStage {
 
     private let coding: LibraryCoding
     private var state = State.unopened
-    private var input = ByteBuffer()
-    /// The library filled all the room it had, so there may be more without more input.
-    private var hasMore = false
+    private var input = CodedInput()
 
-    private(set) var consumed: Int64 = 0
+    var consumed: Int64 { input.count }
     private(set) var produced: Int64 = 0
 
     init(_ coding: LibraryCoding) { self.coding = coding }
@@ -43,14 +41,7 @@ final class LibraryStage: CodingStage {
         }
     }
 
-    func feed(_ more: ByteBuffer) {
-        consumed += Int64(more.readableBytes)
-        if input.readableBytes == 0 {
-            input = more
-        } else {
-            input.writeImmutableBuffer(more)
-        }
-    }
+    func feed(_ more: ByteBuffer) { input.add(more) }
 
     func produce(upTo count: Int) throws(DecodingFailure) -> ByteBuffer? {
         while true {
@@ -64,7 +55,7 @@ final class LibraryStage: CodingStage {
             case .damaged(let failure):
                 throw failure
             case .decoding(let decode):
-                guard input.readableBytes > 0 || hasMore else { return nil }
+                guard !input.isSpent else { return nil }
                 let piece = self.decode(decode, upTo: count)
                 if piece.readableBytes > 0 { return piece }
             }
@@ -72,9 +63,11 @@ final class LibraryStage: CodingStage {
     }
 
     private func open() throws(DecodingFailure) -> Bool {
-        guard input.readableBytes > 0 else { return false }
+        guard input.bytes.readableBytes > 0 else { return false }
         if let isFrame = coding.isFrame {
-            guard let start = input.getInteger(at: input.readerIndex, endianness: .little, as: UInt32.self) else { return false }
+            guard let start = input.bytes.getInteger(at: input.bytes.readerIndex, endianness: .little, as: UInt32.self) else {
+                return false
+            }
             guard isFrame(start) else { throw .corrupt("it does not begin as \(coding.name) does") }
         }
         guard let decode = coding.makeDecoder() else { throw .outOfMemory }
@@ -85,7 +78,9 @@ final class LibraryStage: CodingStage {
     /// What follows a frame and is none is ignored, as behind a member of gzip.
     private func startNextFrame(_ decode: @escaping LibraryCoding.Decode) -> Bool {
         guard let isFrame = coding.isFrame else { return end() }
-        guard let start = input.getInteger(at: input.readerIndex, endianness: .little, as: UInt32.self) else { return false }
+        guard let start = input.bytes.getInteger(at: input.bytes.readerIndex, endianness: .little, as: UInt32.self) else {
+            return false
+        }
         guard isFrame(start) else { return end() }
         state = .decoding(decode)
         return true
@@ -93,29 +88,28 @@ final class LibraryStage: CodingStage {
 
     private func end() -> Bool {
         state = .over
-        input.clear()
+        input.bytes.clear()
         return true
     }
 
     private func decode(_ decode: @escaping LibraryCoding.Decode, upTo count: Int) -> ByteBuffer {
-        // Small bodies get small buffers.
-        let capacity = hasMore ? count : min(count, max(1_024, input.readableBytes * 6))
+        let capacity = input.room(upTo: count)
         var output = ByteBufferAllocator().buffer(capacity: capacity)
         var step = LibraryCoding.Step(read: 0, written: 0, outcome: .goesOn)
         output.writeWithUnsafeMutableBytes(minimumWritableBytes: capacity) { room in
             let room = UnsafeMutableRawBufferPointer(rebasing: room.prefix(count))
-            input.readWithUnsafeReadableBytes { source in
+            input.bytes.readWithUnsafeReadableBytes { source in
                 step = decode(source, room)
                 return step.read
             }
-            hasMore = step.written == room.count
+            input.hasMore = step.written == room.count
             return step.written
         }
         produced += Int64(output.readableBytes)
         switch step.outcome {
         case .goesOn: break
         case .isOver:
-            hasMore = false
+            input.hasMore = false
             state = .betweenFrames(decode)
         // However the body was cut, it comes after what was decoded before.
         case .failed(let failure): state = .damaged(failure)

@@ -1,0 +1,34 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import NIOCore
+
+/// What was fed to a coding's stage and is not decoded yet.
+struct CodedInput {
+    var bytes = ByteBuffer()
+    /// The library filled all the room it had, so there may be more without more input.
+    var hasMore = false
+    /// All that was ever fed.
+    private(set) var count: Int64 = 0
+
+    /// Whether nothing can be decoded.
+    var isSpent: Bool { bytes.readableBytes == 0 && !hasMore }
+
+    mutating func add(_ more: ByteBuffer) {
+        count += Int64(more.readableBytes)
+        if bytes.readableBytes == 0 {
+            bytes = more
+        } else {
+            bytes.writeImmutableBuffer(more)
+        }
+    }
+
+    /// How much room the next piece gets: small bodies get small buffers.
+    func room(upTo limit: Int) -> Int { hasMore ? limit : min(limit, max(1_024, bytes.readableBytes * 6)) }
+}
