@@ -65,6 +65,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     /// What the server said in SETTINGS.
     private(set) var peerWindow = FlowControl.initialWindow
     private(set) var peerFrameSize = HTTP2Connection.frameSize
+    /// Of a request's fields; nil where the server has no limit, or has not said it yet.
+    private var peerListSize: Int?
     private var capacity: Int?
     private var lendable = HTTP2Connection.lendableWindow
 
@@ -148,6 +150,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         let exchange = Exchange(control: control, carrier: stream, facts: facts, version: .http2, isReused: !isFirst, now: now)
         var hasBody = true
         if case .none = message.body { hasBody = false }
+        try checkSize(of: message)
         do {
             exchange.record.requestHeaderBytes = try writeHead(message, stream: nextStream, endsStream: !hasBody)
         } catch {
@@ -167,6 +170,14 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         scheduleFlush()
         if nextStream > Self.lastStream { pool?.drains(self) }
         return exchange
+    }
+
+    /// A request that is larger than the server takes would come to nothing there, or end the connection with its neighbours.
+    private func checkSize(of message: OutgoingMessage) throws(LoadError) {
+        guard let limit = peerListSize else { return }
+        let size = HTTP2RequestEncoder.listSize(
+            of: message.head, scheme: scheme, priority: HTTP2Priority.field(message.priority))
+        if size > limit { throw tooLarge(size, limit: limit) }
     }
 
     private func writeHead(_ message: OutgoingMessage, stream: UInt32, endsStream: Bool) throws(InvalidRequest) -> Int {
@@ -284,6 +295,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         if let size = settings.smallestHeaderTableSize { encoder.setTableLimit(size) }
         if let size = settings.headerTableSize { encoder.setTableLimit(size) }
         if let size = settings.maxFrameSize { peerFrameSize = size }
+        if let size = settings.maxHeaderListSize { peerListSize = size }
         if let size = settings.initialWindowSize {
             let (change, largest) = (size - peerWindow, (settings.largestInitialWindowSize ?? size) - peerWindow)
             peerWindow = size
