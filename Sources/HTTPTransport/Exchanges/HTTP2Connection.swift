@@ -59,7 +59,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     @exclusivity(unchecked) var streams: [UInt32: HTTP2Stream] = [:]
     @exclusivity(unchecked) var sendWindow = SendWindow()
     @exclusivity(unchecked) var receiveWindow = ReceiveWindow(connectionWindow)
-    @exclusivity(unchecked) var allowance = FrameAllowance(now: Int64(NIODeadline.now().uptimeNanoseconds))
+    @exclusivity(unchecked) var allowance: FrameAllowance
     var resets = ResetStreams()
     var nextStream: UInt32 = 1
     /// What the server said in SETTINGS.
@@ -67,7 +67,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     private(set) var peerFrameSize = HTTP2Connection.frameSize
     /// Of a request's fields; nil where the server has no limit, or has not said it yet.
     private var peerListSize: Int?
-    private var capacity: Int?
+    var capacity: Int?
     private var lendable = HTTP2Connection.lendableWindow
 
     var goAway: (lastStream: UInt32, code: HTTP2ErrorCode, debug: String)?
@@ -76,11 +76,12 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     /// What the server did that ended the connection.
     var violation: HTTP2Failure?
     /// It takes no requests until the server has given a sign of life.
-    private var isBarred = false
+    var isBarred = false
     /// When something was read last.
-    var lastRead = NIODeadline.now()
-    private var probe: (sent: NIODeadline, end: Scheduled<Void>)?
-    private var probeCount: UInt64 = 0
+    var lastRead: NIODeadline
+    /// The end of its patience, while the server is asked for that.
+    var probe: Scheduled<Void>?
+    var probeCount: UInt64 = 0
 
     // What waits to be handed to the socket.
     @exclusivity(unchecked) var outgoing = ByteBuffer()
@@ -115,6 +116,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         self.facts = facts
         self.loop = loop
         self.initialCapacity = max(1, initialCapacity)
+        lastRead = loop.now
+        allowance = FrameAllowance(now: Int64(lastRead.uptimeNanoseconds))
         scheme = facts.isInTLS ? "https" : "http"
     }
 
@@ -142,7 +145,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     }
 
     package func begin(_ message: OutgoingMessage, control: LoadControl) throws(LoadError) -> Exchange {
-        let now = NIODeadline.now()
+        let now = loop.now
         guard channelIsActive, goAway == nil, nextStream <= Self.lastStream else { throw closedBefore }
         let isFirst = nextStream == 1
         let stream = HTTP2Stream(
@@ -166,7 +169,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
             stream.hasSentEnd = true
             exchange.record.requestEnd = now
         }
-        if now - lastRead > Self.doubt { startProbe(now) }
+        doubtAfterSilence(now)
         scheduleFlush()
         if nextStream > Self.lastStream { pool?.drains(self) }
         return exchange
@@ -246,8 +249,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     package func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
-        probe?.end.cancel()
-        probe = nil
+        endProbe()
         for promise in flushPromises { promise.fail(ChannelError.ioOnClosedChannel) }
         flushPromises = []
         // A channel that had ended when this came into it does not say so again.
@@ -256,9 +258,9 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     }
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        lastRead = .now()
+        lastRead = loop.now
         isReading = true
-        if isBarred { bar(false) }
+        if probe != nil || isBarred { heard() }
         receive(unwrapInboundIn(data), now: lastRead)
     }
 
@@ -321,52 +323,12 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         return lent
     }
 
-    // MARK: Is the server there?
-
-    /// After so long without a word from the server, a request comes with a question.
-    private static let doubt = TimeAmount.seconds(10)
-    /// How long the server has for the answer.
-    private static let probePatience = TimeAmount.seconds(5)
-
-    /// Asks the server for a sign of life (RFC 9113, section 6.7); a connection without one is given up.
-    func startProbe(_ now: NIODeadline) {
-        guard probe == nil, let context else { return }
-        probeCount += 1
-        write(HTTP2Frames.pingLength) { HTTP2Frames.writePing(probeCount, isAcknowledgement: false, into: $0) }
-        scheduleFlush()
-        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        let end = context.eventLoop.scheduleTask(in: Self.probePatience) { bound.value.probeEnded() }
-        probe = (now, end)
-    }
-
-    private func probeEnded() {
-        guard let probe = probe.take(), isOpen else { return }
-        guard lastRead <= probe.sent else {
-            // What was answered was an older question.
-            if isBarred { startProbe(.now()) }
-            return
-        }
-        let message = "receiving the response from \(facts.peer): the server does not answer on this connection any more"
-        networkIsLost(LoadError(.connectionLost, message))
-    }
-
     // MARK: The end of streams
 
     func abandon(_ stream: HTTP2Stream, isLate: Bool) {
         reset(stream, .cancel)
-        // Nothing came since it began: the connection may be dead, and is for no others until that is known.
-        if isLate, lastRead <= stream.began, isOpen {
-            bar(true)
-            startProbe(.now())
-        }
+        if isLate { wasLate(stream) }
         end(stream)
-    }
-
-    /// Has no request begin here for the time being.
-    private func bar(_ isBarred: Bool) {
-        guard self.isBarred != isBarred else { return }
-        self.isBarred = isBarred
-        pool?.capacityChanged(isBarred ? 0 : capacity ?? Self.largestCapacity, of: self, isLasting: false)
     }
 
     func reset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
