@@ -136,7 +136,7 @@ var targets: [Target] = [
         "HTTPTransportTests",
         [
             "HTTPTransport", "LoadingEngine", "LoadingTestKit", "SeededNumbers", "LoadingModel", "HTTPWire", "HTTPRules", "CZlib",
-            nioCore, nioPosix, nioSSL, x509, crypto,
+            nioCore, nioPosix, nioSSL, x509, crypto, .product(name: "NIOEmbedded", package: "swift-nio"),
         ]
     ),
     tests("BackgroundProtocolTests", ["BackgroundProtocol", "LoadingModel", "HTTPRules", "HTTPWire", "SeededNumbers"]),

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+import HTTPRules
 import LoadingModel
 import NIOCore
 import TransportMachines
@@ -19,7 +20,7 @@ extension ConnectionPool {
     /// Whether connections to the origin may turn out to be HTTP/2's, as far as is known.
     func mayBeShared(_ origin: OriginID, _ route: Route) -> Bool {
         guard dialer.offersHTTP2(for: route) || dialer.assumesHTTP2(for: route) else { return false }
-        return versions[origin]?.isHTTP1 != true
+        return versions[origin].map { !$0.isHTTP1 && !$0.isUnfitForHTTP2 } ?? true
     }
 
     func dial(_ id: ConnectionID, _ origin: OriginID) {
@@ -30,7 +31,8 @@ extension ConnectionPool {
     private func dial(_ id: ConnectionID) {
         guard let origin = entries[id]?.origin, let route = routes[origin] else { return }
         entries[id]?.hasBegun = true
-        let dial = dialer.dial(route, room: room, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in
+        let way = versions[origin]?.isUnfitForHTTP2 == true ? route.inHTTP1 : route
+        let dial = dialer.dial(way, room: room, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in
             dialled(id, result)
         }
         dial.found = { [unowned self] addresses, decide in coalesce(id, addresses, decide: decide) }
@@ -48,6 +50,7 @@ extension ConnectionPool {
     private func dialled(_ id: ConnectionID, _ result: Result<DialledChannel, LoadError>) {
         switch result {
         case .success(let dialled):
+            guard mayStand(dialled, id) else { return }
             let connection: any HTTPConnection
             do {
                 connection = try stand(dialled, id)
@@ -60,6 +63,23 @@ extension ConnectionPool {
         case .failure(let error):
             dialFailed(id, error)
         }
+    }
+
+    /// Whether what was agreed on may be spoken over the cipher suite that was agreed on; otherwise another connection is dialled in place of
+    /// this one, which offers HTTP/1.1 alone.
+    ///
+    /// "An HTTP/2 deployment that uses TLS 1.2 SHOULD NOT use any of the prohibited cipher suites" (RFC 9113, section 9.2.2).
+    private func mayStand(_ dialled: DialledChannel, _ id: ConnectionID) -> Bool {
+        let facts = dialled.facts
+        guard facts.applicationProtocol == HTTPVersion.http2.name,
+            !HTTP2CipherSuites.permit(version: facts.tlsVersion, suite: facts.tlsCipherSuite), let origin = entries[id]?.origin
+        else { return true }
+        versions[origin, default: KnownVersion()].isUnfitForHTTP2 = true
+        dialled.channel.close(promise: nil)
+        entries[id]?.dial = nil
+        _ = room.takeMore(isNeeded: true)
+        dial(id)
+        return false
     }
 
     /// Has a connection speak what was agreed on, or what is known of its server.

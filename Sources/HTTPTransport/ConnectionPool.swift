@@ -70,6 +70,8 @@ package final class ConnectionPool {
     /// What connections to an origin were found to be.
     struct KnownVersion {
         var isHTTP1 = false
+        /// They agreed on HTTP/2 over a cipher suite that it may not be spoken over.
+        var isUnfitForHTTP2 = false
         /// How many exchanges the server allowed at a time, last.
         var capacity: Int?
     }

@@ -30,6 +30,15 @@ package struct Route: Sendable, Hashable {
     /// Whether the server may choose HTTP/2: not for connections of one holder, who is known by them (RFC 7540 has no such schemes).
     package var mayUseHTTP2: Bool { isSecure && details.map { $0.holder == nil && !$0.requiresHTTP1 } ?? true }
 
+    /// The same way, for HTTP/1.1 alone.
+    var inHTTP1: Route {
+        var route = self
+        route.details = RouteDetails(
+            proxy: details?.proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: details?.holder,
+            needs: details?.needs, requiresHTTP1: true, hasAlternatives: details?.hasAlternatives ?? false)
+        return route
+    }
+
     /// Whether somebody may have to say something while the connection is made.
     package var raisesQuestions: Bool { isSecure || details.map { $0.proxy != nil && !$0.isForwarded } ?? false }
 }

@@ -39,7 +39,8 @@ package final class NginxServer: Sendable {
         self.process = process
     }
 
-    package static func start(_ identity: TestCertificates.Identity) throws -> NginxServer {
+    /// Starts a server; with cipher suites, as OpenSSL names them, it speaks TLS 1.2 by these alone.
+    package static func start(_ identity: TestCertificates.Identity, ciphers: String? = nil) throws -> NginxServer {
         let program = try ServerProcess.program("nginx", package: "nginx-light")
         let directory = try TemporaryDirectory()
         for name in ["html/gzip", "html/slow", "html/upload", "html/basic", "temp"] {
@@ -50,7 +51,7 @@ package final class NginxServer: Sendable {
         try directory.write(identity.chainPEM.utf8, to: "chain.pem")
         try directory.write(identity.keyPEM.utf8, to: "key.pem")
         try directory.write("ada:{PLAIN}lovelace\n".utf8, to: "users")
-        let text = configuration(directory.path, ports: sockets.map(\.port))
+        let text = configuration(directory.path, ports: sockets.map(\.port), ciphers)
         let file = try directory.write(text.utf8, to: "nginx.conf")
         let process = try ServerProcess.start(
             ServerProcess.Order(
@@ -98,7 +99,7 @@ package final class NginxServer: Sendable {
         }
     }
 
-    private static func configuration(_ root: String, ports: [Int]) -> String {
+    private static func configuration(_ root: String, ports: [Int], _ ciphers: String?) -> String {
         """
         daemon off;
         \(geteuid() == 0 ? "user root;" : "")
@@ -122,7 +123,7 @@ package final class NginxServer: Sendable {
                 \(zip(Access.allCases, ports).map { listen($0, $1) }.joined(separator: "\n        "))
                 ssl_certificate \(root)/chain.pem;
                 ssl_certificate_key \(root)/key.pem;
-                ssl_protocols TLSv1.2 TLSv1.3;
+                \(ciphers.map { "ssl_protocols TLSv1.2; ssl_ciphers \($0);" } ?? "ssl_protocols TLSv1.2 TLSv1.3;")
                 root \(root)/html;
                 location /gzip/ { gzip on; gzip_types *; gzip_min_length 1; }
                 location /slow/ { limit_rate 256k; }

@@ -23,6 +23,16 @@ extension HTTP2Connection {
         return LoadError(kind, "sending the request to \(facts.peer): \(reason)", cause: transportError)
     }
 
+    /// The request has more fields, or longer ones, than the server takes.
+    func tooLarge(_ size: Int, limit: Int) -> LoadError {
+        LoadError(
+            .dataLengthExceedsMaximum,
+            """
+            sending the request to \(facts.peer): its header fields come to \(size) bytes, and the server takes \(limit) \
+            (SETTINGS_MAX_HEADER_LIST_SIZE): send fewer or shorter ones, cookies included
+            """)
+    }
+
     var refusal: (LoadError.Kind, String)? {
         let shown = TLSFailure.Shown(certificate: facts.hasShownCertificate, wasAsked: facts.wasAskedForCertificate)
         return transportError.flatMap { TLSFailure.aboutClientCertificate($0, shown) }

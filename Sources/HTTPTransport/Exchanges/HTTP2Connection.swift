@@ -56,13 +56,15 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     @exclusivity(unchecked) var streams: [UInt32: HTTP2Stream] = [:]
     @exclusivity(unchecked) var sendWindow = SendWindow()
     @exclusivity(unchecked) var receiveWindow = ReceiveWindow(connectionWindow)
-    @exclusivity(unchecked) var allowance = FrameAllowance(now: Int64(NIODeadline.now().uptimeNanoseconds))
+    @exclusivity(unchecked) var allowance: FrameAllowance
     var resets = ResetStreams()
     var nextStream: UInt32 = 1
     /// What the server said in SETTINGS.
     private(set) var peerWindow = FlowControl.initialWindow
     private(set) var peerFrameSize = HTTP2Connection.frameSize
-    private var capacity: Int?
+    /// Of a request's fields; nil where the server has no limit, or has not said it yet.
+    private var peerListSize: Int?
+    var capacity: Int?
     var lendable = HTTP2Connection.lendableWindow
 
     var goAway: (lastStream: UInt32, code: HTTP2ErrorCode, debug: String)?
@@ -71,14 +73,15 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     /// What the server did that ended the connection.
     var violation: HTTP2Failure?
     /// It takes no requests until the server has given a sign of life.
-    private var isBarred = false
+    var isBarred = false
     /// When something was read last.
-    var lastRead = NIODeadline.now()
-    var began = NIODeadline.now()
+    var lastRead: NIODeadline
+    var began: NIODeadline
     /// How long the server's answer to SETTINGS took.
     var measuredRoundTrip: TimeAmount?
-    private var probe: (sent: NIODeadline, end: Scheduled<Void>)?
-    private var probeCount: UInt64 = 0
+    /// The end of its patience, while the server is asked for that.
+    var probe: Scheduled<Void>?
+    var probeCount: UInt64 = 0
 
     // What waits to be handed to the socket.
     @exclusivity(unchecked) var outgoing = ByteBuffer()
@@ -113,6 +116,9 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         self.facts = facts
         self.loop = loop
         self.initialCapacity = max(1, initialCapacity)
+        lastRead = loop.now
+        began = lastRead
+        allowance = FrameAllowance(now: Int64(lastRead.uptimeNanoseconds))
         scheme = facts.isInTLS ? "https" : "http"
     }
 
@@ -140,7 +146,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     }
 
     package func begin(_ message: OutgoingMessage, control: LoadControl) throws(LoadError) -> Exchange {
-        let now = NIODeadline.now()
+        let now = loop.now
         guard channelIsActive, goAway == nil, nextStream <= Self.lastStream else { throw closedBefore }
         let isFirst = nextStream == 1
         let stream = HTTP2Stream(
@@ -148,6 +154,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         let exchange = Exchange(control: control, carrier: stream, facts: facts, version: .http2, isReused: !isFirst, now: now)
         var hasBody = true
         if case .none = message.body { hasBody = false }
+        try checkSize(of: message)
         do {
             exchange.record.requestHeaderBytes = try writeHead(message, stream: nextStream, endsStream: !hasBody)
         } catch {
@@ -163,10 +170,18 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
             stream.hasSentEnd = true
             exchange.record.requestEnd = now
         }
-        if now - lastRead > Self.doubt { startProbe(now) }
+        doubtAfterSilence(now)
         scheduleFlush()
         if nextStream > Self.lastStream { pool?.drains(self) }
         return exchange
+    }
+
+    /// A request that is larger than the server takes would come to nothing there, or end the connection with its neighbours.
+    private func checkSize(of message: OutgoingMessage) throws(LoadError) {
+        guard let limit = peerListSize else { return }
+        let size = HTTP2RequestEncoder.listSize(
+            of: message.head, scheme: scheme, priority: HTTP2Priority.field(message.priority))
+        if size > limit { throw tooLarge(size, limit: limit) }
     }
 
     private func writeHead(_ message: OutgoingMessage, stream: UInt32, endsStream: Bool) throws(InvalidRequest) -> Int {
@@ -222,7 +237,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     package func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        began = .now()
+        began = loop.now
         var settings = HTTP2Settings()
         settings.enablePush = false
         settings.initialWindowSize = Self.streamWindow
@@ -236,8 +251,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     package func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
-        probe?.end.cancel()
-        probe = nil
+        endProbe()
         for promise in flushPromises { promise.fail(ChannelError.ioOnClosedChannel) }
         flushPromises = []
         // A channel that had ended when this came into it does not say so again.
@@ -246,9 +260,9 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     }
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        lastRead = .now()
+        lastRead = loop.now
         isReading = true
-        if isBarred { bar(false) }
+        if probe != nil || isBarred { heard() }
         receive(unwrapInboundIn(data), now: lastRead)
     }
 
@@ -285,6 +299,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         if let size = settings.smallestHeaderTableSize { encoder.setTableLimit(size) }
         if let size = settings.headerTableSize { encoder.setTableLimit(size) }
         if let size = settings.maxFrameSize { peerFrameSize = size }
+        if let size = settings.maxHeaderListSize { peerListSize = size }
         if let size = settings.initialWindowSize {
             let (change, largest) = (size - peerWindow, (settings.largestInitialWindowSize ?? size) - peerWindow)
             peerWindow = size
@@ -303,52 +318,12 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         if !isBarred { pool?.capacityChanged(allowed, of: self) }
     }
 
-    // MARK: Is the server there?
-
-    /// After so long without a word from the server, a request comes with a question.
-    private static let doubt = TimeAmount.seconds(10)
-    /// How long the server has for the answer.
-    private static let probePatience = TimeAmount.seconds(5)
-
-    /// Asks the server for a sign of life (RFC 9113, section 6.7); a connection without one is given up.
-    func startProbe(_ now: NIODeadline) {
-        guard probe == nil, let context else { return }
-        probeCount += 1
-        write(HTTP2Frames.pingLength) { HTTP2Frames.writePing(probeCount, isAcknowledgement: false, into: $0) }
-        scheduleFlush()
-        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        let end = context.eventLoop.scheduleTask(in: Self.probePatience) { bound.value.probeEnded() }
-        probe = (now, end)
-    }
-
-    private func probeEnded() {
-        guard let probe = probe.take(), isOpen else { return }
-        guard lastRead <= probe.sent else {
-            // What was answered was an older question.
-            if isBarred { startProbe(.now()) }
-            return
-        }
-        let message = "receiving the response from \(facts.peer): the server does not answer on this connection any more"
-        networkIsLost(LoadError(.connectionLost, message))
-    }
-
     // MARK: The end of streams
 
     func abandon(_ stream: HTTP2Stream, isLate: Bool) {
         reset(stream, .cancel)
-        // Nothing came since it began: the connection may be dead, and is for no others until that is known.
-        if isLate, lastRead <= stream.began, isOpen {
-            bar(true)
-            startProbe(.now())
-        }
+        if isLate { wasLate(stream) }
         end(stream)
-    }
-
-    /// Has no request begin here for the time being.
-    private func bar(_ isBarred: Bool) {
-        guard self.isBarred != isBarred else { return }
-        self.isBarred = isBarred
-        pool?.capacityChanged(isBarred ? 0 : capacity ?? Self.largestCapacity, of: self, isLasting: false)
     }
 
     func reset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {

@@ -23,6 +23,8 @@ package struct HTTP2RequestEncoder: Sendable {
     private static let fieldOverhead = 16
     /// Of pseudo-fields, priority and table sizes.
     private static let headOverhead = 128
+    /// Of a field in what SETTINGS_MAX_HEADER_LIST_SIZE limits.
+    private static let listOverhead = 32
     /// Of a scheme and a priority together.
     private static let longestConstants = 48
 
@@ -53,6 +55,40 @@ package struct HTTP2RequestEncoder: Sendable {
             length += fieldOverhead + Int(line.nameLength) + (line.nameLength == 6 ? 2 * value : value)
         }
         return length
+    }
+
+    /// What a head comes to by the measure of SETTINGS_MAX_HEADER_LIST_SIZE: "the length of the name and value in octets plus an overhead
+    /// of 32 octets for each field" (RFC 9113, section 6.5.2), of all that would be sent.
+    package static func listSize(of head: borrowing RequestHead, scheme: StaticString, priority: StaticString?) -> Int {
+        let headers = head.headers
+        var size = listOverhead + method.utf8CodeUnitCount + head.method.utf8.count
+        func add(_ name: Int, _ value: Int) { size += listOverhead + name + value }
+        if head.method == "CONNECT" {
+            add(authority.utf8CodeUnitCount, head.target.utf8.count)
+        } else {
+            add(7, scheme.utf8CodeUnitCount)
+            add(5, head.target.utf8.count)
+        }
+        if let priority, !headers.contains("priority") { add(Self.priority.utf8CodeUnitCount, priority.utf8CodeUnitCount) }
+        let host = head.method == "CONNECT" ? nil : headers.index(of: "host")
+        let hasConnection = headers.contains("connection")
+        headers.bytes.withUnsafeBytes { bytes in
+            for (index, line) in headers.lines.enumerated() {
+                let name = UnsafeRawBufferPointer(rebasing: bytes[line.name])
+                let value = HPACKOutput.trimmed(bytes, line.value)
+                if index == host { add(authority.utf8CodeUnitCount, value.count) }
+                let treatment = names.find(name, hash: HPACKHash.name(name))?.treatment ?? .indexed
+                guard isSent(name, value, treatment), !hasConnection || !isOfConnection(name, treatment, headers) else {
+                    continue
+                }
+                if treatment == .cookie {
+                    forEachCrumb(value) { add(name.count, $0.count) }
+                } else {
+                    add(name.count, value.count)
+                }
+            }
+        }
+        return size
     }
 
     /// Writes a field block and says how long it is; where it throws, nothing has changed.
@@ -156,20 +192,17 @@ package struct HTTP2RequestEncoder: Sendable {
                 let hash = HPACKHash.name(name)
                 let known = Self.names.find(name, hash: hash)
                 let treatment = known?.treatment ?? .indexed
-                if hasConnection, treatment != .te, headers.hasToken(String(decoding: name, as: UTF8.self), in: "connection") {
+                let value = HPACKOutput.trimmed(bytes, line.value)
+                guard Self.isSent(name, value, treatment), !hasConnection || !Self.isOfConnection(name, treatment, headers) else {
                     continue
                 }
-                let value = HPACKOutput.trimmed(bytes, line.value)
                 let index = Int(known?.index ?? 0)
                 switch treatment {
-                case .indexed:
+                case .indexed, .te:
                     writeIndexed(HPACKEncodingTable.Field(name: name, value: value, nameHash: hash), index, &output)
                 case .notIndexed: writeUnindexed(name, value, index, pattern: 0, &output)
                 case .neverIndexed: writeUnindexed(name, value, index, pattern: 0x10, &output)
-                case .cookie: writeCrumbs(name, value, hash, &output)
-                case .te:
-                    guard value.count == 8, ASCII.matches(value, 0, "trailers") else { continue }
-                    writeIndexed(HPACKEncodingTable.Field(name: name, value: value, nameHash: hash), index, &output)
+                case .cookie: Self.forEachCrumb(value) { writeCrumb(name, $0, hash, &output) }
                 case .left: continue
                 }
             }
@@ -177,15 +210,29 @@ package struct HTTP2RequestEncoder: Sendable {
         return headers.contains("priority")
     }
 
+    /// `TE` may say `trailers` alone (RFC 9113, section 8.2.2).
+    @inline(__always)
+    private static func isSent(
+        _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ treatment: HPACKRequestNames.Treatment
+    ) -> Bool {
+        switch treatment {
+        case .indexed, .notIndexed, .neverIndexed, .cookie: true
+        case .te: value.count == 8 && ASCII.matches(value, 0, "trailers")
+        case .left: false
+        }
+    }
+
+    /// Whether `Connection` names the field, which then goes no further.
+    private static func isOfConnection(
+        _ name: UnsafeRawBufferPointer, _ treatment: HPACKRequestNames.Treatment, _ headers: borrowing HeaderBlock
+    ) -> Bool {
+        treatment != .te && headers.hasToken(String(decoding: name, as: UTF8.self), in: "connection")
+    }
+
     /// "The Cookie header field MAY be split into separate header fields, each with one or more cookie-pairs" (RFC 9113, section 8.2.3).
     ///
     /// What joins them is a semicolon and one space; with more of that the parts would not be what they were.
-    private mutating func writeCrumbs(
-        _ name: UnsafeRawBufferPointer,
-        _ value: UnsafeRawBufferPointer,
-        _ hash: UInt32,
-        _ output: inout HPACKOutput
-    ) {
+    private static func forEachCrumb(_ value: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) {
         var start = 0
         var position = 0
         while position < value.count {
@@ -195,11 +242,11 @@ package struct HTTP2RequestEncoder: Sendable {
                 position += 1
                 continue
             }
-            writeCrumb(name, UnsafeRawBufferPointer(rebasing: value[start..<position]), hash, &output)
+            body(UnsafeRawBufferPointer(rebasing: value[start..<position]))
             position += 2
             start = position
         }
-        writeCrumb(name, UnsafeRawBufferPointer(rebasing: value[start...]), hash, &output)
+        body(UnsafeRawBufferPointer(rebasing: value[start...]))
     }
 
     private mutating func writeCrumb(

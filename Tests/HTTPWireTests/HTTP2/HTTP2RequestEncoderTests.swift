@@ -183,4 +183,26 @@ import Testing
         }
         #expect(bytes.allSatisfy { $0 == 0x23 })
     }
+
+    /// RFC 9113, section 6.5.2: names and values, and 32 for each field.
+    @Test(
+        arguments: [
+            ("GET", "/", [("Host", "a.test"), ("Accept", "*/*")], nil),
+            ("POST", "/path?query", [("Host", " a.test "), ("Content-Length", "4"), ("Authorization", "Basic eDp5")], "u=1"),
+            ("GET", "/", [("Host", "a"), ("Host", "b"), ("Priority", "u=2"), ("X", "  spaces  ")], "u=1"),
+            ("GET", "/", [("Cookie", "a=b; c=d;e=f ; g; \(String(repeating: "h", count: 40))"), ("cookie", "i=j")], nil),
+            ("GET", "/", [("Connection", "keep-alive, x-gone"), ("X-Gone", "?"), ("Upgrade", "h2c"), ("X", "y")], nil),
+            ("GET", "/", [("TE", "trailers"), ("TE", "gzip"), ("Connection", "te")], nil),
+            ("CONNECT", "a.test:443", [("Host", "b.test"), ("User-Agent", "x")], nil), ("OPTIONS", "*", [], nil),
+        ] as [(String, String, [(String, String)], String?)])
+    func `the size of a head's list is that of what is sent`(
+        method: String, target: String, fields: [(String, String)], priority: String?
+    ) throws {
+        let head = RequestHead(method: method, target: target, headers: HeaderBlock(fields))
+        let priority: StaticString? = priority == nil ? nil : "u=1"
+        var pair = Pair()
+        let sent = try pair.fields(head, priority: priority)
+        let size = sent.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 32 }
+        #expect(HTTP2RequestEncoder.listSize(of: head, scheme: "https", priority: priority) == size)
+    }
 }

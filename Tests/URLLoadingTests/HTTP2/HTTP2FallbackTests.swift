@@ -104,6 +104,39 @@ struct HTTP2FallbackTests {
         }
     }
 
+    /// RFC 9113, section 9.2.2 and appendix A: what is no ephemeral key exchange with authenticated encryption is prohibited.
+    ///
+    /// nginx minds none.
+    @Test(
+        arguments: [
+            ("ECDHE-ECDSA-AES128-GCM-SHA256", 0xC02B, "h2"), ("ECDHE-ECDSA-CHACHA20-POLY1305", 0xCCA9, "h2"),
+            ("ECDHE-ECDSA-AES128-SHA", 0xC009, "http/1.1"), ("ECDHE-ECDSA-AES256-SHA", 0xC00A, "http/1.1"),
+        ])
+    func `HTTP/2 is not spoken over a cipher suite that is prohibited for it, and HTTP/1.1 is`(
+        name: String, suite: Int, version: String
+    ) async throws {
+        let certificates = try TestCertificates.shared.get()
+        let nginx = try NginxServer.start(certificates.valid, ciphers: name)
+        defer { nginx.stop() }
+        try nginx.put("small".utf8, at: "/small.txt")
+        let recorder = EventRecorder()
+        let configure = { (configuration: URLSessionConfiguration) in
+            configuration.speakHTTP2(.secure, certificates)
+            configuration.urlCache = nil
+        }
+        try await withSession(delegate: recorder, configure) { (session) async throws in
+            let url = nginx.url("/small.txt", .http2)
+            async let texts = [session.text(url), session.text(url), session.text(url)]
+            #expect(try await texts == ["small", "small", "small"])
+            let task = session.dataTask(with: url)
+            task.resume()
+            let metrics = try #require(try await recorder.completion(of: task).metrics?.transactionMetrics)
+            #expect(metrics.map(\.networkProtocolName) == [version])
+            #expect(metrics.map(\.isReusedConnection) == [true])
+            #expect(metrics.map { $0.negotiatedTLSCipherSuite.map { Int($0.rawValue) } } == [suite])
+        }
+    }
+
     /// What NTLM authenticates is a connection of HTTP/1.1 (RFC 4559, section 6, for Negotiate; RFC 9113 has nothing of the kind).
     @Test func `NTLM is spoken over HTTP/1.1, where the server offers it over HTTP/2`() async throws {
         let script = NTLMScript()

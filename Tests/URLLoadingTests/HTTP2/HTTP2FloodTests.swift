@@ -91,7 +91,7 @@ struct HTTP2FloodTests {
             #expect(server.requests.count { $0.path == "/flood" } == 1)
             do {
                 #expect(try await session.text(server.url("/good")) == "good")
-            } catch where !flood.endsConnection {
+            } catch  where !flood.endsConnection {
                 // What was still under way of the flood has ended the connection all the same, with all that began there.
                 try await server.waitForEnd(of: request.connection)
                 #expect(try await session.text(server.url("/good")) == "good")

@@ -72,6 +72,42 @@ struct HTTP2GoAwayTests {
             #expect(Set(again.map(\.connection)) == [1] && again.count == 4)
             #expect(again.filter { $0.method == "POST" }.allSatisfy { $0.bodyHash == HTTP2Request.hash(of: Self.content) })
             #expect(recorder.letters(of: streamed).count { $0 == "n" } == 2)
+            // The refused have let go of it: it ends with the one that was answered.
+            try await server.waitForEnd(of: 0)
+        }
+    }
+
+    /// Bodies stop where their stream was refused, and what they hold of the connection's window is the others'.
+    @Test func `a body that is going up above the last stream stops, and begins again elsewhere`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Self.content, to: "body")
+        try await withHTTP2Scenario(
+            greeting: { $0 == 0 ? [.policy(.credit, false), .settings()] : [.settings()] },
+            reply: { $0.connection == 0 ? ($0.order == 0 ? [.gate("first")] : []) + .ok($0.path) : .ok($0.path) }
+        ) { (server, session) async throws in
+            let urls = ["/first", "/data", "/file"].map { server.url($0) }
+            async let first = session.text(urls[0])
+            let stream = try await server.head(0).stream
+            async let data = session.upload(for: URLRequest(urls[1], method: "POST"), from: Data(Self.content)).0
+            let second = try await server.head(1).stream
+            // All of the connection's window is used.
+            _ = try await server.frame(.data) { $0.stream == second }
+            async let ofFile = session.upload(for: URLRequest(urls[2], method: "POST"), fromFile: file).0
+            _ = try await server.head(2)
+            server.run(.goAway(last: UInt32(stream)), on: 0)
+            try await server.settle()
+            let before = server.frames(.data, on: 0).count
+            server.run(.windowUpdate(1_000_000, stream: 0), on: 0)
+            server.run(.windowUpdate(1_000_000, stream: second), on: 0)
+            try await server.settle()
+            #expect(server.frames(.data, on: 0).count == before)
+            #expect(try await data == Data("/data".utf8))
+            #expect(try await ofFile == Data("/file".utf8))
+            server.open("first")
+            #expect(try await first == "/first")
+            try await server.waitForEnd(of: 0)
+            let again = server.requests.filter { $0.connection == 1 }
+            #expect(again.count == 2 && again.allSatisfy { $0.bodyHash == HTTP2Request.hash(of: Self.content) })
         }
     }
 

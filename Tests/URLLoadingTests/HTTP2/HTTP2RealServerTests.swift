@@ -199,6 +199,35 @@ final class HTTP2RealServerTests {
         #expect(!server.log.contains("REFUSED_STREAM"))
     }
 
+    @Test func `two thousand loads behind a limit of a hundred streams share a connection, in bounded memory`() async throws {
+        let server = try NGHTTPServer.start(certificates.valid, options: ["-m", "100"])
+        defer { server.stop() }
+        try server.put(Array("small".utf8), at: "/small.txt")
+        let configure = { [certificates] (configuration: URLSessionConfiguration) in
+            configuration.speakHTTP2(.secure, certificates)
+            configuration.urlCache = nil
+        }
+        try await withSession(configure) { (session) async throws in
+            let url = server.url("/small.txt")
+            #expect(try await session.text(url) == "small")
+            let before = try ProcessProbe.residentBytes()
+            var peak = before
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for _ in 0..<2_000 { group.addTask { try await session.text(url) == "small" } }
+                for try await isRight in group {
+                    #expect(isRight)
+                    peak = max(peak, try ProcessProbe.residentBytes())
+                }
+            }
+            // A window, or a connection, of each one's own would be many times as much.
+            #expect(peak - before < 64 << 20)
+        }
+        // Each line begins with the connection that it is about.
+        let requests = server.log.matches(of: /\[id=(\d+)\] .* recv HEADERS frame/).map { String($0.1) }
+        #expect(requests.count == 2_001 && Set(requests).count == 1)
+        #expect(!server.log.contains("REFUSED_STREAM"))
+    }
+
     @Test func `nginx and Caddy compress, and redirect`() async throws {
         let text = String(repeating: "compress me ", count: 10_000)
         let nginx = try NginxServer.start(certificates.valid)

@@ -156,6 +156,51 @@ struct HTTP2UploadTests {
         }
     }
 
+    /// The same while windows are wide open, so that pieces of the body are being read and written when their stream is over.
+    @Test func `an upload that is stopped while its body is being produced has its answer, from data, file and stream`()
+        async throws
+    {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write([], to: "large")
+        try FileHandle(forWritingTo: file).truncate(atOffset: 1 << 30)
+        var answers = EventRecorder.Answers()
+        answers.bodyStream = { InputStream(fileAtPath: "/dev/zero") }
+        let recorder = EventRecorder(answers)
+        try await withHTTP2Scenario(
+            delegate: recorder, greeting: { _ in [.settings([.initialWindowSize: 0x7FFF_FFFF]), .windowUpdate(0x7FFF_0000)] },
+            reply: { request in
+                guard request.method == "PUT" else { return .ok("next") }
+                return [.awaitBody(16_384), .head(200), .data("enough"), .resetStream(.noError)]
+            }
+        ) { (server, session) async throws in
+            let request = URLRequest(server.url("/up"), method: "PUT")
+            let large = Data(count: 8 << 20)
+            for _ in 0..<2 {
+                let tasks = [
+                    session.uploadTask(with: request, from: large), session.uploadTask(with: request, fromFile: file),
+                    session.uploadTask(withStreamedRequest: request),
+                ]
+                for task in tasks { task.resume() }
+                for task in tasks {
+                    let record = try await recorder.completion(of: task)
+                    #expect(record.error == nil && record.body == Data("enough".utf8))
+                }
+            }
+            #expect(try await session.text(server.url("/next")) == "next")
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test(arguments: HTTP2Way.allCases) func `a file is the first thing that goes over a connection`(way: HTTP2Way) async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Self.content, to: "body")
+        try await withHTTP2Scenario(way, reply: { .ok($0.path) }) { (server, session) async throws in
+            let (data, _) = try await session.upload(for: URLRequest(server.url("/file"), method: "PUT"), fromFile: file)
+            #expect(data == Data("/file".utf8))
+            #expect(try await server.request(0).bodyHash == HTTP2Request.hash(of: Self.content))
+        }
+    }
+
     @Test func `an early answer that is no success either way leaves the connection fit for use`() async throws {
         try await withHTTP2Scenario(
             reply: { request in

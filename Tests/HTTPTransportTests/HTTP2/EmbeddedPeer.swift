@@ -1,0 +1,124 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+import NIOEmbedded
+
+/// A connection of HTTP/2 on a loop whose time goes on when a test says so, and the frames that it sends.
+final class EmbeddedPeer {
+    struct Frame: Equatable {
+        var type: UInt8
+        var flags: UInt8
+        var stream: Int
+        var payload: [UInt8]
+    }
+
+    let channel = EmbeddedChannel()
+    let connection: HTTP2Connection
+    private var controls: [LoadControl] = []
+    private var written: [UInt8] = []
+
+    var loop: EmbeddedEventLoop { channel.embeddedEventLoop }
+
+    init() throws {
+        let facts = ConnectionFacts(
+            localAddress: nil, localPort: nil, remoteAddress: "127.0.0.1", remotePort: 80, tlsVersion: nil, tlsCipherSuite: nil,
+            domainLookupStart: nil, domainLookupEnd: nil, connectStart: nil, secureConnectionStart: nil, secureConnectionEnd: nil,
+            connectEnd: nil)
+        connection = HTTP2Connection(id: 1, facts: facts, loop: channel.embeddedEventLoop)
+        try channel.pipeline.syncOperations.addHandler(connection)
+        try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 80)).wait()
+        receive(Self.frame(HTTP2Frames.settings))
+        _ = takeSent()
+    }
+
+    // MARK: The client's side
+
+    func begin(
+        _ method: String = "GET", body: OutgoingBody = .none, expectsContinue: Bool = false, runs: Bool = true
+    ) throws -> (exchange: Exchange, control: LoadControl) {
+        let head = RequestHead(method: method, target: "/", headers: HeaderBlock([("Host", "a.test")]))
+        let control = LoadControl(on: loop, now: loop.now)
+        let message = OutgoingMessage(head: head, body: body, expectsContinue: expectsContinue)
+        let exchange = try connection.begin(message, control: control)
+        control.place = .exchanging(exchange)
+        controls.append(control)
+        // Otherwise what was written waits for the loop's next turn.
+        if runs { loop.run() }
+        return (exchange, control)
+    }
+
+    /// The load's time is up.
+    func timeOut(_ load: (exchange: Exchange, control: LoadControl)) {
+        load.control.abort(LoadError(.timedOut, "late"))
+        load.exchange.cancel()
+        loop.run()
+    }
+
+    // MARK: The server's side
+
+    func receive(_ bytes: [UInt8]) {
+        channel.pipeline.fireChannelRead(ByteBuffer(bytes: bytes))
+        channel.pipeline.fireChannelReadComplete()
+        loop.run()
+    }
+
+    /// The frames since the last time.
+    func takeSent() -> [Frame] {
+        loop.run()
+        while let buffer = try? channel.readOutbound(as: ByteBuffer.self) { written += Array(buffer.readableBytesView) }
+        let preface = Array("\(HTTP2Frames.preface)".utf8)
+        if written.starts(with: preface) { written.removeFirst(preface.count) }
+        var frames: [Frame] = []
+        while written.count >= 9 {
+            let length = Int(written[0]) << 16 | Int(written[1]) << 8 | Int(written[2])
+            let stream = written[5..<9].reduce(0) { $0 << 8 | Int($1) }
+            frames.append(Frame(type: written[3], flags: written[4], stream: stream, payload: Array(written[9..<9 + length])))
+            written.removeFirst(9 + length)
+        }
+        return frames
+    }
+
+    /// The questions for a sign of life since the last time.
+    func takePings() -> [[UInt8]] { takeSent().filter { $0.type == HTTP2Frames.ping && $0.flags == 0 }.map(\.payload) }
+
+    static func frame(_ type: UInt8, flags: UInt8 = 0, stream: UInt8 = 0, _ payload: [UInt8] = []) -> [UInt8] {
+        [0, UInt8(payload.count >> 8), UInt8(payload.count & 0xFF), type, flags, 0, 0, 0, stream] + payload
+    }
+
+    static func pong(_ payload: [UInt8]) -> [UInt8] { frame(HTTP2Frames.ping, flags: HTTP2Frames.Flag.ack, payload) }
+
+    /// `:status`, 200 unless said otherwise, as it stands in the static table.
+    static func head(_ stream: UInt8, _ status: [UInt8] = [0x88], ends: Bool = false) -> [UInt8] {
+        frame(HTTP2Frames.headers, flags: HTTP2Frames.Flag.endHeaders | (ends ? 1 : 0), stream: stream, status)
+    }
+
+    static func data(_ stream: UInt8, _ text: String, ends: Bool = false) -> [UInt8] {
+        frame(HTTP2Frames.data, flags: ends ? 1 : 0, stream: stream, Array(text.utf8))
+    }
+
+    /// Ends the channel; exchanges and loads hold each other until a load is over.
+    func finish() {
+        _ = try? channel.finish(acceptAlreadyClosed: true)
+        for control in controls { control.place = .elsewhere }
+    }
+}
+
+extension Exchange {
+    /// What its load is told, where it has failed.
+    var failureKind: LoadError.Kind? {
+        do throws(LoadError) {
+            _ = try hasEvent()
+            return nil
+        } catch { return error.kind }
+    }
+}

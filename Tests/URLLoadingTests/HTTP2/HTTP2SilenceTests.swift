@@ -1,0 +1,86 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Connections whose server falls silent: no load begins there until it is known whether the server is there.
+@Suite(.timeLimit(.minutes(1)))
+struct HTTP2SilenceTests {
+    /// On the first connection the first request is answered, then nothing, not even PING.
+    private static func greeting(_ connection: Int) -> [HTTP2Step] {
+        [.policy(.ackPings, connection > 0), .settings()]
+    }
+
+    private static func reply(_ request: HTTP2Request) -> [HTTP2Step] {
+        request.connection == 0 && request.path == "/silent" ? [.reach("silent")] : .ok("\(request.connection)")
+    }
+
+    private func timeOut(_ server: HTTP2ScriptedServer, _ session: URLSession) async {
+        var request = URLRequest(server.url("/silent"))
+        request.timeoutInterval = 0.5
+        await expectFailure(.timedOut) { try await session.text(request) }
+    }
+
+    @Test(arguments: HTTP2Way.allCases)
+    func `a connection whose server is gone is found out, and loads go by another`(way: HTTP2Way) async throws {
+        try await withHTTP2Scenario(way, greeting: Self.greeting, reply: Self.reply) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "0")
+            // One that a server may have begun to work on is lost, and one that may be sent again is.
+            let url = server.url("/silent")
+            async let again = session.text(url)
+            async let once: URLError? = {
+                do {
+                    _ = try await session.text(URLRequest(url, method: "POST", body: Data("body".utf8)))
+                    return nil
+                } catch { return error as? URLError }
+            }()
+            try await server.reached("silent", times: 2)
+            await timeOut(server, session)
+            // It waits for the end of the doubt, and is not sent there.
+            #expect(try await session.text(server.url("/later")) == "1")
+            #expect(try await again == "1")
+            #expect(await once?.code == .networkConnectionLost)
+            try await server.waitForEnd(of: 0)
+            #expect(server.connectionCount == 2)
+            #expect(server.requests.filter { $0.connection == 0 }.map(\.path) == ["/", "/silent", "/silent", "/silent"])
+        }
+    }
+
+    @Test func `a connection whose server answers late is used again`() async throws {
+        try await withHTTP2Scenario(greeting: Self.greeting, reply: Self.reply) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "0")
+            await timeOut(server, session)
+            let ping = try await server.frame(.ping, on: 0)
+            let url = server.url("/later")
+            async let later = session.text(url)
+            server.run(.ping(ping.data, ack: true), on: 0)
+            #expect(try await later == "0")
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `each load that times out in silence has the server asked again`() async throws {
+        try await withHTTP2Scenario(greeting: Self.greeting, reply: Self.reply) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "0")
+            var asked: [[UInt8]] = []
+            for _ in 0..<2 {
+                await timeOut(server, session)
+                let ping = try await server.frame(.ping, on: 0) { [asked] in !asked.contains($0.data) }
+                asked.append(ping.data)
+                // The server is there after all; what it says later is for the next doubt.
+                server.run(.ping(ping.data, ack: true), on: 0)
+                #expect(try await session.text(server.url("/good")) == "0")
+                guard asked.count == 1 else { break }
+            }
+            #expect(asked.count == 2 && server.connectionCount == 1)
+        }
+    }
+}
