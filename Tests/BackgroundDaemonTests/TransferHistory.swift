@@ -164,9 +164,9 @@ struct TransferHistory {
 
     private mutating func findSpace(_ id: Int64) {
         transfers[id]?.lacksSpace = false
-        let pause = transfers[id]?.item.notBefore
-        transfers[id]?.item.notBefore = pause.map { min($0, now) }
-        send(.foundSpace(id))
+        let (pause, endsPause) = (transfers[id]?.item.notBefore, random.next(below: 2) == 0)
+        if endsPause { transfers[id]?.item.notBefore = pause.map { min($0, now) } }
+        send(.foundSpace(id, endsPause: endsPause))
     }
 
     private mutating func prioritise(_ id: Int64) {
@@ -216,7 +216,7 @@ struct TransferHistory {
         let late: [TransferScheduler.Event] = [
             .stopped(id), .failed(id, .network, madeProgress: false, retryAfter: 5, random: 1), .progressed(id, bytes: 1),
             .held(count + 1), .released(count + 1), .removed(count + 1), .priorityChanged(count + 1, 1),
-            .lacksSpace(count + 1), .foundSpace(count + 1),
+            .lacksSpace(count + 1), .foundSpace(count + 1, endsPause: true),
         ]
         let event = late[random.next(below: late.count)]
         let actions = scheduler.handle(event, now: now)

@@ -22,6 +22,8 @@ extension TransferDesk {
     struct Room {
         /// Downloads that found none, by their numbers.
         var short: Set<Int64> = []
+        /// Of these, those that a look at the disk found to be right.
+        var confirmed: Set<Int64> = []
         /// Bytes that are free; nil where nobody had to know.
         var free: Int64?
         /// Looks since something changed.
@@ -37,7 +39,10 @@ extension TransferDesk {
     func waitForSpace(_ transfer: Transfer, _ outcome: TaskOutcome) {
         transfer.neededSpace = max(Spool.leastSpace, Self.neededSpace(transfer, outcome))
         room.short.insert(transfer.number)
+        room.confirmed.remove(transfer.number)
         room.looks = 0
+        // However short its pause is.
+        schedule(.lacksSpace(transfer.number))
         lookForSpace()
     }
 
@@ -79,16 +84,19 @@ extension TransferDesk {
         let short = room.short.compactMap { transfers[$0] }.filter { !$0.isOver && !$0.record.isHeld }
         let others = room.short.subtracting(short.map(\.number))
         room.short = Set(short.map(\.number))
-        for number in others { schedule(.foundSpace(number)) }
+        room.confirmed.formIntersection(room.short)
+        for number in others { schedule(.foundSpace(number, endsPause: false)) }
         var rest = free ?? 0
         for transfer in short.sorted(by: { ($0.neededSpace, $0.number) < ($1.neededSpace, $1.number) }) {
             if transfer.neededSpace <= rest {
                 rest -= transfer.neededSpace
                 room.short.remove(transfer.number)
                 room.looks = 0
-                schedule(.foundSpace(transfer.number))
+                // Where room was never missing, something else was wrong, which may be so still.
+                let wasMissing = room.confirmed.remove(transfer.number) != nil
+                schedule(.foundSpace(transfer.number, endsPause: wasMissing))
             } else {
-                schedule(.lacksSpace(transfer.number))
+                room.confirmed.insert(transfer.number)
             }
             noteChange(transfer)
         }

@@ -108,7 +108,7 @@ extension TransferScheduler {
         case conditionsChanged(Conditions, random: UInt64)
         /// What it needs of the disk is not there, or is there again, whatever others find.
         case lacksSpace(ID)
-        case foundSpace(ID)
+        case foundSpace(ID, endsPause: Bool)
         /// The clock was set: instants that are counted from now move along.
         case clockMoved(by: Double)
         case tick

@@ -105,7 +105,7 @@ package struct TransferScheduler: Sendable {
             guard let entry = entries[id], !entry.lacksSpace else { break }
             entries[id]?.lacksSpace = true
             reconsider(id, now)
-        case .foundSpace(let id): foundSpace(id, now)
+        case .foundSpace(let id, let endsPause): foundSpace(id, endsPause, now)
         case .clockMoved(let seconds):
             moveClock(by: seconds, now)
             // Whoever sleeps does so for a time, not until an instant.
@@ -234,12 +234,14 @@ package struct TransferScheduler: Sendable {
         }
     }
 
-    /// What it waited for has come: a pause is no more than a guess of when that is.
-    private mutating func foundSpace(_ id: ID, _ now: Double) {
+    /// Where what it waited for has come, a pause is no more than a guess of when that is.
+    private mutating func foundSpace(_ id: ID, _ endsPause: Bool, _ now: Double) {
         guard let entry = entries[id], entry.lacksSpace else { return }
         entries[id]?.lacksSpace = false
-        entries[id]?.item.notBefore = entry.item.notBefore.map { min($0, now) }
-        entries[id]?.since = min(entry.since, now)
+        if endsPause {
+            entries[id]?.item.notBefore = entry.item.notBefore.map { min($0, now) }
+            entries[id]?.since = min(entry.since, now)
+        }
         reconsider(id, now)
     }
 
