@@ -8,15 +8,10 @@
 //===----------------------------------------------------------------------===//
 
 package import BackgroundProtocol
+import CLoadingSystem
 package import LoadingModel
 import Synchronization
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// The user's way to the daemon: sees the transfers of all programs, and drives them.
 package final class ManagerConnection: Sendable {
@@ -63,6 +58,9 @@ package final class ManagerConnection: Sendable {
     package static func find(_ place: DaemonPlace = DaemonPlace()) -> ManagerConnection? {
         if let manager = open(place) { return manager }
         guard DaemonStarter.hasLeftWork(), place.prepare() == nil else { return nil }
+        // What listens there is moved there.
+        let arrivals = cls_watch_arrivals(place.directory)
+        defer { if arrivals >= 0 { _ = cls_close(arrivals) } }
         // One that has not ended yet may be in the way of another one for a moment.
         for _ in 0..<patience {
             do throws(LoadError) {
@@ -70,9 +68,12 @@ package final class ManagerConnection: Sendable {
             } catch {
                 return nil
             }
-            for _ in 0..<50 {
+            let end = Monitor.clock + 1
+            while true {
                 if let manager = open(place) { return manager }
-                usleep(20_000)
+                let rest = end - Monitor.clock
+                guard rest > 0 else { break }
+                _ = cls_wait_for_arrival(arrivals, arrivals < 0 ? 20 : CInt(rest * 1000) + 1)
             }
         }
         return nil

@@ -184,9 +184,9 @@ package enum Daemon {
             // One that nobody can speak to any more is about to end; and one that was just killed seems to listen for a moment.
             var (answers, asked) = (0, Int32(0))
             while lock == -EWOULDBLOCK, Monitor.clock < end, replacing || answers < 4 {
+                // A program that lost its daemon may have started another one meanwhile.
+                let holder = cls_lock_holder(path)
                 if replacing {
-                    // A program that lost its daemon may have started another one meanwhile.
-                    let holder = cls_lock_holder(path)
                     if holder > 1, holder != asked {
                         journal.say(.notice, "process \(holder) is to end")
                         kill(holder, SIGTERM)
@@ -195,8 +195,8 @@ package enum Daemon {
                 } else {
                     answers = isListening(at: socket) ? answers + 1 : 0
                 }
-                // Who takes another's place is the first to have it.
-                usleep(replacing ? 2_000 : 50_000)
+                // Who takes another's place is the first to have it. Whether one listens is nothing that can be waited for.
+                cls_wait_for_end(holder, !replacing ? 50 : holder > 1 ? 1_000 : 2)
                 lock = cls_lock_file(path, 0)
             }
         }

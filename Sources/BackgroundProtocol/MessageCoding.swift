@@ -29,7 +29,12 @@ package enum MessageCoding {
 
     /// What is longer than a program takes is not sent.
     package static func encode(_ message: DaemonMessage) throws(MessageFailure) -> [UInt8] {
-        try encode(message, as: WireDaemonMessage.self, limit: FrameReader.programLimit)
+        if case .transfers(let reports, let request, let isLast) = message,
+            let list = TransferListing.encode(reports, request: request, isLast: isLast), list.count <= FrameReader.programLimit
+        {
+            return list
+        }
+        return try encode(message, as: WireDaemonMessage.self, limit: FrameReader.programLimit)
     }
 
     /// Reads what anybody may have written: whatever it is, it does not trap.
@@ -39,7 +44,9 @@ package enum MessageCoding {
 
     /// Reads what the daemon wrote, with the same care.
     package static func decodeDaemonMessage(_ bytes: [UInt8]) throws(MessageFailure) -> DaemonMessage {
-        try decode(bytes, as: WireDaemonMessage.self)
+        try checkShape(bytes)
+        if let list = TransferListing.decode(bytes) { return list }
+        return try decodeSound(bytes, as: WireDaemonMessage.self)
     }
 
     // MARK: What the daemon keeps
@@ -111,7 +118,17 @@ package enum MessageCoding {
     }
 
     private static func decode<Wire: WireValue>(_ bytes: [UInt8], as wire: Wire.Type) throws(MessageFailure) -> Wire.Model {
+        try checkShape(bytes)
+        return try decodeSound(bytes, as: wire)
+    }
+
+    private static func checkShape(_ bytes: [UInt8]) throws(MessageFailure) {
         guard JSONShape.isObject(bytes) else { throw .malformed("it is no JSON, or more than a message has") }
+    }
+
+    private static func decodeSound<Wire: WireValue>(
+        _ bytes: [UInt8], as wire: Wire.Type
+    ) throws(MessageFailure) -> Wire.Model {
         let data = Data(bytes)
         do { return try JSONDecoder().decode(Wire.self, from: data).model() } catch {
             if error is DecodingError, let kind = Wire.unknownKind(in: data) { throw .unknownKind(MessageFailure.excerpt(kind)) }

@@ -15,11 +15,13 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -200,6 +202,32 @@ int32_t cls_lock_holder(const char *path) {
     // Another process may have the number by now.
     if (program_name("/proc/self/exe", own, sizeof own) < 0 || program_name(link, other, sizeof other) < 0) return 0;
     return strcmp(own, other) == 0 ? process : 0;
+}
+
+void cls_wait_for_end(int32_t process, int milliseconds) {
+    // Not before Linux 5.3, nor where a filter of system calls has never heard of it.
+    int fd = process > 1 ? (int)syscall(SYS_pidfd_open, process, 0) : -1;
+    if (fd < 0 && process > 1 && errno == ESRCH) return;
+    struct pollfd watched = {.fd = fd, .events = POLLIN};
+    // Without a descriptor this is the pause.
+    poll(&watched, 1, milliseconds);
+    if (fd >= 0) close(fd);
+}
+
+int cls_watch_arrivals(const char *path) {
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (fd < 0) return -errno;
+    if (inotify_add_watch(fd, path, IN_MOVED_TO) >= 0) return fd;
+    int error = errno;
+    close(fd);
+    return -error;
+}
+
+int cls_wait_for_arrival(int fd, int milliseconds) {
+    struct pollfd watched = {.fd = fd, .events = POLLIN};
+    if (poll(&watched, 1, milliseconds) <= 0) return 0;
+    char events[4096];
+    return read(fd, events, sizeof events) > 0;
 }
 
 int cls_sync(int fd) {

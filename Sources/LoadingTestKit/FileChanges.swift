@@ -7,17 +7,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-import Foundation
+package import Foundation
 
 #if canImport(Glibc)
 import Glibc
 #endif
 
 /// Waits for what is written to the files of a folder, by inotify.
-final class FileChanges {
+package final class FileChanges {
     private let descriptor: Int32
 
-    init(below folder: URL) throws {
+    package init(below folder: URL) throws {
         descriptor = inotify_init1(Int32(IN_CLOEXEC))
         guard descriptor >= 0, inotify_add_watch(descriptor, folder.path, UInt32(IN_MODIFY | IN_CREATE | IN_MOVED_TO)) >= 0 else {
             throw ServerProcess.Failure(description: "inotify: errno \(errno)")
@@ -28,7 +28,8 @@ final class FileChanges {
 
     /// Waits for a change since the last one: true; or false where the other end of a pipe is closed first, or nothing comes for so
     /// long.
-    func wait(orEndOf pipe: Int32 = -1, milliseconds: Int32 = -1) -> Bool {
+    @discardableResult
+    package func wait(orEndOf pipe: Int32 = -1, milliseconds: Int32 = -1) -> Bool {
         var events = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0), pollfd(fd: pipe, events: 0, revents: 0)]
         while poll(&events, 2, milliseconds) < 0, errno == EINTR {}
         guard events[0].revents != 0 else { return false }

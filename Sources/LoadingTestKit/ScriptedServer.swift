@@ -51,6 +51,7 @@ package final class ScriptedServer: Sendable {
     ///   - path: of the Unix-domain socket where it listens in place of that.
     ///   - isMultipath: whether it has multipath TCP.
     ///   - identity: certificate and key; with them the server speaks TLS.
+    ///   - laterIdentities: those of the connections after the first one; the last one is that of all others, too.
     ///   - tls: the TLS versions it accepts.
     ///   - sendBuffer: the size of the sockets' send buffer, for tests of back-pressure.
     ///   - greeting: effects for a new connection before anything is read.
@@ -64,6 +65,7 @@ package final class ScriptedServer: Sendable {
         path: String? = nil,
         isMultipath: Bool = false,
         identity: TestCertificates.Identity? = nil,
+        laterIdentities: [TestCertificates.Identity] = [],
         tls: ClosedRange<TestCertificates.Version> = .v1_2 ... .v1_3,
         sendBuffer: Int? = nil,
         greeting: @escaping @Sendable (_ connection: Int) -> [SocketEffect] = { _ in [] },
@@ -73,7 +75,9 @@ package final class ScriptedServer: Sendable {
         let script = ServerScript(greeting: greeting, early: early, reply: reply)
         let journal = Watched(ServerJournal())
         let children = Watched<[ObjectIdentifier: any Channel]>([:])
-        let secure = try identity.map { try NIOSSLContext(configuration: $0.serverConfiguration(versions: tls)) }
+        let secure = try ([identity].compactMap { $0 } + laterIdentities).map {
+            try NIOSSLContext(configuration: $0.serverConfiguration(versions: tls))
+        }
         var bootstrap = ServerBootstrap(group: group)
             .enableMPTCP(isMultipath)
             .serverChannelOption(.backlog, value: 1024)
@@ -88,7 +92,10 @@ package final class ScriptedServer: Sendable {
                     let id = ObjectIdentifier(channel)
                     children.change { $0[id] = channel }
                     channel.closeFuture.whenComplete { _ in children.change { $0[id] = nil } }
-                    if let secure { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: secure)) }
+                    if let last = secure.last {
+                        let context = number < secure.count ? secure[number] : last
+                        try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
+                    }
                     let connection = ScriptedConnection(script: script, journal: journal, number: number)
                     try channel.pipeline.syncOperations.addHandler(connection)
                 }
@@ -99,7 +106,7 @@ package final class ScriptedServer: Sendable {
         let bound = path.map { bootstrap.bind(unixDomainSocketPath: $0) } ?? bootstrap.bind(host: address, port: 0)
         let channel = try await bound.get()
         return ScriptedServer(
-            address: address, isSecure: secure != nil, channel: channel, children: children, journal: journal
+            address: address, isSecure: !secure.isEmpty, channel: channel, children: children, journal: journal
         )
     }
 

@@ -20,6 +20,7 @@ struct TransferHistory {
         var item: TransferScheduler.Item
         var stage = Stage.waiting
         var isExpired = false
+        var lacksSpace = false
         /// Nothing happened to it but that it was added.
         var isFresh = true
         var failedForNetwork = false
@@ -75,7 +76,7 @@ struct TransferHistory {
             return send(.tick)
         }
         now = next
-        switch random.next(below: 24) {
+        switch random.next(below: 26) {
         case 0..<7: add()
         case 7, 8: end()
         case 9, 10: fail()
@@ -88,6 +89,9 @@ struct TransferHistory {
         case 19, 20: changeConditions()
         case 21: moveClock()
         case 22: sendSomethingLate()
+        case 23: if let id = any(.waiting) { lackSpace(id) }
+        case 24:
+            if let id = transfers.filter({ $0.value.lacksSpace }).keys.sorted().randomElement(using: &random) { findSpace(id) }
         default: send(.tick)
         }
     }
@@ -152,6 +156,19 @@ struct TransferHistory {
         send(.released(id))
     }
 
+    private mutating func lackSpace(_ id: Int64) {
+        transfers[id]?.lacksSpace = true
+        transfers[id]?.isFresh = false
+        send(.lacksSpace(id))
+    }
+
+    private mutating func findSpace(_ id: Int64) {
+        transfers[id]?.lacksSpace = false
+        let (pause, endsPause) = (transfers[id]?.item.notBefore, random.next(below: 2) == 0)
+        if endsPause { transfers[id]?.item.notBefore = pause.map { min($0, now) } }
+        send(.foundSpace(id, endsPause: endsPause))
+    }
+
     private mutating func prioritise(_ id: Int64) {
         let priority: Float = [0, 0.5, 1][random.next(below: 3)]
         transfers[id]?.item.priority = priority
@@ -199,6 +216,7 @@ struct TransferHistory {
         let late: [TransferScheduler.Event] = [
             .stopped(id), .failed(id, .network, madeProgress: false, retryAfter: 5, random: 1), .progressed(id, bytes: 1),
             .held(count + 1), .released(count + 1), .removed(count + 1), .priorityChanged(count + 1, 1),
+            .lacksSpace(count + 1), .foundSpace(count + 1, endsPause: true),
         ]
         let event = late[random.next(below: late.count)]
         let actions = scheduler.handle(event, now: now)
@@ -243,7 +261,7 @@ struct TransferHistory {
     private func mayRun(_ transfer: Transfer) -> Bool {
         let item = transfer.item
         return !item.isHeld && !transfer.isExpired && item.deadline > now && (conditions.isConnected || item.isLocal)
-            && (conditions.hasSpace || item.isUpload)
+            && (conditions.hasSpace || item.isUpload) && !transfer.lacksSpace
             && (!item.isDiscretionary || !conditions.isMetered && conditions.hasExternalPower)
     }
 

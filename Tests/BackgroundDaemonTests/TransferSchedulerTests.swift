@@ -207,6 +207,25 @@ struct TransferSchedulerTests {
         #expect(bench.set { $0.hasSpace = true } == [.start(1)])
     }
 
+    @Test func `a download that needs more room waits for it alone, and its pause ends with that`() {
+        var bench = Bench()
+        bench.add(1)
+        #expect(bench.fail(1, .noSpace) == [] && bench.wake.map { 1.9...2 ~= $0 } == true)
+        #expect(bench.send(.lacksSpace(1)) == [] && bench.machine.waitReason(of: 1) == .space)
+        #expect(bench.wake == Self.deadline)
+        #expect(bench.add(2) == [.start(2)])
+        #expect(bench.send(.foundSpace(1, endsPause: true), at: 1) == [.start(1)])
+    }
+
+    @Test func `a pause stands where room was never missing`() {
+        var bench = Bench()
+        bench.add(1)
+        bench.fail(1, .noSpace)
+        bench.send(.lacksSpace(1))
+        #expect(bench.send(.foundSpace(1, endsPause: false), at: 1) == [] && bench.wake.map { 1.9...2 ~= $0 } == true)
+        #expect(bench.tick(at: 2) == [.start(1)])
+    }
+
     // MARK: Times
 
     @Test func `nobody begins before its time`() {

@@ -109,9 +109,10 @@ final class BackgroundPlace: Sendable {
     /// Starts a program that does as it is told, by a label of this start alone.
     ///
     /// Its file's name is what tells one program from another. `launch` is what it does when it is started for its sessions' events; its
-    /// label is `launched` then.
+    /// label is `launched` then. `wrapper` is a command that runs it, and so the daemon that it starts.
     func start(
-        _ label: String, as file: String = "program", launch: [String] = [], variables additional: [String: String] = [:]
+        _ label: String, as file: String = "program", launch: [String] = [], variables additional: [String: String] = [:],
+        wrapper: [String] = []
     ) throws -> ProgramHandle {
         try put(OwnProcess.executable(), file)
         let fifo = home.appendingPathComponent("orders-\(label)")
@@ -128,7 +129,8 @@ final class BackgroundPlace: Sendable {
         }
         let process = try ServerProcess.start(
             ServerProcess.Order(
-                command.arguments, environment: environment, input: fifo, output: home.appendingPathComponent("\(label).log")))
+                wrapper + command.arguments, environment: environment, input: fifo,
+                output: home.appendingPathComponent("\(label).log")))
         return ProgramHandle(label: label, process: process, orders: orders, journal: journal)
     }
 

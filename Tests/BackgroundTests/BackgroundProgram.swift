@@ -179,6 +179,14 @@ final class ProgramWork: Sendable {
                 "HTTPEnable": 1, "HTTPProxy": "127.0.0.1", "HTTPPort": port,
             ]
         }
+        switch options["tls"] {
+        case "1.2": configuration.tlsMinimumSupportedProtocolVersion = .TLSv12
+        case "1.3": configuration.tlsMinimumSupportedProtocolVersion = .TLSv13
+        default: break
+        }
+        if let name = options["identity"], let port = options["port"].flatMap(Int.init) {
+            configuration.urlCredentialStorage?.setIdentity(in: name, forPort: port)
+        }
         if let pair = options["cookie"]?.split(separator: "@"), pair.count == 2,
             let cookie = HTTPCookie(properties: [
                 .name: "taste", .value: String(pair[0]), .domain: String(pair[1]), .path: "/", .maximumAge: "1000", .version: "1",
@@ -352,6 +360,18 @@ final class ProgramWork: Sendable {
             journal.say("refused \(words.joined(separator: " ")): \(error.message)")
         }
         manager.close()
+    }
+}
+
+extension URLCredentialStorage {
+    /// That of a file in the home folder is shown to a server on loopback.
+    fileprivate func setIdentity(in name: String, forPort port: Int) {
+        let file = URL(fileURLWithPath: (ProgramScript.environment["HOME"] ?? "") + "/" + name)
+        guard let identity = try? SecIdentity(pem: Data(contentsOf: file)) else { return }
+        let space = URLProtectionSpace(
+            host: "127.0.0.1", port: port, protocol: NSURLProtectionSpaceHTTPS, realm: nil,
+            authenticationMethod: NSURLAuthenticationMethodClientCertificate)
+        setDefaultCredential(URLCredential(identity: identity, certificates: nil, persistence: .forSession), for: space)
     }
 }
 

@@ -23,7 +23,14 @@ struct DaemonFaults: Sendable {
     }
 
     func fillDisk() throws { try Data().write(to: folder.appendingPathComponent("full")) }
+    /// So many bytes of the disk are free, as far as anybody asks.
+    func setFree(_ bytes: Int) throws {
+        try Data("\(bytes)".utf8).write(to: folder.appendingPathComponent("free"), options: .atomic)
+    }
     func emptyDisk() throws { try FileManager.default.removeItem(at: folder.appendingPathComponent("full")) }
+
+    /// The daemon dies when it would have sent the next signal.
+    func dieAtKill() throws { try Data().write(to: folder.appendingPathComponent("dies")) }
 
     /// The daemon's clock shows so much more than the machine's.
     func setClock(by seconds: Int) throws {
@@ -36,10 +43,12 @@ struct DaemonFaults: Sendable {
         #include <errno.h>
         #include <fcntl.h>
         #include <limits.h>
+        #include <signal.h>
         #include <stdio.h>
         #include <stdlib.h>
         #include <string.h>
         #include <sys/stat.h>
+        #include <sys/statvfs.h>
         #include <sys/syscall.h>
         #include <sys/time.h>
         #include <sys/uio.h>
@@ -97,10 +106,23 @@ struct DaemonFaults: Sendable {
             return is_full(fd) ? -1 : original(fd, mode, at, count);
         }
 
-        static long shift(void) {
+        int kill(pid_t process, int number) {
+            char path[PATH_MAX];
+            in_folder(path, "dies");
+            if (syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0) syscall(SYS_kill, getpid(), SIGKILL);
+            return (int)syscall(SYS_kill, process, number);
+        }
+
+        ssize_t splice(int in, off64_t *from, int out, off64_t *to, size_t count, unsigned flags) {
+            ORIGINAL(splice);
+            return is_full(out) ? -1 : original(in, from, out, to, count, flags);
+        }
+
+        // The number that a file of the test's holds, or 0.
+        static long number(const char *name) {
             char path[PATH_MAX], text[32];
             int saved = errno;
-            in_folder(path, "clock");
+            in_folder(path, name);
             int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
             long count = 0;
             if (fd >= 0) {
@@ -112,9 +134,21 @@ struct DaemonFaults: Sendable {
             text[count] = 0;
             return atol(text);
         }
+
+        int fstatvfs(int fd, struct statvfs *facts) {
+            ORIGINAL(fstatvfs);
+            int result = original(fd, facts);
+            long free = number("free");
+            if (result == 0 && free > 0) {
+                facts->f_bfree = (fsblkcnt_t)free;
+                facts->f_bavail = facts->f_bfree;
+                facts->f_frsize = 1;
+            }
+            return result;
+        }
         int clock_gettime(clockid_t clock, struct timespec *time) {
             int result = (int)syscall(SYS_clock_gettime, clock, time);
-            if (result == 0 && clock == CLOCK_REALTIME) time->tv_sec += shift();
+            if (result == 0 && clock == CLOCK_REALTIME) time->tv_sec += number("clock");
             return result;
         }
         int gettimeofday(struct timeval *restrict time, void *restrict zone) {

@@ -39,11 +39,9 @@ extension TransferDesk {
         let record = transfer.record
         let folder = transfer.session.folder
         let files = files(of: transfer.session.program)
-        let neededSpace = transfer.neededSpace
         ownFiles.run { [store, spool] in
             let result = Result { () throws(LoadError) in
-                try spool.makeSure(of: neededSpace)
-                return try Self.prepare(number, record, folder, store, spool)
+                try Self.prepare(number, record, folder, store, spool)
             }
             guard case .success(let preparation) = result, case .file(let path) = preparation.order.task.request.body else {
                 return self.enter { $0.begin(number, result) }

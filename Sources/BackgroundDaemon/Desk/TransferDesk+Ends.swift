@@ -59,8 +59,9 @@ extension TransferDesk {
             discardFile(of: outcome)
             // What the next attempt does not begin with was no progress.
             let hasMoved =
-                failure == .network && outcome.isResumable && transfer.counts.received > transfer.startCount
-            if failure == .noSpace { waitForSpace(transfer) }
+                (failure == .network || failure == .noSpace) && outcome.isResumable
+                && transfer.counts.received > transfer.startCount
+            if failure == .noSpace { waitForSpace(transfer, outcome) }
             transfer.lastTrouble = reason
             journal.say(.info, "transfer \(transfer.number) will be tried again: \(reason)")
             schedule(
@@ -126,26 +127,6 @@ extension TransferDesk {
         }
     }
 
-    /// Has downloads wait while the disk has no room at all; this one waits until there is room for the whole of it.
-    private func waitForSpace(_ transfer: Transfer) {
-        transfer.neededSpace = max(transfer.neededSpace, transfer.counts.expectedToReceive)
-        probeSpace()
-    }
-
-    private func probeSpace() {
-        guard !isProbing else { return }
-        isProbing = true
-        ownFiles.run { [spool] in
-            let hasSpace = spool.hasSpace
-            self.enter { desk in
-                desk.isProbing = false
-                desk.setConditions { $0.hasSpace = hasSpace }
-                guard !hasSpace else { return }
-                desk.enter(after: desk.options.spaceInterval) { $0.probeSpace() }
-            }
-        }
-    }
-
     /// Whether the server may answer otherwise later, and it is not too often that it said so.
     func asksToComeAgain(_ response: LoadResponse, _ transfer: Transfer) -> Bool {
         guard let status = response.head?.status, transfer.record.refusals < Self.refusalLimit else { return false }
@@ -167,6 +148,8 @@ extension TransferDesk {
         if let point, let data = error.resumeData {
             transfer.record.partial = point.temporaryFileName
             transfer.record.bootID = spool.bootID
+            // What was on its way to the disk is not there.
+            transfer.counts.received = min(transfer.counts.received, point.receivedByteCount)
             keep([.setPart(transfer.number, .resume, Array(data)), .setState(transfer.number, transfer.record.encoded)])
         } else if transfer.attempt == nil, transfer.record.partial != nil, error.kind == .badServerResponse {
             // What is there and what the server has do not fit: from the beginning, the next time.
@@ -180,6 +163,7 @@ extension TransferDesk {
         transfer.record.syncedBytes = 0
         let folder = transfer.session.folder
         ownFiles.run { [spool] in spool.remove(file, in: folder) }
+        noteRemoval()
         keep([.setPart(transfer.number, .resume, nil), .setState(transfer.number, transfer.record.encoded)])
     }
 

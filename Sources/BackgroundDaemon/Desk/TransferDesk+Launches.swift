@@ -89,16 +89,51 @@ extension TransferDesk {
         var changes: [TransferStore.Change] = []
         for session in known {
             session.record.wasQuit = true
+            if let client = session.client, !client.isPeerGone {
+                session.record.doomed = mark(of: client.process)
+                // It hears no more of anything.
+                session.takesEvents = false
+            }
             changes.append(.saveSession(session.row))
             for transfer in session.transfers.values where !transfer.isOver {
                 cancel(transfer, as: .quit)
                 changes.append(.setState(transfer.number, transfer.record.encoded))
             }
-            if let client = session.client, !client.isPeerGone { kill(client.process, SIGKILL) }
         }
         guard !known.isEmpty else { return false }
-        store.apply(changes) { _ in done() }
+        let ids = known.map(\.id)
+        // Not before: a program that is ended, and whose transfers go on, was not quit.
+        store.apply(changes) { _ in
+            self.enter { desk in
+                for id in ids { desk.endProgram(of: id) }
+                done()
+            }
+        }
         return true
+    }
+
+    private func endProgram(of id: Int64) {
+        guard let session = sessionsByID[id], let client = session.client, let doomed = session.record.doomed,
+            doomed == mark(of: client.process)
+        else { return }
+        kill(client.process, SIGKILL)
+    }
+
+    /// Ends a process that was to end with its program, where the daemon that was told so did not live to do it.
+    func endIfDoomed(_ connection: ClientConnection) -> Bool {
+        let doomed = sessions.values.compactMap { $0.program == connection.program ? $0.record.doomed : nil }
+        guard !doomed.isEmpty, let mark = mark(of: connection.process), doomed.contains(mark) else { return false }
+        kill(connection.process, SIGKILL)
+        return true
+    }
+
+    /// Which of all the processes that ever had its number one is.
+    private func mark(of process: Int32) -> String? {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8), let end = text.lastIndex(of: ")")
+        else { return nil }
+        // When it started is the 22nd field, and its name, which may have spaces, the second (proc_pid_stat(5)).
+        let fields = text[end...].split(separator: " ")
+        return fields.count > 20 ? "\(spool.bootID) \(process) \(fields[20])" : nil
     }
 }
 

@@ -132,7 +132,7 @@ extension TransferDesk {
         case .network?: return "no network"
         case .meteredOrBattery?: return "an unmetered network and external power"
         case .held?: return "held back by its program"
-        case .space?: return "room on the disk\(trouble)"
+        case .space?: return "room on the disk\(trouble)\(spaceReason(of: transfer))"
         case nil: return ""
         }
     }
@@ -186,7 +186,7 @@ extension TransferDesk {
             }
         }
         status.residentBytes = cls_resident_bytes()
-        status.trouble = [storageTrouble, store.trouble].compactMap { $0 }
+        status.trouble = [storageTrouble, store.trouble, spaceTrouble].compactMap { $0 }
         status.isConnected = conditions.isConnected
         status.isMetered = conditions.isMetered
         status.hasExternalPower = conditions.hasExternalPower

@@ -225,6 +225,7 @@ extension TransferDesk {
         keep([.removeTransfer(transfer.number)] + (session.transfers.isEmpty ? [.saveSession(session.row)] : [])) { desk in
             // Not before: a row whose file is gone would have it downloaded again.
             desk.ownFiles.run { [spool = desk.spool] in for file in files { spool.remove(file, in: folder) } }
+            desk.noteRemoval()
             desk.sessionsByID[id]?.client?.send(.forgotten(task))
         }
         if session.record.isInvalidated { forget(session, ifUnused: true) }

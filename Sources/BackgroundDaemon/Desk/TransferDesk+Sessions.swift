@@ -25,6 +25,7 @@ extension TransferDesk {
         guard let encoded = try? MessageCoding.encode(attachment.settings) else {
             return connection.refuse(.malformed, "the session's settings cannot be kept")
         }
+        if endIfDoomed(connection) { return connection.close() }
         let name = SessionName(program: connection.program, identifier: attachment.identifier)
         let session: Session
         if let known = sessions[name] {
@@ -55,6 +56,7 @@ extension TransferDesk {
                 isOther = isOther || other === session && other.record.wasQuit
                 other.record.launches = LaunchLimit()
                 other.record.wasQuit = false
+                other.record.doomed = nil
                 if mustSave { save(other) }
             }
         }

@@ -74,7 +74,7 @@ package actor TransferDesk {
     /// What the clock shows beyond the time since the machine started.
     private var clockOffset = Date.timeIntervalSinceReferenceDate - cls_boot_seconds()
     var isWatchingPower = false
-    var isProbing = false
+    var room = Room()
     private var isResting = false
     var onIdle: (@Sendable () -> Void)?
     var idleTimer: Scheduled<Void>?

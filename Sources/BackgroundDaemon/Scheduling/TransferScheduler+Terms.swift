@@ -106,6 +106,9 @@ extension TransferScheduler {
         /// It does not run any more, and is to be tried again.
         case failed(ID, Failure, madeProgress: Bool, retryAfter: Double?, random: UInt64)
         case conditionsChanged(Conditions, random: UInt64)
+        /// What it needs of the disk is not there, or is there again, whatever others find.
+        case lacksSpace(ID)
+        case foundSpace(ID, endsPause: Bool)
         /// The clock was set: instants that are counted from now move along.
         case clockMoved(by: Double)
         case tick

@@ -155,7 +155,7 @@ extension TransferScheduler {
         case .parked:
             if item.isHeld { return .held }
             if !conditions.isConnected, !item.isLocal { return .network }
-            if !conditions.hasSpace, !item.isUpload { return .space }
+            if entry.lacksSpace || !conditions.hasSpace && !item.isUpload { return .space }
             return item.isDiscretionary ? .meteredOrBattery : .turn
         }
     }

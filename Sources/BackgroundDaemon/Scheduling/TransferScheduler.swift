@@ -38,6 +38,8 @@ package struct TransferScheduler: Sendable {
         var instant = 0.0
         /// Of the last attempt, as long as there is no other.
         var failure: Failure?
+        /// The disk has less room than it needs.
+        var lacksSpace = false
         /// Not before that, as the server asked for it.
         var serverBound: Double?
         var isExpired = false
@@ -99,6 +101,11 @@ package struct TransferScheduler: Sendable {
         case .failed(let id, let failure, let madeProgress, let retryAfter, let random):
             failed(id, failure, madeProgress, retryAfter, random, now)
         case .conditionsChanged(let next, let random): change(next, random, now, &actions)
+        case .lacksSpace(let id):
+            guard let entry = entries[id], !entry.lacksSpace else { break }
+            entries[id]?.lacksSpace = true
+            reconsider(id, now)
+        case .foundSpace(let id, let endsPause): foundSpace(id, endsPause, now)
         case .clockMoved(let seconds):
             moveClock(by: seconds, now)
             // Whoever sleeps does so for a time, not until an instant.
@@ -227,6 +234,17 @@ package struct TransferScheduler: Sendable {
         }
     }
 
+    /// Where what it waited for has come, a pause is no more than a guess of when that is.
+    private mutating func foundSpace(_ id: ID, _ endsPause: Bool, _ now: Double) {
+        guard let entry = entries[id], entry.lacksSpace else { return }
+        entries[id]?.lacksSpace = false
+        if endsPause {
+            entries[id]?.item.notBefore = entry.item.notBefore.map { min($0, now) }
+            entries[id]?.since = min(entry.since, now)
+        }
+        reconsider(id, now)
+    }
+
     private mutating func moveClock(by seconds: Double, _ now: Double) {
         guard seconds.isFinite else { return }
         for id in entries.keys.sorted() {
@@ -253,8 +271,8 @@ package struct TransferScheduler: Sendable {
         guard let entry = entries[id], !running.contains(id) else { return }
         park(id)
         let item = entry.item
-        guard !item.isHeld, !entry.isExpired, conditions.isConnected || item.isLocal, conditions.hasSpace || item.isUpload,
-            conditions.allowDiscretionary || !item.isDiscretionary
+        guard !item.isHeld, !entry.isExpired, conditions.isConnected || item.isLocal, item.isUpload || conditions.hasSpace,
+            !entry.lacksSpace, conditions.allowDiscretionary || !item.isDiscretionary
         else { return }
         let instant = max(item.notBefore ?? -.infinity, item.earliestBegin ?? -.infinity)
         if instant > now {

@@ -79,6 +79,9 @@ struct Spool: Sendable {
 
     // MARK: Room
 
+    /// The least that is room.
+    static let leastSpace: Int64 = 1 << 20
+
     /// Whether anything at all can be written.
     var hasSpace: Bool {
         let probe = directory + "/probe"
@@ -89,17 +92,17 @@ struct Spool: Sendable {
             _ = cls_close(fd)
             _ = cls_unlink(probe)
         }
-        let result = cls_preallocate(fd, 0, 1 << 20)
+        let result = cls_preallocate(fd, 0, Self.leastSpace)
         return result == 0 || result == -EOPNOTSUPP || result == -ENOSYS
     }
 
-    /// Fails where there is less room than a transfer found missing before.
-    func makeSure(of bytes: Int64) throws(LoadError) {
-        var facts = statvfs()
-        guard bytes > 0, statvfs(directory, &facts) == 0 else { return }
-        let free = Int64(clamping: UInt64(facts.f_bavail).multipliedReportingOverflow(by: UInt64(facts.f_frsize)).partialValue)
-        guard free < bytes else { return }
-        throw LoadError(.cannotWriteToFile, "no space left on device: \(bytes) bytes are needed, and \(free) are free")
+    /// Bytes that are free; without end where the file system does not say.
+    var freeSpace: Int64 {
+        let fd = cls_open_directory(directory)
+        guard fd >= 0 else { return .max }
+        defer { _ = cls_close(fd) }
+        let free = cls_free_space(fd)
+        return free < 0 ? .max : free
     }
 
     private static func version(_ fd: CInt) -> TransferRecord.FileVersion? {

@@ -61,7 +61,7 @@ final class Transfer {
     }
     /// Given up so that it can be gone on with by resume data.
     var wantsResumeData = false
-    /// Room on the disk that it found missing.
+    /// Bytes that must be free before it is tried again, as it found too few.
     var neededSpace: Int64 = 0
     /// How often its file was not what it had been.
     var repeats = 0

@@ -124,6 +124,8 @@ struct SessionRecord: Codable, Sendable {
     var isInvalidated = false
     /// The user ended the program by force, and it is not started before the user does.
     var wasQuit = false
+    /// Which process ends with that: one that comes again is ended by the next daemon.
+    var doomed: String?
     var launches = LaunchLimit()
 
     var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }

@@ -150,6 +150,12 @@ int cls_lock_file(const char *path, int wait);
 void cls_lock_sign(int fd);
 // The process that signed a lock and runs a program of the name of ours; 0 where there is none.
 int32_t cls_lock_holder(const char *path);
+// Waits until a process has ended, and so has let go of its locks, or for so many milliseconds; as long where it cannot be watched.
+void cls_wait_for_end(int32_t process, int milliseconds);
+// Watches a folder for what is moved there: a descriptor.
+int cls_watch_arrivals(const char *path);
+// Waits for an arrival since the last one: 1, or 0 where none came within so many milliseconds.
+int cls_wait_for_arrival(int fd, int milliseconds);
 // Brings a file or directory to the disk: fsync.
 int cls_sync(int fd);
 // Opens a directory, following no link at the last component.

@@ -33,6 +33,11 @@ extension FileSink {
         return 0
     }
 
+    /// What is given back of a file that fills the disk, so that a database beside it can note as much; never of what was there before.
+    static func givenBack(of written: Int64, since start: Int64) -> Int64 {
+        max(0, min(aheadRange.lowerBound, written / 8, written - start))
+    }
+
     static func reservationEnd(written: Int64, expected: Int64) -> Int64 {
         let ahead = min(max(written, aheadRange.lowerBound), aheadRange.upperBound)
         return min(expected, written + ahead)

@@ -48,6 +48,10 @@ package final class FileSink: Sendable {
         /// The file system reserves none.
         var isUnreservable = false
         var failure: LoadError?
+        /// What is there outlasts a disk that has no more room.
+        var isKeptWhenFull = false
+        /// The end is ``FileSink/keep(_:)``.
+        var isKeeping = false
         /// Until when a load that has to end waits for the file.
         var endDeadline: NIODeadline?
         var waiters: [(outstanding: Int, done: Done<Void>)] = []
@@ -67,7 +71,7 @@ package final class FileSink: Sendable {
     /// What the server announced; nil where that is not known, or too little to reserve blocks for it.
     private let expectedLength: Int64?
     /// What an earlier load left.
-    private let startLength: Int64
+    let startLength: Int64
     private let state: Mutex<State>
 
     /// Takes over an open file whose position is at its end.
@@ -166,6 +170,14 @@ package final class FileSink: Sendable {
         }
     }
 
+    /// Has what is there stay when the disk has no more room, for ``keep(_:)`` or ``abort(_:)``.
+    package func keepWhenFull() { state.withLock { $0.isKeptWhenFull = true } }
+
+    /// The pump could not write.
+    func pumpFailed(_ error: LoadError) {
+        state.withLock { if $0.failure == nil { $0.fail(error) } }
+    }
+
     // MARK: Ending
 
     /// Completes the file and tells the length that it really has; it now belongs to the caller.
@@ -175,6 +187,12 @@ package final class FileSink: Sendable {
             return state.beginWork()
         }
         if mustStart { startWorking() }
+    }
+
+    /// Closes a file that is not whole, for another load to go on with, also where the disk has no more room, and tells its length.
+    package func keep(_ done: @escaping Done<Int64>) {
+        state.withLock { $0.isKeeping = true }
+        close(done)
     }
 
     /// Drops what is outstanding, closes the file if need be and deletes it, also one that was closed.
@@ -199,10 +217,16 @@ package final class FileSink: Sendable {
     }
 
     private func closeNow() throws(LoadError) -> Int64 {
-        let (failure, written, reserved) = state.withLock { ($0.failure, $0.written, $0.reserved) }
+        let (failure, written, reserved, isKept, isKeeping) = state.withLock { state in
+            (state.failure, state.written, state.reserved, state.isKeptWhenFull, state.isKeeping)
+        }
         if let failure {
-            discard()
-            throw failure
+            guard isKept, failure.isForWantOfSpace else {
+                discard()
+                throw failure
+            }
+            guard isKeeping else { throw failure }
+            return try keepNow(written, after: failure)
         }
         // The number of a closed descriptor may be another file's.
         guard markClosed() else { return written }
@@ -215,6 +239,19 @@ package final class FileSink: Sendable {
             throw error
         }
         return written
+    }
+
+    /// Closes what there is of a file for which the disk had no room.
+    private func keepNow(_ written: Int64, after failure: LoadError) throws(LoadError) -> Int64 {
+        guard markClosed() else { throw failure }
+        let kept = written - Self.givenBack(of: written, since: startLength)
+        let truncated = cls_truncate(descriptor, kept)
+        let closed = cls_close(descriptor)
+        guard truncated == 0, closed == 0 else {
+            _ = cls_unlink(path)
+            throw failure
+        }
+        return kept
     }
 
     /// Deletes the file, and closes it if it is open.
@@ -253,15 +290,15 @@ package final class FileSink: Sendable {
         let size = batch.reduce(0) { $0 + $1.readableBytes }
         let reserved = reserve(Int64(size))
         let (status, count) = reserved < 0 ? (reserved, 0) : DescriptorWriter.write(batch, to: descriptor)
-        let (waiters, failure) = state.withLock { state in
+        let (waiters, failure, isKept) = state.withLock { state in
             state.outstanding -= size
             state.written += count
             if status < 0, state.failure == nil { state.fail(Self.writingFailed(path, status)) }
-            return (state.waitersToResume(), state.failure)
+            return (state.waitersToResume(), state.failure, state.isKeptWhenFull && state.failure?.isForWantOfSpace == true)
         }
         for waiter in waiters { waiter(failure.map { .failure($0) } ?? .success(())) }
         // Nobody should find a broken file; the descriptor is closed at the end.
-        if status < 0 { _ = cls_unlink(path) }
+        if status < 0, !isKept { _ = cls_unlink(path) }
     }
 
     /// The one place where a caller is made to wait.

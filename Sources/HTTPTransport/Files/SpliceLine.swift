@@ -126,6 +126,8 @@ final class SpliceLine: Sendable {
     }
 
     private func writingFailed(_ status: CInt) -> LoadError {
-        FileSink.writingFailed(sink.path, status)
+        let error = FileSink.writingFailed(sink.path, status)
+        sink.pumpFailed(error)
+        return error
     }
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import Glibc
+package import LoadingModel
 
 /// A system call's error number, with its text.
 package struct SystemFailure: Error, Sendable, Hashable, CustomStringConvertible {
@@ -34,5 +35,13 @@ package struct SystemFailure: Error, Sendable, Hashable, CustomStringConvertible
             guard let start = room.baseAddress, strerror_r(code, start, room.count) == 0 else { return "error \(code)" }
             return String(cString: start).lowercased()
         }
+    }
+}
+
+extension LoadError {
+    /// Whether a file found no room on its disk, where there may be some later.
+    package var isForWantOfSpace: Bool {
+        guard let failure = cause as? SystemFailure else { return false }
+        return failure.code == SystemFailure.noSpace || failure.code == SystemFailure.overQuota
     }
 }

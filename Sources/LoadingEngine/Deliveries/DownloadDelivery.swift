@@ -29,7 +29,10 @@ enum DownloadDelivery {
             answer.body.cancel()
             throw error
         }
-        if load.wants(.resumePoints) { load.tell(.resumable(pointNow(download, answer, of: load))) }
+        if load.wants(.resumePoints) {
+            download.sink.keepWhenFull()
+            load.tell(.resumable(pointNow(download, answer, of: load)))
+        }
         do {
             try await write(answer, to: &download, of: load)
             _ = try await download.sink.wait(in: load.control, for: download.sink.close)
@@ -82,8 +85,10 @@ enum DownloadDelivery {
         let sink = download.sink
         let isWanted = (error.kind != .cancelled || load.wantsResumeData) && load.session.headers.sessionValue("Range") == nil
         let isContinuing = !load.resumption.rangeFields.isEmpty
-        if isWanted, download.total > 0, mayResume(answer, after: error, load.order.request, isContinuing: isContinuing),
-            let kept = await sink.waitAtEnd(in: load.control, for: sink.close)
+        let isKept = load.wants(.resumePoints) && error.isForWantOfSpace
+        if isWanted, download.total > 0,
+            mayResume(answer, after: isKept ? nil : error, load.order.request, isContinuing: isContinuing),
+            let kept = await sink.waitAtEnd(in: load.control, for: load.wants(.resumePoints) ? sink.keep : sink.close), kept > 0
         {
             error.resumeData = resumePoint(download, answer, kept, load.order.request)?.encodedIfPossible()
         }
@@ -97,7 +102,7 @@ enum DownloadDelivery {
         let request = load.order.request
         let isContinuing = !load.resumption.rangeFields.isEmpty
         guard load.session.headers.sessionValue("Range") == nil,
-            mayResume(answer, after: LoadError(.connectionLost, ""), request, isContinuing: isContinuing)
+            mayResume(answer, after: nil, request, isContinuing: isContinuing)
         else { return nil }
         return resumePoint(download, answer, download.total, request)?.encodedIfPossible()
     }
@@ -128,10 +133,10 @@ enum DownloadDelivery {
     }
 
     private static func mayResume(
-        _ answer: Answer, after error: LoadError, _ ordered: LoadRequest, isContinuing: Bool
+        _ answer: Answer, after error: LoadError?, _ ordered: LoadRequest, isContinuing: Bool
     ) -> Bool {
         guard let head = answer.response.head else { return false }
-        switch error.kind {
+        switch error?.kind {
         case .cannotWriteToFile, .cannotDecodeRawData, .cannotDecodeContentData: return false
         default: break
         }

@@ -96,6 +96,12 @@ struct DownloadResumption {
                 ended.resumeData = data
                 throw ended
             }
+            // What is there may still be of use when there is room for the rest.
+            if error.isForWantOfSpace {
+                var error = error
+                error.resumeData = data
+                throw error
+            }
             // Somebody cleaned up: there is nothing to go on from, and nothing is lost by starting over.
             return (try await wholeAnswer(plan, in: load), .instead)
         }

@@ -79,8 +79,7 @@ struct BackgroundListCommand: AsyncParsableCommand {
         static var titles: [String] { ["NUMBER", "STATE", "PROGRAM", "PROGRESS", "URL", "WHY"] }
 
         var row: [String] {
-            let name = program.split(separator: "/").last.map(String.init) ?? program
-            return [String(number), state, name, progress, url, reason.isEmpty ? "-" : reason]
+            [String(number), state, TransferText.name(ofProgram: program), progress, url, reason.isEmpty ? "-" : reason]
         }
     }
 

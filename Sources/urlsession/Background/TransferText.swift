@@ -12,8 +12,11 @@ import Foundation
 
 /// Background transfers in words.
 enum TransferText {
-    static func program(_ report: BackgroundProtocol.TransferReport) -> String {
-        report.program.split(separator: "/").last.map(String.init) ?? report.program
+    static func program(_ report: BackgroundProtocol.TransferReport) -> String { name(ofProgram: report.program) }
+
+    /// The last part of its path.
+    static func name(ofProgram path: String) -> String {
+        path.utf8.split(separator: UInt8(ascii: "/")).last.flatMap { String($0) } ?? path
     }
 
     /// How many bytes of the direction that counts, and of how many; -1 where that is not known.

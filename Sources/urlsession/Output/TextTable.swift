@@ -14,24 +14,32 @@ enum TextTable {
         guard !rows.isEmpty else { return "" }
         let rows = [titles] + rows.map { $0.map { harmless($0) } }
         var widths: [Int] = []
+        var cells: [Int] = []
         for row in rows {
             for (column, cell) in row.enumerated() {
                 if column == widths.count { widths.append(0) }
-                widths[column] = max(widths[column], cell.count)
+                cells.append(width(cell))
+                widths[column] = max(widths[column], cells.last ?? 0)
             }
         }
-        return rows.map { line($0, widths) + "\n" }.joined()
+        // There may be thousands of lines: one text grows, and nothing is joined.
+        var text: [UInt8] = []
+        text.reserveCapacity(rows.count * (widths.dropLast().reduce(0, +) + 2 * widths.count + 32))
+        var next = cells.makeIterator()
+        for row in rows {
+            for (column, cell) in row.enumerated() {
+                text.append(contentsOf: cell.utf8)
+                guard let width = next.next(), column + 1 < row.count else { continue }
+                text.append(contentsOf: repeatElement(UInt8(ascii: " "), count: widths[column] - width + 2))
+            }
+            text.append(UInt8(ascii: "\n"))
+        }
+        return String(decoding: text, as: UTF8.self)
     }
 
-    private static func line(_ row: [String], _ widths: [Int]) -> String {
-        var line = ""
-        for (column, cell) in row.enumerated() {
-            line += cell
-            if column + 1 < row.count {
-                line += String(repeating: " ", count: widths[column] - cell.count + 2)
-            }
-        }
-        return line
+    /// Counting characters takes its time, and nearly all text is plain.
+    private static func width(_ cell: String) -> Int {
+        cell.utf8.allSatisfy { 0x20..<0x7F ~= $0 } ? cell.utf8.count : cell.count
     }
 
     /// Servers choose these words: none of them moves the cursor, or turns the line around.

@@ -1,0 +1,122 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// What a program says of TLS holds in the daemon, and what becomes of a server that shows another certificate meanwhile.
+@Suite(.timeLimit(.minutes(2)))
+struct BackgroundSecurityTests {
+    private static let file = ScriptedFile(ScriptedFile.pattern(1_500_000, seed: 9))
+    private let certificates: TestCertificates
+
+    init() throws { certificates = try TestCertificates.shared.get() }
+
+    /// A place whose programs trust the root, with a pause between attempts that is hardly one.
+    private func withTrustingPlace(_ test: (BackgroundPlace, [String: String]) async throws -> Void) async throws {
+        let folder = try TemporaryDirectory()
+        let root = try folder.write(Array(certificates.rootPEM.utf8), to: "root.pem")
+        try await withBackgroundPlace(daemonVariables: ["URLSESSIOND_PAUSE": "0.002"]) { (place) async throws in
+            try await test(place, ["SSL_CERT_FILE": root.path])
+        }
+    }
+
+    @Test(arguments: ["-tls1_2", "-tls1_3"])
+    func `an identity of the session's storage is shown by the daemon when the program is gone`(version: String) async throws {
+        let options = [version, "-Verify", "3", "-verify_return_error"]
+        try await withOpenSSL(certificates.valid, root: certificates.rootPEM, options) { (server) async throws in
+            try await withTrustingPlace { (place, variables) async throws in
+                let client = certificates.client
+                let file = try place.write((client.chainPEM + client.keyPEM).utf8, to: "client.pem")
+                let (identity, url) = ("identity=\(file.lastPathComponent)", try server.url().absoluteString)
+                let program = try place.start("one", variables: variables)
+                program.tell("session", "main", identity, "port=\(server.port)")
+                // By then it has left, or leaves.
+                program.tell("download", "main", url, "a", "begin=0.3")
+                try await program.line("ordered main.1")
+                try await program.leave()
+                let after = try place.start("after", variables: variables)
+                after.tell("session", "main", identity, "port=\(server.port)")
+                try await after.line("completed main.1 ok gone status=200")
+                #expect(String(decoding: try place.downloaded("a"), as: UTF8.self).contains("Test Client"))
+                try await after.leave()
+                // A program without one is not let in.
+                let stranger = try place.start("stranger", as: "stranger", variables: variables)
+                stranger.tell("session", "main")
+                stranger.tell("download", "main", url, "b")
+                let refused = try await stranger.line("completed main.1")
+                #expect(
+                    refused.hasPrefix("completed main.1 -1206 {") || refused.hasPrefix("completed main.1 -1205 {"), "\(refused)")
+                try await stranger.leave()
+            }
+        }
+    }
+
+    @Test func `the lowest version of TLS that a configuration allows holds in the daemon`() async throws {
+        let server = try await ScriptedServer.start(identity: certificates.valid, tls: .v1_2 ... .v1_2, reply: { .ok($0.path) })
+        try await withTrustingPlace { (place, variables) async throws in
+            let program = try place.start("one", variables: variables)
+            program.tell("session", "strict", "tls=1.3")
+            program.tell("session", "lenient", "tls=1.2")
+            program.tell("download", "strict", server.url("/a").absoluteString, "a")
+            let refused = try await program.line("completed strict.1")
+            #expect(refused.hasPrefix("completed strict.1 -1200 {"), "\(refused)")
+            #expect(server.requests.isEmpty)
+            program.tell("download", "lenient", server.url("/b").absoluteString, "b")
+            try await program.line("completed lenient.1 ok")
+            #expect(try place.downloaded("b") == Array("/b".utf8))
+            try await program.leave()
+        }
+        try await server.close()
+    }
+
+    // MARK: Another certificate
+
+    /// Its first answer breaks off in the middle; the n-th connection is shown the n-th certificate.
+    private func withServer(
+        _ identities: [TestCertificates.Identity],
+        _ test: (BackgroundPlace, [String: String], ScriptedServer) async throws -> Void
+    ) async throws {
+        let server = try await ScriptedServer.start(
+            identity: identities[0], laterIdentities: Array(identities.dropFirst()),
+            reply: { Self.file.reply(to: $0, cutAfter: $0.order == 0 ? 1_000_000 : nil, ending: .close) })
+        try await withTrustingPlace { (place, variables) async throws in try await test(place, variables, server) }
+        try await server.close()
+    }
+
+    @Test func `a certificate that expires meanwhile ends the download, which another one goes on with`() async throws {
+        try await withServer([certificates.valid, certificates.expired, certificates.valid]) {
+            (place, variables, server) async throws in
+            let program = try place.start("one", variables: variables)
+            program.tell("session", "main")
+            program.tell("download", "main", server.url().absoluteString, "a")
+            let failed = try await program.line("completed main.1")
+            #expect(failed.hasPrefix("completed main.1 -1201 resumable {"), "\(failed)")
+            #expect(server.requests.count == 1)
+            program.tell("continue", "main", "rest")
+            try await program.line("completed main.2 ok")
+            #expect(try place.downloaded("rest").elementsEqual(Self.file.content))
+            #expect(server.requests.count == 2 && server.requests[1].header("Range") != nil)
+            try await program.leave()
+        }
+    }
+
+    @Test func `a certificate that is renewed meanwhile is none of the download's concern`() async throws {
+        try await withServer([certificates.valid, certificates.nameConstraintKept]) { (place, variables, server) async throws in
+            let program = try place.start("one", variables: variables)
+            program.tell("session", "main")
+            program.tell("download", "main", server.url().absoluteString, "a")
+            try await program.line("completed main.1 ok")
+            #expect(try place.downloaded("a").elementsEqual(Self.file.content))
+            #expect(server.requests.count == 2 && server.requests[1].header("Range") != nil)
+            try await program.leave()
+        }
+    }
+}

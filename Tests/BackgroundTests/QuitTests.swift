@@ -1,0 +1,70 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// A daemon that is killed between the user's order to quit a program and what comes of it.
+@Suite(.timeLimit(.minutes(2)))
+struct QuitTests {
+    private func withPlace(
+        _ test: (BackgroundPlace, ScriptedServer, DaemonFaults, ProgramHandle) async throws -> Void
+    ) async throws {
+        let faults = try DaemonFaults()
+        try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
+            try await withBackgroundPlace(daemonVariables: faults.environment(disk: "/nonexistent")) { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("session", "side")
+                program.tell("download", "main", server.url("/a").absoluteString, "a")
+                program.tell("download", "side", server.url("/b").absoluteString, "b", "begin=1000")
+                try await program.line("ordered side.1")
+                try await server.reached("g")
+                try await test(place, server, faults, program)
+                // Neither goes on, whoever waits for it.
+                server.open("g")
+                let again = try place.start("again")
+                again.tell("session", "main")
+                again.tell("session", "side")
+                try await again.line("completed main.1 -999 reason=0")
+                try await again.line("completed side.1 -999 reason=0")
+                #expect(server.requests.count == 1)
+                #expect(!program.lines.contains { $0.hasPrefix("completed") })
+                // What the user started is not quit any more.
+                again.tell("download", "main", server.url("/c").absoluteString, "c")
+                try await again.line("completed main.2 ok")
+                try await again.leave()
+            }
+        }
+    }
+
+    @Test func `a quit that was said to be done is one after a kill`() async throws {
+        try await withPlace { (place, _, _, program) async throws in
+            let manager = try place.manager()
+            manager.tell("manage", "quit", place.bin.path + "/program")
+            try await manager.line("quit ")
+            place.killDaemon()
+            try await program.ended()
+            try await manager.kill()
+        }
+    }
+
+    @Test func `a daemon that is killed before it has ended the program leaves that to the next one`() async throws {
+        try await withPlace { (place, _, faults, program) async throws in
+            try faults.dieAtKill()
+            let manager = try place.manager()
+            manager.tell("manage", "quit", place.bin.path + "/program")
+            try await manager.line("refused quit ")
+            // It starts the next daemon itself, to have its sessions again.
+            try await program.ended()
+            try await manager.kill()
+        }
+    }
+}
