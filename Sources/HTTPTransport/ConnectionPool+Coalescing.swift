@@ -54,8 +54,8 @@ extension ConnectionPool {
     private func candidate(for route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
         let port = dialer.destination(of: route).port
         let known = Set(addresses.compactMap(\.ipAddress))
-        for (_, entry) in entries.sorted(by: { $0.key.number < $1.key.number }) {
-            guard let connection = entry.connection as? HTTP2Connection, connection.isOpen, connection.goAway == nil,
+        for (id, entry) in entries.sorted(by: { $0.key.number < $1.key.number }) {
+            guard let connection = entry.connection as? HTTP2Connection, connection.isOpen, machine.takesLeases(id),
                 connection.facts.isVerified, !connection.facts.hasShownCertificate, connection.facts.remotePort == port,
                 let address = connection.facts.remoteAddress, known.contains(address),
                 let own = routes[entry.origin], own.isSecure, own.details == nil,
@@ -69,7 +69,7 @@ extension ConnectionPool {
     /// Has the loads of an origin go by a connection of another.
     private func join(_ origin: OriginID, _ route: Route, _ id: ConnectionID) -> Bool {
         guard origins[route] == origin, let entry = entries[id], let connection = entry.connection as? HTTP2Connection,
-            connection.isOpen, connection.goAway == nil, machine.hasSingleDial(origin), entry.origin != origin
+            connection.isOpen, machine.takesLeases(id), machine.hasSingleDial(origin), entry.origin != origin
         else { return false }
         aliases[entry.origin, default: []].insert(route)
         rename(route, entry.origin)

@@ -195,7 +195,7 @@ package final class ConnectionPool {
             if let connection = lease.connection {
                 giveBack(connection)
             } else {
-                perform(machine.handle(.withdrawn(lease.id)))
+                perform(machine.handle(.withdrawn(lease.id, isLate: failure.kind == .timedOut)))
             }
             // Not before: whoever is asked in its place is the next in line.
             leave(lease)
@@ -290,7 +290,11 @@ package final class ConnectionPool {
 
     // MARK: The session's side
 
-    package func closeIdle() { perform(machine.handle(.closeIdle)) }
+    package func closeIdle() {
+        // Where a host goes by another's connection, nothing says that the next one is good for it.
+        for id in Array(entries.keys) { forgetAliases(of: id) }
+        perform(machine.handle(.closeIdle))
+    }
 
     package func shutDown() {
         dialer.network?.end()

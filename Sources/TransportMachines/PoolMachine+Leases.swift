@@ -23,14 +23,17 @@ extension PoolMachine {
         return actions + dialIfNeeded(origin)
     }
 
-    mutating func withdraw(_ lease: LeaseID) -> [Action] {
+    mutating func withdraw(_ lease: LeaseID, isLate: Bool) -> [Action] {
         guard let waiter = waiters.removeValue(forKey: lease) else { return [] }
         let origin = waiter.origin
         origins[origin]?.line.didStrikeOut(waiters: waiters)
         _ = left(lease, origin)
         guard let entry = origins[origin], entry.dials.count > entry.line.count, let dial = entry.dials.last else {
             forgetIfEmpty(origin)
-            return []
+            // The dial that was for all may never end: those that remain get dials of their own.
+            guard isLate, origins[origin]?.mayBeShared == true, origins[origin]?.dials.isEmpty == false else { return [] }
+            origins[origin]?.mayBeShared = false
+            return dialIfNeeded(origin)
         }
         remove(dial)
         return [.cancelDial(dial)]

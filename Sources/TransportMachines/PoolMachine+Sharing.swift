@@ -25,6 +25,16 @@ extension PoolMachine {
         var isBarred: Bool { !isSettled || leaseCount == 0 && capacity == 0 }
     }
 
+    /// Whether all there is of the origin is a dial, and those that wait for it.
+    package func hasSingleDial(_ origin: OriginID) -> Bool {
+        origins[origin].map { $0.dials.count == 1 && $0.total == 1 && $0.questionCount == 0 } ?? false
+    }
+
+    /// Whether a shared connection takes leases, now or when it has a place again.
+    package func takesLeases(_ connection: ConnectionID) -> Bool {
+        connections[connection].map { $0.sharing != nil && !$0.isRetired } ?? false
+    }
+
     /// Leases a shared connection that has a place, if there is one.
     mutating func takeShared(_ place: Dictionary<OriginID, Origin>.Index) -> ConnectionID? {
         for connection in origins.values[place].shared {
@@ -79,9 +89,10 @@ extension PoolMachine {
 
     /// Has it take no more leases.
     mutating func retire(_ connection: ConnectionID) {
-        guard let entry = connections[connection] else { return }
+        guard let entry = connections[connection], !entry.isRetired else { return }
         connections[connection]?.isRetired = true
         guard entry.sharing != nil else { return }
+        origins[entry.origin]?.drainingCount += 1
         origins[entry.origin]?.shared.removeAll { $0 == connection }
         unsettled.append(entry.origin)
     }

@@ -9,7 +9,8 @@
 
 /// Decides which connection serves which request, when to dial another and when to let one go.
 ///
-/// It holds for every origin: dials, leased and idle connections together are never more than `maximumPerHost`; a request takes the
+/// It holds for every origin: dials, leased and idle connections together are never more than `maximumPerHost`, not counting shared ones that
+/// take no more requests and may have one that never ends; a request takes the
 /// most recently used idle connection, since that is the least likely to be stale; without one it waits, and a dial is begun if there
 /// are more waiting than dialling and the limit allows; whatever connection becomes free first serves whoever is first in line (late
 /// binding), so a dial belongs to nobody. A request that found its connection gone wants a new one: those that idle are closed, and one
@@ -31,8 +32,8 @@ package struct PoolMachine: Sendable {
         /// Where it may be shared, a connection to the origin may turn out to carry many leases at once: one is dialled alone until
         /// that is known.
         case wanted(LeaseID, OriginID, priority: Float, onlyNew: Bool = false, mayBeShared: Bool = false)
-        /// A lease that still waits is not wanted any more. (A granted one is `released`.)
-        case withdrawn(LeaseID)
+        /// A lease that still waits is not wanted any more, because its time is up or for another reason. (A granted one is `released`.)
+        case withdrawn(LeaseID, isLate: Bool = false)
         case reprioritised(LeaseID, Float)
         /// A dial came to a connection: of one lease at a time, or shared, and then of so many until the peer says how many.
         case opened(ConnectionID, capacity: Int? = nil)
@@ -135,6 +136,9 @@ package struct PoolMachine: Sendable {
         var mayBeShared = false
         /// Dialling, leased and idle.
         var total = 0
+        /// Of these, shared ones that take no more leases.
+        var drainingCount = 0
+        var takersCount: Int { total - drainingCount }
         var line = WaitingLine()
 
         /// Lets a connection idle, unless somebody waits for one.
@@ -173,11 +177,6 @@ package struct PoolMachine: Sendable {
     /// The dials to the origin that run.
     package func dials(_ origin: OriginID) -> [ConnectionID] { origins[origin]?.dials ?? [] }
 
-    /// Whether all there is of the origin is a dial, and those that wait for it.
-    package func hasSingleDial(_ origin: OriginID) -> Bool {
-        origins[origin].map { $0.dials.count == 1 && $0.total == 1 && $0.questionCount == 0 } ?? false
-    }
-
     /// Whom the next connection to the origin is for.
     package mutating func firstInLine(_ origin: OriginID) -> LeaseID? { origins[origin]?.line.first(of: waiters) }
 
@@ -213,7 +212,7 @@ package struct PoolMachine: Sendable {
         switch event {
         case .wanted(let lease, let origin, let priority, let onlyNew, let mayBeShared):
             want(lease, origin, priority, onlyNew: onlyNew, mayBeShared: mayBeShared)
-        case .withdrawn(let lease): withdraw(lease)
+        case .withdrawn(let lease, let isLate): withdraw(lease, isLate: isLate)
         case .reprioritised(let lease, let priority): reprioritise(lease, priority)
         case .opened(let connection, nil): open(connection)
         case .opened(let connection, let capacity?): openShared(connection, capacity)
@@ -342,7 +341,7 @@ extension PoolMachine {
     }
 
     func needsDial(_ origin: OriginID) -> Bool {
-        guard let entry = origins[origin], entry.total < maximumPerHost, entry.shared.isEmpty else { return false }
+        guard let entry = origins[origin], entry.takersCount < maximumPerHost, entry.shared.isEmpty else { return false }
         // One dial is for all, as long as it may come to a connection for all.
         return entry.line.count > (entry.mayBeShared && !entry.dials.isEmpty ? .max : entry.dials.count)
     }
@@ -372,7 +371,10 @@ extension PoolMachine {
             idledNoMore()
         case .leased: break
         }
-        if entry.sharing != nil { origins[entry.origin]?.shared.removeAll { $0 == connection } }
+        if entry.sharing != nil {
+            origins[entry.origin]?.shared.removeAll { $0 == connection }
+            if entry.isRetired { origins[entry.origin]?.drainingCount -= 1 }
+        }
         origins[entry.origin]?.total -= 1
         forgetIfEmpty(entry.origin)
     }

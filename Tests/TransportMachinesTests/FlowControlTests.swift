@@ -57,10 +57,10 @@ struct FlowControlTests {
     }
 
     @Test func `a window is as large as the way is long, within bounds`() {
-        let bounds = 1 << 20...1 << 24
+        let bounds = 1 << 20...1 << 25
         let rows: [(milliseconds: Double, window: Int)] = [
-            (-1, 1 << 20), (0, 1 << 20), (0.2, 1 << 20), (3, 1 << 20), (10, 3_350_000), (30, 10_050_000), (50, 16_750_000),
-            (51, 1 << 24), (400, 1 << 24), (1e12, 1 << 24),
+            (-1, 1 << 20), (0, 1 << 20), (0.2, 1 << 20), (1.5, 1 << 20), (10, 6_710_000), (30, 20_130_000), (50, 33_550_000),
+            (51, 1 << 25), (400, 1 << 25), (1e12, 1 << 25),
         ]
         for (milliseconds, window) in rows {
             let roundTrip = Int64(min(milliseconds * 1e6, 9e18))

@@ -54,6 +54,35 @@ import TransportMachines
         #expect(actions.count { if case .dial = $0 { true } else { false } } == 2)
     }
 
+    @Test func `a dial that some have waited for in vain is joined by dials of their own for the others`() {
+        var pool = PoolMachine(maximumPerHost: 3)
+        for number in 0..<6 { _ = pool.handle(wanted(number)) }
+        let isDial = { (action: PoolMachine.Action) in if case .dial = action { true } else { false } }
+        #expect(!pool.handle(.withdrawn(LeaseID(0))).contains(where: isDial))
+        #expect(pool.handle(.withdrawn(LeaseID(1), isLate: true)).count(where: isDial) == 2)
+        #expect(!pool.handle(.withdrawn(LeaseID(2), isLate: true)).contains(where: isDial))
+        // One that turns out to be for all ends the others.
+        let actions = pool.handle(.opened(ConnectionID(2), capacity: 10))
+        #expect(grants(actions) == [3, 4, 5])
+        #expect(actions.contains(.cancelDial(ConnectionID(0))) && actions.contains(.cancelDial(ConnectionID(1))))
+    }
+
+    @Test func `connections that drain keep no place from those that take requests`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        for number in 0..<4 {
+            // Each has one request that goes on for ever.
+            #expect(pool.handle(wanted(number)) == [.dial(ConnectionID(number), origin), .connecting(LeaseID(number))])
+            #expect(grants(pool.handle(.opened(ConnectionID(number), capacity: 10))) == [number])
+            _ = pool.handle(.drains(ConnectionID(number)))
+        }
+        #expect(pool.count(origin) == 4)
+        for number in 0..<4 {
+            let ended = PoolMachine.Event.released(ConnectionID(number), reusable: true, now: 0, keepAlive: nil)
+            #expect(pool.handle(ended) == [.close(ConnectionID(number))])
+        }
+        #expect(pool.isEmpty && !pool.isKnown(origin))
+    }
+
     @Test func `a dial that fails refuses one, and the others get dials of their own`() {
         var pool = PoolMachine(maximumPerHost: 3)
         for number in 0..<5 { _ = pool.handle(wanted(number)) }

@@ -190,7 +190,9 @@ struct SharedPoolHistory {
             let isWaitedFor = wishes.values.contains(origin)
             let dials = own.count { $0.isDial }
             let shared = own.filter { $0.isShared && !$0.isRetired }
-            if own.count > limit { faults.append("above the limit") }
+            // Shared ones that take no more leases keep no place.
+            let takers = own.count { !($0.isShared && $0.isRetired) }
+            if takers > limit { faults.append("above the limit") }
             if !shared.isEmpty, dials > 0 { faults.append("a dial beside a shared connection") }
             let hasPlace = own.contains { socket in
                 guard !socket.isRetired else { return false }
@@ -201,7 +203,7 @@ struct SharedPoolHistory {
                 }
             }
             if isWaitedFor, hasPlace { faults.append("somebody waits beside a free place") }
-            if isWaitedFor, own.count < limit, dials == 0, shared.isEmpty {
+            if isWaitedFor, takers < limit, dials == 0, shared.isEmpty {
                 faults.append("somebody waits, and nothing is dialled")
             }
         }

@@ -58,6 +58,8 @@ package final class Exchange {
     private static let gatheringTime = TimeAmount.microseconds(500)
     /// 1xx responses before the final one; no server has reason to send more.
     static let maximumInformationalResponses = 100
+    /// Of all their fields: a few bytes of HTTP/2 may stand for very many.
+    private static let maximumInformationalBytes = 262_144
 
     package let control: LoadControl
     package let facts: ConnectionFacts
@@ -80,6 +82,7 @@ package final class Exchange {
     @exclusivity(unchecked) private var queue = BodyQueue()
     @exclusivity(unchecked) private var informational: [ResponseHead] = []
     private var informationalCount = 0
+    private var informationalBytes = 0
     private var toldSentBytes: Int64 = 0
     private var isComplete = false
     private var failure: LoadError?
@@ -192,7 +195,10 @@ package final class Exchange {
 
     func receivedInformational(_ head: ResponseHead) -> Bool {
         informationalCount += 1
-        guard informationalCount <= Self.maximumInformationalResponses else { return false }
+        informationalBytes += head.headers.bytes.count
+        guard informationalCount <= Self.maximumInformationalResponses,
+            informationalBytes <= Self.maximumInformationalBytes
+        else { return false }
         informational.append(head)
         return true
     }

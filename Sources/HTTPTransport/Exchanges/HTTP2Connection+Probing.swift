@@ -36,7 +36,7 @@ extension HTTP2Connection {
     func bar(_ isBarred: Bool) {
         guard self.isBarred != isBarred else { return }
         self.isBarred = isBarred
-        pool?.capacityChanged(isBarred ? 0 : capacity ?? Self.largestCapacity, of: self, isLasting: false)
+        pool?.capacityChanged(isBarred ? 0 : capacity ?? initialCapacity ?? 1, of: self, isLasting: false)
     }
 
     /// Asks the server for a sign of life (RFC 9113, section 6.7); a connection without one is given up.
@@ -46,12 +46,17 @@ extension HTTP2Connection {
         write(HTTP2Frames.pingLength) { HTTP2Frames.writePing(probeCount, isAcknowledgement: false, into: $0) }
         scheduleFlush()
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        probe = context.eventLoop.scheduleTask(in: Self.probePatience) { [probeCount] in bound.value.probeEnded(probeCount) }
+        let sent = loop.now
+        probe = context.eventLoop.scheduleTask(in: Self.probePatience) { [probeCount] in
+            bound.value.probeEnded(probeCount, sent)
+        }
     }
 
-    private func probeEnded(_ number: UInt64) {
+    private func probeEnded(_ number: UInt64, _ sent: NIODeadline) {
         // A timer that was due when it was cancelled runs all the same.
         guard number == probeCount, probe.take() != nil, isOpen else { return }
+        // The question stands behind content that still goes out: on a slow line that takes its time.
+        guard lastSent <= sent else { return startProbe() }
         let message = "receiving the response from \(facts.peer): the server does not answer on this connection any more"
         networkIsLost(LoadError(.connectionLost, message))
     }

@@ -41,6 +41,7 @@ extension HTTP2Connection {
         case .settings(let settings):
             try spend(now)
             try take(settings, now: now)
+            try countAnswer()
             write(HTTP2Frames.settingsAcknowledgementLength) { HTTP2Frames.writeSettingsAcknowledgement(into: $0) }
             scheduleFlush()
         case .settingsAcknowledged:
@@ -49,6 +50,7 @@ extension HTTP2Connection {
         case .ping(let data, let isAcknowledgement):
             try spend(now)
             guard !isAcknowledgement else { return }
+            try countAnswer()
             write(HTTP2Frames.pingLength) { HTTP2Frames.writePing(data, isAcknowledgement: true, into: $0) }
             scheduleFlush()
         case .goAway(let lastStream, let code, let debug):
@@ -69,6 +71,17 @@ extension HTTP2Connection {
     private func spend(_ now: NIODeadline) throws(HTTP2Failure) {
         guard allowance.spend(now: Int64(now.uptimeNanoseconds)) else {
             throw HTTP2Failure(code: .enhanceYourCalm, message: "too many frames that carry nothing")
+        }
+    }
+
+    /// How many answers may wait for a server that does not read.
+    private static let mostUnreadAnswers = 10_000
+
+    private func countAnswer() throws(HTTP2Failure) {
+        guard context?.channel.isWritable == false else { return }
+        unreadAnswers += 1
+        guard unreadAnswers <= Self.mostUnreadAnswers else {
+            throw HTTP2Failure(code: .enhanceYourCalm, message: "frames ask for answers that are not read")
         }
     }
 
@@ -113,8 +126,11 @@ extension HTTP2Connection {
             throw HTTP2Failure(code: .flowControlError, message: "the server sent more than the connection's window allows")
         }
         if let change = receiveWindow.update(waiting: 0) { writeWindowUpdate(change, stream: 0) }
-        if range.isEmpty, !endsStream { try spend(now) } else { allowance.earn() }
-        guard let stream = try stream(id, closedIsError: true),
+        let isEmpty = range.isEmpty && !endsStream
+        if isEmpty { try spend(now) }
+        guard let stream = try stream(id, closedIsError: true) else { return }
+        if !isEmpty { allowance.earn() }
+        guard
             let piece = buffer.getSlice(at: buffer.readerIndex + range.lowerBound, length: range.count)
         else { return }
         touch(stream, now: now)
@@ -175,15 +191,22 @@ extension HTTP2Connection {
             guard sendWindow.widen(by: increment) else {
                 throw HTTP2Failure(code: .flowControlError, message: "a WINDOW_UPDATE makes the connection's window too large")
             }
-            if sendLine.isEmpty { try spend(now) }
+            if sendLine.isEmpty, !answersContent(increment) { try spend(now) }
             return sendMore()
         }
         guard let stream = try stream(id, closedIsError: false) else { return try spend(now) }
         guard stream.sendWindow.widen(by: increment) else {
             return object(to: stream, Objection(.flowControlError, "a WINDOW_UPDATE makes the stream's window too large"))
         }
-        if stream.outlet == nil { try spend(now) }
+        if stream.outlet == nil, !answersContent(increment) { try spend(now) }
         stream.sendMore()
+    }
+
+    /// Servers may say piece by piece that they took what was sent, also when all of it was.
+    private func answersContent(_ increment: Int) -> Bool {
+        guard increment >= 256, increment <= unansweredContent else { return false }
+        unansweredContent -= increment
+        return true
     }
 
     /// Says what is wrong with what the server sent, and ends the connection.

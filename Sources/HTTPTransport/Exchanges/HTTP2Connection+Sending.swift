@@ -55,11 +55,14 @@ extension HTTP2Connection {
         flushIsDue = false
         guard let context, !outgoingIsSent, outgoing.readableBytes > 0 else { return }
         outgoingIsSent = true
-        guard !flushPromises.isEmpty else { return context.writeAndFlush(wrapOutboundOut(outgoing), promise: nil) }
+        guard !flushPromises.isEmpty || !sendLine.isEmpty else {
+            return context.writeAndFlush(wrapOutboundOut(outgoing), promise: nil)
+        }
         let promises = flushPromises
         flushPromises = []
         let promise = context.eventLoop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenComplete { [self] result in
+            if case .success = result, !promises.isEmpty { lastSent = loop.now }
             for promise in promises { promise.completeWith(result) }
             sendMore()
         }
@@ -91,6 +94,7 @@ extension HTTP2Connection {
             stream.sendWindow.take(count)
             sendWindow.take(count)
             allowance.earn()
+            unansweredContent += 2 * count
             if ends { stream.hasSentEnd = true }
         } while piece.readableBytes > 0
     }

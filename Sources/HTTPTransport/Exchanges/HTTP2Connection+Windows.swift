@@ -7,13 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LoadingModel
 import NIOCore
 import TransportMachines
 
 /// How large the windows of streams are: as large as the way is long, and no larger.
 extension HTTP2Connection {
-    /// For content that is known to be long, where the way is.
-    private static let bulkWindow = 16_777_216
     static let largestStreamWindow = 33_554_432
 
     func settingsWereAcknowledged(_ now: NIODeadline) {
@@ -21,11 +20,17 @@ extension HTTP2Connection {
     }
 
     /// At most so long does the server's answer to what is written take.
-    var roundTrip: TimeAmount { measuredRoundTrip ?? lastRead - began }
+    var roundTrip: TimeAmount { measuredRoundTrip ?? max(lastRead - began, handshake) }
+
+    /// What the handshake took is a round trip and more, and all that is known at first.
+    private var handshake: TimeAmount {
+        guard let end = facts.connectEnd, let start = facts.secureConnectionStart ?? facts.connectStart else { return .zero }
+        return .nanoseconds(Int64(max(0, min(end - start, 1)) * 1e9))
+    }
 
     /// The window of a stream that much comes on.
     var windowOfBulk: Int {
-        FlowControl.window(roundTrip: roundTrip.nanoseconds, within: Self.streamWindow...Self.bulkWindow)
+        FlowControl.window(roundTrip: roundTrip.nanoseconds, within: Self.streamWindow...Self.largestStreamWindow)
     }
 
     /// A larger window for a stream, as far as all streams together may have that.

@@ -89,6 +89,12 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     var flushIsDue = false
     var isReading = false
     var flushPromises: [EventLoopPromise<Void>] = []
+    /// When the socket took content last.
+    var lastSent = NIODeadline.uptimeNanoseconds(0)
+    /// Content that went out and that no WINDOW_UPDATE has answered: once of its stream, and once of the connection.
+    var unansweredContent = 0
+    /// Answers to PING and SETTINGS that were written while the server read nothing.
+    var unreadAnswers = 0
     /// Streams that wait for their turn to send.
     var sendLine = CircularBuffer<HTTP2Stream>()
     /// Streams of which something came in this read.
@@ -130,7 +136,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     /// What can be read may be anything; the end alone says that nothing more is answered.
     package var isGone: Bool {
-        guard let context, channelIsActive else { return true }
+        guard let context, channelIsActive, goAway == nil, nextStream <= Self.lastStream else { return true }
         let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
             cls_look($0)
         }
@@ -163,6 +169,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         nextStream += 2
         stream.carry(exchange)
         streams[stream.id] = stream
+        // There is enough for one; where others are open already, the response's head decides.
+        if streams.count == 1, message.head.method == "GET" { stream.expectBulk() }
         control.markProgress(now)
         if hasBody {
             stream.send(message.body, expectsContinue: message.expectsContinue)
@@ -275,7 +283,10 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     }
 
     package func channelWritabilityChanged(context: ChannelHandlerContext) {
-        if context.channel.isWritable { sendMore() }
+        if context.channel.isWritable {
+            unreadAnswers = 0
+            sendMore()
+        }
         context.fireChannelWritabilityChanged()
     }
 
@@ -337,6 +348,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     func end(_ stream: HTTP2Stream, _ error: LoadError? = nil, evidence: RetryEvidence = .none, isComplete: Bool = false) {
         guard streams.removeValue(forKey: stream.id) != nil else { return }
         lendable += stream.borrowed
+        if stream.isInLine { sendLine.removeAll { $0 === stream } }
         let exchange = stream.end()
         if let exchange {
             exchange.evidence = evidence

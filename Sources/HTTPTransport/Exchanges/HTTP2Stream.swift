@@ -207,8 +207,16 @@ final class HTTP2Stream: ExchangeCarrier {
 
     /// Gives the exchange what was gathered.
     func handOn() {
-        guard let piece = gathered.take() else { return }
-        if isRecycled { connection.buffers.remember(piece) }
+        guard var piece = gathered.take() else { return }
+        if isRecycled {
+            connection.buffers.remember(piece)
+            // What is small, and may wait for long, does not keep a large buffer.
+            if piece.readableBytes * 4 < RecycledBuffers.size {
+                var small = ByteBufferAllocator().buffer(capacity: piece.readableBytes)
+                small.writeImmutableBuffer(piece)
+                piece = small
+            }
+        }
         exchange?.received(piece)
     }
 
@@ -232,6 +240,12 @@ final class HTTP2Stream: ExchangeCarrier {
             if isShort { grow(to: receiveWindow.size * 4) } else { count() }
         }
         if let change = receiveWindow.update(waiting: waiting) { connection.writeWindowUpdate(change, stream: id) }
+    }
+
+    /// Lets much come before anything is known of the response: on a long way, its head would be too late for that.
+    func expectBulk() {
+        let size = connection.windowOfBulk
+        if size > receiveWindow.size { grow(to: size) }
     }
 
     private func count() {

@@ -226,7 +226,7 @@ final class CacheStage: LoadStage {
             && RetryPolicy.mayRetry(
                 method: hop.request.method, connectionWasReused: attempt.connectionWasReused,
                 receivedAnyBytes: attempt.receivedAnyBytes, bodyIsReplayable: true,
-                attempts: hop.followUp.failedAttempts + 1
+                attempts: hop.followUp.failedAttempts + 1, evidence: attempt.evidence
             )
     }
 

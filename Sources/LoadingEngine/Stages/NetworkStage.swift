@@ -144,6 +144,8 @@ final class NetworkStage: LoadStage {
             return exchange
         } catch {
             load.lastAttempt.connectionWasReused = true
+            // A shared connection that ends takes nothing more, and the pool knows another way.
+            if error.kind == .connectionLost, connection.initialCapacity != nil { load.lastAttempt.evidence = .notProcessed }
             pool.giveBack(connection)
             throw error
         }

@@ -235,6 +235,30 @@ struct HTTP2FallbackTests {
         }
     }
 
+    @Test func `a host that shared a connection is asked for by its own name after a flush`() async throws {
+        let hosts = ["a.example.com": ["127.0.0.1"], "b.example.com": ["127.0.0.1"]]
+        try await withHosts(
+            hosts,
+            reply: { request in
+                let answer: [HTTP2Step] = .ok("\(request.authority) on \(request.connection)")
+                return request.path == "/slow" ? [.awaitRequestEnd, .gate("slow")] + answer : answer
+            }
+        ) { (server, session) async throws in
+            let (a, b) = (server.url("/", host: "a.example.com"), server.url("/", host: "b.example.com"))
+            #expect(try await session.text(a) == "a.example.com:\(server.port) on 0")
+            #expect(try await session.text(b) == "b.example.com:\(server.port) on 0")
+            let slow = server.url("/slow", host: "a.example.com")
+            async let text = session.text(slow)
+            _ = try await server.request(2)
+            await session.flush()
+            #expect(try await session.text(b) == "b.example.com:\(server.port) on 1")
+            #expect(server.serverNames == ["a.example.com", "b.example.com"])
+            server.open("slow")
+            let last = try await text
+            #expect(last == "a.example.com:\(server.port) on 0")
+        }
+    }
+
     @Test func `421 on a connection of its own is the answer`() async throws {
         try await withHTTP2Scenario(reply: { _ in .status(421, body: Array("not here".utf8)) }) {
             (server, session) async throws in

@@ -48,6 +48,10 @@ struct HTTP2FloodTests {
         // CVE-2019-9512, 9515 and 9518.
         Flood("PING") { _ in [Flood.endless(.ping, [1, 2, 3, 4, 5, 6, 7, 8])] },
         Flood("PING whose answers are not read") { _ in [.stopReading, Flood.endless(.ping, [1, 2, 3, 4, 5, 6, 7, 8])] },
+        Flood("PING beside DATA, and answers that are not read") {
+            let pair = HTTP2Step.bytes(of: .data, stream: $0, [0x61]) + HTTP2Step.bytes(of: .ping, [1, 2, 3, 4, 5, 6, 7, 8])
+            return [.head(), .stopReading, .repeating(.max, .write([[UInt8]](repeating: pair, count: 100).flatMap { $0 }))]
+        },
         Flood("SETTINGS") { _ in [Flood.endless(.settings)] },
         Flood("SETTINGS whose acknowledgements are not read") { _ in
             [.stopReading, Flood.endless(.settings, [0, 3, 0, 0, 0, 100])]
@@ -114,6 +118,24 @@ struct HTTP2FloodTests {
                 let verdict = try await server.verdict(on: request.stream, of: request.connection)
                 #expect(verdict != nil)
             }
+            #expect(try ProcessProbe.residentBytes() - before < 64 << 20)
+            #expect(try await session.text(server.url("/good")) == "good")
+        }
+    }
+
+    /// Some seven kilobytes that stand for 25 MB.
+    @Test func `informational responses that stand for large lists fail the load, in bounded memory`() async throws {
+        let status = HPACKBytes.literals([(":status", "103")])
+        let entry = HPACKBytes.indexed([("x-bomb", String(repeating: "b", count: 4000))])
+        let large = status + [[UInt8]](repeating: HPACKBytes.index(62), count: 60).flatMap { $0 }
+        try await withHTTP2Scenario(
+            reply: { request in
+                guard request.path != "/good" else { return .ok("good") }
+                return [.awaitRequestEnd, .block(status + entry), .repeating(98, .block(large))] + .ok("drowned")
+            }
+        ) { (server, session) async throws in
+            let before = try ProcessProbe.residentBytes()
+            for _ in 0..<5 { await expectFailure(in: Self.drowned) { try await session.text(server.url("/bomb")) } }
             #expect(try ProcessProbe.residentBytes() - before < 64 << 20)
             #expect(try await session.text(server.url("/good")) == "good")
         }

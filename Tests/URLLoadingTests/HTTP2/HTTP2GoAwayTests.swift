@@ -154,6 +154,40 @@ struct HTTP2GoAwayTests {
         }
     }
 
+    /// What waited for a stream has one, and has not written to it yet.
+    @Test func `a connection that is left when its stream becomes free is not used again, POST included`() async throws {
+        let settings = HTTP2Step.settings([.maxConcurrentStreams: 1])
+        try await withHTTP2Scenario(
+            greeting: { $0 == 0 ? [settings] : [.settings()] },
+            reply: { request in
+                guard request.connection == 0 else { return .ok(request.path) }
+                let head = HPACKBytes.literals([(":status", "204")])
+                let end = HTTP2Step.bytes(of: .headers, flags: [.endHeaders, .endStream], stream: request.stream, head)
+                let away = HTTP2Step.bytes(of: .goAway, HTTP2Step.bytes(of: UInt32(request.stream)) + [0, 0, 0, 0])
+                return [.awaitRequestEnd, .gate("leave"), .write(end + away)]
+            }
+        ) { (server, session) async throws in
+            let first = server.url("/first")
+            let status = Task { try await session.text(URLRequest(first)).response.statusCode }
+            _ = try await server.request(0)
+            try await withThrowingTaskGroup(of: String.self) { group in
+                for number in 0..<20 {
+                    let request = URLRequest(server.url("/\(number)"), method: "POST", body: Data("body".utf8))
+                    group.addTask { try await session.text(request).text }
+                }
+                // What was ordered before is in line when this is answered.
+                while await session.allTasks.count < 21 { await Task.yield() }
+                if let url = URL(string: "data:,there") { _ = try await session.data(from: url) }
+                server.open("leave")
+                #expect(try await status.value == 204)
+                var answers: Set<String> = []
+                for try await answer in group { answers.insert(answer) }
+                #expect(answers.count == 20)
+            }
+            #expect(server.requests.count == 21 && server.connectionCount == 2)
+        }
+    }
+
     @Test func `a connection that is left while nobody uses it is closed, and not used again`() async throws {
         try await withHTTP2Scenario(reply: { .ok($0.path) }) { (server, session) async throws in
             for number in 0..<3 {
