@@ -9,11 +9,15 @@
 
 import LoadingModel
 import NIOCore
+import Synchronization
 import TransportMachines
 
 /// How large the windows of streams are: as large as the way is long, and no larger.
 extension HTTP2Connection {
     static let largestStreamWindow = 33_554_432
+    /// What all streams of the process together may have beyond their first windows: memory, where nobody takes what comes.
+    private static let lendableByAll = 268_435_456
+    private static let lentByAll = Atomic<Int>(0)
 
     func settingsWereAcknowledged(_ now: NIODeadline) {
         if measuredRoundTrip == nil { measuredRoundTrip = now - began }
@@ -33,10 +37,20 @@ extension HTTP2Connection {
         FlowControl.window(roundTrip: roundTrip.nanoseconds, within: Self.streamWindow...Self.largestStreamWindow)
     }
 
-    /// A larger window for a stream, as far as all streams together may have that.
+    /// A larger window for a stream, as far as all streams of the connection, and of the process, may have that.
     func lend(_ count: Int) -> Int {
-        let lent = max(0, min(count, lendable))
+        let wanted = min(count, lendable)
+        guard wanted > 0 else { return 0 }
+        let before = Self.lentByAll.add(wanted, ordering: .relaxed).oldValue
+        let lent = max(0, min(wanted, Self.lendableByAll - before))
+        if lent < wanted { Self.lentByAll.subtract(wanted - lent, ordering: .relaxed) }
         lendable -= lent
         return lent
+    }
+
+    func takeBack(_ count: Int) {
+        guard count > 0 else { return }
+        lendable += count
+        Self.lentByAll.subtract(count, ordering: .relaxed)
     }
 }

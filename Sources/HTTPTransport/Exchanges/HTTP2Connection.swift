@@ -347,7 +347,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     /// The stream is over, one way or the other; its place is another's.
     func end(_ stream: HTTP2Stream, _ error: LoadError? = nil, evidence: RetryEvidence = .none, isComplete: Bool = false) {
         guard streams.removeValue(forKey: stream.id) != nil else { return }
-        lendable += stream.borrowed
+        takeBack(stream.borrowed)
         if stream.isInLine { sendLine.removeAll { $0 === stream } }
         let exchange = stream.end()
         if let exchange {
