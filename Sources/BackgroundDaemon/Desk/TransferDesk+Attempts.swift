@@ -219,12 +219,15 @@ extension TransferDesk {
         transfer.isSyncing = true
         let number = transfer.number
         let folder = transfer.session.folder
+        let load = transfer.attempt?.load
         syncs.run { [spool] in
             let synced = spool.sync(file, in: folder)
             self.enter { desk in
                 guard let transfer = desk.transfers[number] else { return }
                 transfer.isSyncing = false
-                guard let synced, transfer.record.partial == file, !transfer.isOver else { return }
+                // An attempt that has ended may have left less of the file than there was.
+                guard let synced, load != nil, transfer.attempt?.load === load, transfer.record.partial == file, !transfer.isOver
+                else { return }
                 transfer.record.syncedBytes = synced
                 transfer.record.bootID = spool.bootID
                 desk.save(transfer)

@@ -150,6 +150,8 @@ extension TransferDesk {
             transfer.record.bootID = spool.bootID
             // What was on its way to the disk is not there.
             transfer.counts.received = min(transfer.counts.received, point.receivedByteCount)
+            // Nor is it what was synced: some of that may have been given back to a full disk.
+            transfer.record.syncedBytes = min(transfer.record.syncedBytes, point.receivedByteCount)
             keep([.setPart(transfer.number, .resume, Array(data)), .setState(transfer.number, transfer.record.encoded)])
         } else if transfer.attempt == nil, transfer.record.partial != nil, error.kind == .badServerResponse {
             // What is there and what the server has do not fit: from the beginning, the next time.
