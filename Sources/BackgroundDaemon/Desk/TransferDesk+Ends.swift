@@ -240,7 +240,14 @@ extension TransferDesk {
 
     private func end(_ transfer: Transfer, _ outcome: TaskOutcome, file: String?, _ version: TransferRecord.FileVersion?) {
         transfer.record.end = TransferRecord.End(file: file, version: version)
-        if file != nil { transfer.record.partial = nil }
+        if let file {
+            let folder = transfer.session.folder
+            // What the last answer was not about; resume data of the program's may be for another task yet.
+            if let partial = transfer.record.partial, partial != file, !Spool.isKept(partial) {
+                ownFiles.run { [spool] in spool.remove(partial, in: folder) }
+            }
+            transfer.record.partial = nil
+        }
         transfer.outcome = outcome
         schedule(.removed(transfer.number))
         if case .failure(let error) = outcome.result { transfer.lastTrouble = error.message } else { transfer.lastTrouble = "" }

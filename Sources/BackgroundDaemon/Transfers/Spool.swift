@@ -41,6 +41,7 @@ struct Spool: Sendable {
     static func handedName(_ number: Int64) -> String { "done-\(number)" }
     /// What resume data names that a program was given.
     static func keptName(_ number: Int64) -> String { "kept-\(number)" }
+    static func isKept(_ file: String) -> Bool { file.hasPrefix("kept-") }
 
     /// Makes a folder for its owner alone.
     static func make(_ path: String) throws(StorageFailure) {
@@ -212,7 +213,7 @@ struct Spool: Sendable {
             }
             let folder = folder(of: number)
             for file in names(in: folder) where Self.isOwn(file) && files[number]?.contains(file) != true {
-                if file.hasPrefix("kept-"), let age = age(of: folder + "/" + file), age < 604_800 { continue }
+                if Self.isKept(file), let age = age(of: folder + "/" + file), age < 604_800 { continue }
                 _ = cls_unlink(folder + "/" + file)
             }
         }
@@ -231,7 +232,7 @@ struct Spool: Sendable {
 
     /// Whether a file's name is one that the daemon or its engine gives.
     private static func isOwn(_ file: String) -> Bool {
-        file.hasPrefix("done-") || file.hasPrefix("kept-") || file.hasPrefix("CFNetworkDownload_") && file.hasSuffix(".tmp")
+        file.hasPrefix("done-") || isKept(file) || file.hasPrefix("CFNetworkDownload_") && file.hasSuffix(".tmp")
     }
 
     private func age(of path: String) -> Double? {
