@@ -225,14 +225,23 @@ extension TransferDesk {
             self.enter { desk in
                 guard let transfer = desk.transfers[number] else { return }
                 transfer.isSyncing = false
+                guard let synced, transfer.record.partial == file, !transfer.isOver else { return }
+                guard case .success(let count) = synced else { return desk.endSpoiled(transfer) }
                 // An attempt that has ended may have left less of the file than there was.
-                guard let synced, load != nil, transfer.attempt?.load === load, transfer.record.partial == file, !transfer.isOver
-                else { return }
-                transfer.record.syncedBytes = synced
+                guard load != nil, transfer.attempt?.load === load else { return }
+                transfer.record.syncedBytes = count
                 transfer.record.bootID = spool.bootID
                 desk.save(transfer)
             }
         }
+    }
+
+    /// Gives up a file of which the disk lost something: a system says so once, and the next time that all is well (fsync(2)).
+    private func endSpoiled(_ transfer: Transfer) {
+        journal.say(.warning, "the file of transfer \(transfer.number) cannot be brought to the disk")
+        guard transfer.attempt != nil || transfer.isClosing else { return forgetPartial(of: transfer) }
+        transfer.isSpoiled = true
+        halt(transfer)
     }
 
     func heard(_ event: TaskEvent, of number: Int64, by load: RunningLoad) {
@@ -256,7 +265,10 @@ extension TransferDesk {
             tell(event, of: transfer)
         case .resumable(let data):
             let point = data.flatMap { try? ResumePoint(decoding: $0) }
-            if transfer.record.partial != point?.temporaryFileName { transfer.record.syncedBytes = 0 }
+            if transfer.record.partial != point?.temporaryFileName {
+                transfer.record.syncedBytes = 0
+                transfer.isSpoiled = false
+            }
             transfer.record.partial = point?.temporaryFileName
             transfer.record.bootID = spool.bootID
             keep([

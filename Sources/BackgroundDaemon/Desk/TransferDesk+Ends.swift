@@ -21,6 +21,7 @@ extension TransferDesk {
     private static let refusalLimit = 8
     /// Times that a file is downloaded anew because somebody changed it before its program had it.
     private static let repeatLimit = 3
+    private static var spoiled: LoadError { LoadError(.cannotWriteToFile, "the downloaded file cannot be brought to the disk") }
 
     /// What comes after an attempt.
     private enum Verdict {
@@ -31,6 +32,13 @@ extension TransferDesk {
 
     func finished(_ transfer: Transfer, _ outcome: TaskOutcome) {
         let ending = transfer.ending
+        var outcome = outcome
+        if transfer.isSpoiled {
+            transfer.isSpoiled = false
+            discardFile(of: outcome)
+            forgetPartial(of: transfer)
+            outcome.result = .failure(Self.spoiled)
+        }
         transfer.attempt = nil
         transfer.ending = nil
         transfer.question = nil
@@ -84,7 +92,9 @@ extension TransferDesk {
                 self.enter { desk in
                     guard let transfer = desk.transfers[number] else { return }
                     transfer.isClosing = false
-                    if let version { return desk.end(transfer, outcome, file: file, version) }
+                    let isSpoiled = transfer.isSpoiled
+                    transfer.isSpoiled = false
+                    if let version, !isSpoiled { return desk.end(transfer, outcome, file: file, version) }
                     // A system says once that it could not write something: the next time it might say that all is well.
                     desk.ownFiles.run { spool.remove(file, in: folder) }
                     desk.forgetPartial(of: transfer)
@@ -93,7 +103,7 @@ extension TransferDesk {
                         return desk.endAsGivenUp(transfer, ending)
                     }
                     var failed = outcome
-                    failed.result = .failure(LoadError(.cannotWriteToFile, "the downloaded file cannot be brought to the disk"))
+                    failed.result = .failure(Self.spoiled)
                     desk.conclude(transfer, failed)
                 }
             }
@@ -159,7 +169,7 @@ extension TransferDesk {
         }
     }
 
-    private func forgetPartial(of transfer: Transfer) {
+    func forgetPartial(of transfer: Transfer) {
         guard let file = transfer.record.partial else { return }
         transfer.record.partial = nil
         transfer.record.syncedBytes = 0

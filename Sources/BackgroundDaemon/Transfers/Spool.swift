@@ -127,11 +127,12 @@ struct Spool: Sendable {
 
     /// Brings what is there of a file to the disk.
     ///
-    /// - Returns: How much that is.
-    func sync(_ file: String, in folder: String) -> Int64? {
+    /// - Returns: How much that is, or that some of it is lost; nil where there is no such file.
+    func sync(_ file: String, in folder: String) -> Result<Int64, StorageFailure>? {
         withFile(file, folder) { fd in
-            guard let version = Self.version(fd), cls_sync(fd) == 0 else { return nil }
-            return version.size
+            guard let version = Self.version(fd) else { return nil }
+            let result = cls_sync(fd)
+            return result == 0 ? .success(version.size) : .failure(.failed(String(cString: strerror(-result))))
         }
     }
 
