@@ -83,9 +83,14 @@ extension TransferDesk {
         guard case .download(let given) = preparation.order.task.delivery else { return preparation }
         preparation.resuming = given
         preparation.resumesForProgram = given != nil
-        guard let file = record.partial, let bytes = (try? store.part(.resume, of: number)) ?? nil,
-            var point = try? ResumePoint(decoding: Data(bytes)), point.temporaryFileName == file
-        else { return preparation }
+        guard let file = record.partial else { return preparation }
+        let found: [UInt8]?
+        do { found = try store.part(.resume, of: number) } catch { return preparation }
+        guard let bytes = found, var point = try? ResumePoint(decoding: Data(bytes)), point.temporaryFileName == file else {
+            // Nothing says how it goes on.
+            spool.remove(file, in: folder)
+            return preparation
+        }
         preparation.resumesForProgram = false
         let usable = spool.usableBytes(of: file, in: folder, synced: record.syncedBytes, bootID: record.bootID)
         point.receivedByteCount = usable

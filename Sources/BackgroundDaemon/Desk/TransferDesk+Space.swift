@@ -31,6 +31,8 @@ extension TransferDesk {
         /// Looks since something changed.
         var looks = 0
         var isLooking = false
+        /// Something was removed since a look began that is not over.
+        var mustLookAgain = false
         var timer: Scheduled<Void>?
     }
 
@@ -52,7 +54,7 @@ extension TransferDesk {
     private static func neededSpace(_ transfer: Transfer, _ outcome: TaskOutcome) -> Int64 {
         guard case .failure(let error) = outcome.result else { return 0 }
         if let point = error.resumeData.flatMap({ try? ResumePoint(decoding: $0) }) {
-            return point.totalByteCount.map { $0 - point.receivedByteCount } ?? 0
+            return point.totalByteCount.map { $0 - point.receivedByteCount } ?? 2 * Spool.leastSpace
         }
         // All of it anew, and more than there was room for.
         let expected = max(outcome.response?.expectedLength ?? -1, transfer.counts.expectedToReceive)
@@ -67,7 +69,10 @@ extension TransferDesk {
     }
 
     private func lookForSpace() {
-        guard !room.isLooking else { return }
+        guard !room.isLooking else {
+            room.mustLookAgain = true
+            return
+        }
         room.isLooking = true
         room.timer?.cancel()
         room.timer = nil
@@ -104,7 +109,10 @@ extension TransferDesk {
             }
             noteChange(transfer)
         }
+        let mustLookAgain = room.mustLookAgain
+        room.mustLookAgain = false
         guard !room.short.isEmpty || !conditions.hasSpace, !isClosing else { return }
+        guard !mustLookAgain else { return lookForSpace() }
         let pause = options.spaceInterval * Double(1 << min(room.looks, Self.doublings))
         room.looks += 1
         room.timer = executor.loop.scheduleTask(in: .nanoseconds(Int64(min(pause, 1e6) * 1e9))) {

@@ -88,13 +88,14 @@ struct Spool: Sendable {
         let probe = directory + "/probe"
         _ = cls_unlink(probe)
         let fd = cls_create_private_file(probe)
-        guard fd >= 0 else { return false }
+        // Whatever else is wrong is nothing to wait for.
+        guard fd >= 0 else { return fd != -ENOSPC && fd != -EDQUOT }
         defer {
             _ = cls_close(fd)
             _ = cls_unlink(probe)
         }
         let result = cls_preallocate(fd, 0, Self.leastSpace)
-        return result == 0 || result == -EOPNOTSUPP || result == -ENOSYS
+        return result != -ENOSPC && result != -EDQUOT
     }
 
     /// Bytes that are free; without end where the file system does not say.
