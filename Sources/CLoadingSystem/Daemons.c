@@ -209,8 +209,8 @@ void cls_wait_for_end(int32_t process, int milliseconds) {
     int fd = process > 1 ? (int)syscall(SYS_pidfd_open, process, 0) : -1;
     if (fd < 0 && process > 1 && errno == ESRCH) return;
     struct pollfd watched = {.fd = fd, .events = POLLIN};
-    // Without a descriptor this is the pause.
-    poll(&watched, 1, milliseconds);
+    // Without a descriptor this is the pause, and a short one where the end is what a long wait was for.
+    poll(&watched, 1, fd < 0 && process > 1 && milliseconds > 50 ? 2 : milliseconds);
     if (fd >= 0) close(fd);
 }
 

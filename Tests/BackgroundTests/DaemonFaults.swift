@@ -29,6 +29,9 @@ struct DaemonFaults: Sendable {
     }
     func emptyDisk() throws { try FileManager.default.removeItem(at: folder.appendingPathComponent("full")) }
 
+    /// The disk loses something of what is next brought to it, and says so once.
+    func loseOnce() throws { try Data().write(to: folder.appendingPathComponent("loses")) }
+
     /// The daemon dies when it would have sent the next signal.
     func dieAtKill() throws { try Data().write(to: folder.appendingPathComponent("dies")) }
 
@@ -60,19 +63,24 @@ struct DaemonFaults: Sendable {
             snprintf(path, PATH_MAX, "%s/%s", folder ? folder : "/nonexistent", file);
         }
 
-        // Whether a descriptor is a file on the disk, which is full.
-        static int is_full(int fd) {
+        // Whether a descriptor is a file on the disk.
+        static int is_on_disk(int fd) {
             char path[PATH_MAX], link[64];
-            struct stat facts;
             int saved = errno;
             const char *disk = getenv("DAEMON_FAULTS_DISK");
+            snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+            long length = disk ? syscall(SYS_readlinkat, AT_FDCWD, link, path, PATH_MAX - 1) : 0;
+            errno = saved;
+            return length > 0 && strncmp(path, disk, strlen(disk)) == 0;
+        }
+
+        // Whether it is one, and the disk is full.
+        static int is_full(int fd) {
+            char path[PATH_MAX];
+            struct stat facts;
+            int saved = errno;
             in_folder(path, "full");
-            int full = disk && syscall(SYS_newfstatat, AT_FDCWD, path, &facts, 0) == 0;
-            if (full) {
-                snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-                long length = syscall(SYS_readlinkat, AT_FDCWD, link, path, PATH_MAX - 1);
-                full = length > 0 && strncmp(path, disk, strlen(disk)) == 0;
-            }
+            int full = syscall(SYS_newfstatat, AT_FDCWD, path, &facts, 0) == 0 && is_on_disk(fd);
             errno = full ? ENOSPC : saved;
             return full;
         }
@@ -104,6 +112,16 @@ struct DaemonFaults: Sendable {
         int fallocate64(int fd, int mode, off64_t at, off64_t count) {
             ORIGINAL(fallocate64);
             return is_full(fd) ? -1 : original(fd, mode, at, count);
+        }
+
+        int fsync(int fd) {
+            ORIGINAL(fsync);
+            char path[PATH_MAX];
+            int saved = errno;
+            in_folder(path, "loses");
+            int loses = is_on_disk(fd) && syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0;
+            errno = loses ? EIO : saved;
+            return loses ? -1 : original(fd);
         }
 
         int kill(pid_t process, int number) {

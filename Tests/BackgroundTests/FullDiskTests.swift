@@ -28,7 +28,8 @@ struct FullDiskTests {
     }
 
     private func withDisk(
-        _ file: ScriptedFile, _ test: (BackgroundPlace, ScriptedServer, DaemonFaults) async throws -> Void
+        _ file: ScriptedFile, reply: (@Sendable (RecordedRequest) -> ScriptedReply)? = nil,
+        _ test: (BackgroundPlace, ScriptedServer, DaemonFaults) async throws -> Void
     ) async throws {
         let faults = try DaemonFaults()
         let state = "/tmp/bg-state-\(UUID().uuidString.prefix(8).lowercased())"
@@ -37,7 +38,7 @@ struct FullDiskTests {
         variables["XDG_STATE_HOME"] = state
         variables["URLSESSIOND_PAUSE"] = "0.1"
         variables["URLSESSIOND_INTERVAL"] = "0.1"
-        try await withScriptedServer(reply: { Self.half(file, $0) }) { (server) async throws in
+        try await withScriptedServer(reply: { reply?($0) ?? Self.half(file, $0) }) { (server) async throws in
             try await withBackgroundPlace(daemonVariables: variables) { (place) async throws in
                 try await test(place, server, faults)
             }
@@ -105,6 +106,23 @@ struct FullDiskTests {
             try await program.line("completed main.1 ok")
             #expect(try place.downloaded("a").elementsEqual(file.content))
             #expect(server.requests.map(\.path) == ["/large", "/small", "/large"])
+            try await program.leave()
+        }
+    }
+
+    @Test func `a download of which the disk lost something begins anew`() async throws {
+        let file = ScriptedFile([UInt8](repeating: 7, count: 67 << 20))
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
+            $0.order == 0 ? file.reply(to: $0, cutAfter: 66 << 20, ending: .gate("never")) : .ok("content")
+        }
+        try await withDisk(file, reply: reply) { (place, server, faults) async throws in
+            try faults.loseOnce()
+            let program = try place.start("one")
+            program.tell("session", "main")
+            program.tell("download", "main", server.url().absoluteString, "a")
+            try await program.line("completed main.1 ok")
+            #expect(try place.downloaded("a") == Array("content".utf8))
+            #expect(server.requests.map { $0.header("Range") } == [nil, nil])
             try await program.leave()
         }
     }

@@ -15,12 +15,13 @@ import Testing
 @Suite(.timeLimit(.minutes(2)))
 struct QuitTests {
     private func withPlace(
+        as file: String = "program",
         _ test: (BackgroundPlace, ScriptedServer, DaemonFaults, ProgramHandle) async throws -> Void
     ) async throws {
         let faults = try DaemonFaults()
         try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
             try await withBackgroundPlace(daemonVariables: faults.environment(disk: "/nonexistent")) { (place) async throws in
-                let program = try place.start("one")
+                let program = try place.start("one", as: file)
                 program.tell("session", "main")
                 program.tell("session", "side")
                 program.tell("download", "main", server.url("/a").absoluteString, "a")
@@ -30,7 +31,7 @@ struct QuitTests {
                 try await test(place, server, faults, program)
                 // Neither goes on, whoever waits for it.
                 server.open("g")
-                let again = try place.start("again")
+                let again = try place.start("again", as: file)
                 again.tell("session", "main")
                 again.tell("session", "side")
                 try await again.line("completed main.1 -999 reason=0")
@@ -65,6 +66,61 @@ struct QuitTests {
             // It starts the next daemon itself, to have its sessions again.
             try await program.ended()
             try await manager.kill()
+        }
+    }
+
+    /// The system cuts the name off in the middle of a character.
+    @Test func `a process whose name is no text is ended`() async throws {
+        let name = String(repeating: "a", count: 14) + "\u{e9}"
+        try await withPlace(as: name) { (place, _, _, program) async throws in
+            let manager = try place.manager()
+            manager.tell("manage", "quit", place.bin.path + "/" + name)
+            try await manager.line("quit ")
+            try await program.ended()
+            try await manager.kill()
+        }
+    }
+
+    @Test func `a program is not ended before the disk has its quit, and orders nothing meanwhile`() async throws {
+        let faults = try DaemonFaults()
+        let state = "/tmp/bg-state-\(UUID().uuidString.prefix(8).lowercased())"
+        defer { try? FileManager.default.removeItem(atPath: state) }
+        var variables = faults.environment(disk: state)
+        variables["XDG_STATE_HOME"] = state
+        try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
+            try await withBackgroundPlace(daemonVariables: variables) { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await server.reached("g")
+                let watcher = try place.start("watcher", as: "urlsession")
+                watcher.tell("watch")
+                try await watcher.line("transfer main.1 running")
+                try faults.fillDisk()
+                let manager = try place.manager()
+                manager.tell("manage", "quit", place.bin.path + "/program")
+                var count = 0
+                repeat {
+                    watcher.tell("manage", "status")
+                    count += 1
+                } while try await !watcher.line("status", number: count - 1).contains("The disk ")
+                program.tell("download", "main", server.url("/b").absoluteString, "b")
+                #expect(!manager.lines.contains { $0.hasPrefix("quit ") })
+                try faults.emptyDisk()
+                try await manager.line("quit ")
+                place.killDaemon()
+                try await program.ended()
+                server.open("g")
+                let again = try place.start("again")
+                again.tell("session", "main")
+                try await again.line("completed main.1 -999 reason=0")
+                again.tell("download", "main", server.url("/c").absoluteString, "c")
+                try await again.line("completed main.2 ok")
+                try await again.leave()
+                #expect(server.requests.map(\.path) == ["/a", "/c"])
+                try await manager.kill()
+                try await watcher.kill()
+            }
         }
     }
 }

@@ -247,6 +247,42 @@ struct TransferTests {
         }
     }
 
+    @Test(arguments: [429, 502, 503])
+    func `a download whose server asks it to come again in its middle goes on where it was`(status: Int) async throws {
+        let file = ScriptedFile(ScriptedFile.pattern(500_000))
+        try await withProgram(reply: { request in
+            switch request.order {
+            case 0: file.reply(to: request, cutAfter: 200_000, ending: .reset)
+            case 1: .status(status, [("Retry-After", "0")], body: "later")
+            default: file.reply(to: request)
+            }
+        }) { (place, program, server) async throws in
+            program.tell("download", "main", server.url().absoluteString, "a")
+            try await program.line("completed main.1 ok gone status=206")
+            #expect(try place.downloaded("a").elementsEqual(file.content))
+            let ranges = server.requests.map { $0.header("Range") }
+            #expect(ranges.count == 3 && ranges[1]?.hasPrefix("bytes=") == true && ranges[1] == ranges[2], "\(ranges)")
+        }
+    }
+
+    @Test func `a download that is refused in its middle for good leaves no file behind`() async throws {
+        let file = ScriptedFile(ScriptedFile.pattern(500_000))
+        try await withProgram(reply: { request in
+            if request.path == "/other" { return .ok("other") }
+            return request.order == 0 ? file.reply(to: request, cutAfter: 200_000, ending: .reset) : .status(403, body: "no")
+        }) { (place, program, server) async throws in
+            program.tell("download", "main", server.url().absoluteString, "a")
+            try await program.line("completed main.1 ok gone status=403")
+            #expect(try place.downloaded("a") == Array("no".utf8))
+            program.tell("download", "main", server.url("/other").absoluteString, "b")
+            try await program.line("finished main.2")
+            // That of the other one at most.
+            let spooled = place.spooled.filter { $0.hasSuffix(".tmp") }
+            #expect(spooled.count < 2, "\(spooled)")
+            try await program.line("completed main.2 ok")
+        }
+    }
+
     @Test func `a server that goes on refusing is left alone longer and longer`() async throws {
         try await withProgram(reply: { request in
             request.order < 4 ? .status(503, body: "later, and this is no progress") : .ok("content")

@@ -83,9 +83,14 @@ extension TransferDesk {
         guard case .download(let given) = preparation.order.task.delivery else { return preparation }
         preparation.resuming = given
         preparation.resumesForProgram = given != nil
-        guard let file = record.partial, let bytes = (try? store.part(.resume, of: number)) ?? nil,
-            var point = try? ResumePoint(decoding: Data(bytes)), point.temporaryFileName == file
-        else { return preparation }
+        guard let file = record.partial else { return preparation }
+        let found: [UInt8]?
+        do { found = try store.part(.resume, of: number) } catch { return preparation }
+        guard let bytes = found, var point = try? ResumePoint(decoding: Data(bytes)), point.temporaryFileName == file else {
+            // Nothing says how it goes on.
+            spool.remove(file, in: folder)
+            return preparation
+        }
         preparation.resumesForProgram = false
         let usable = spool.usableBytes(of: file, in: folder, synced: record.syncedBytes, bootID: record.bootID)
         point.receivedByteCount = usable
@@ -219,17 +224,29 @@ extension TransferDesk {
         transfer.isSyncing = true
         let number = transfer.number
         let folder = transfer.session.folder
+        let load = transfer.attempt?.load
         syncs.run { [spool] in
             let synced = spool.sync(file, in: folder)
             self.enter { desk in
                 guard let transfer = desk.transfers[number] else { return }
                 transfer.isSyncing = false
                 guard let synced, transfer.record.partial == file, !transfer.isOver else { return }
-                transfer.record.syncedBytes = synced
+                guard case .success(let count) = synced else { return desk.endSpoiled(transfer) }
+                // An attempt that has ended may have left less of the file than there was.
+                guard load != nil, transfer.attempt?.load === load else { return }
+                transfer.record.syncedBytes = count
                 transfer.record.bootID = spool.bootID
                 desk.save(transfer)
             }
         }
+    }
+
+    /// Gives up a file of which the disk lost something: a system says so once, and the next time that all is well (fsync(2)).
+    private func endSpoiled(_ transfer: Transfer) {
+        journal.say(.warning, "the file of transfer \(transfer.number) cannot be brought to the disk")
+        guard transfer.attempt != nil || transfer.isClosing else { return forgetPartial(of: transfer) }
+        transfer.isSpoiled = true
+        halt(transfer)
     }
 
     func heard(_ event: TaskEvent, of number: Int64, by load: RunningLoad) {
@@ -253,7 +270,10 @@ extension TransferDesk {
             tell(event, of: transfer)
         case .resumable(let data):
             let point = data.flatMap { try? ResumePoint(decoding: $0) }
-            if transfer.record.partial != point?.temporaryFileName { transfer.record.syncedBytes = 0 }
+            if transfer.record.partial != point?.temporaryFileName {
+                transfer.record.syncedBytes = 0
+                transfer.isSpoiled = false
+            }
             transfer.record.partial = point?.temporaryFileName
             transfer.record.bootID = spool.bootID
             keep([

@@ -21,6 +21,7 @@ extension TransferDesk {
     private static let refusalLimit = 8
     /// Times that a file is downloaded anew because somebody changed it before its program had it.
     private static let repeatLimit = 3
+    private static var spoiled: LoadError { LoadError(.cannotWriteToFile, "the downloaded file cannot be brought to the disk") }
 
     /// What comes after an attempt.
     private enum Verdict {
@@ -31,6 +32,13 @@ extension TransferDesk {
 
     func finished(_ transfer: Transfer, _ outcome: TaskOutcome) {
         let ending = transfer.ending
+        var outcome = outcome
+        if transfer.isSpoiled {
+            transfer.isSpoiled = false
+            discardFile(of: outcome)
+            forgetPartial(of: transfer)
+            outcome.result = .failure(Self.spoiled)
+        }
         transfer.attempt = nil
         transfer.ending = nil
         transfer.question = nil
@@ -84,7 +92,9 @@ extension TransferDesk {
                 self.enter { desk in
                     guard let transfer = desk.transfers[number] else { return }
                     transfer.isClosing = false
-                    if let version { return desk.end(transfer, outcome, file: file, version) }
+                    let isSpoiled = transfer.isSpoiled
+                    transfer.isSpoiled = false
+                    if let version, !isSpoiled { return desk.end(transfer, outcome, file: file, version) }
                     // A system says once that it could not write something: the next time it might say that all is well.
                     desk.ownFiles.run { spool.remove(file, in: folder) }
                     desk.forgetPartial(of: transfer)
@@ -93,7 +103,7 @@ extension TransferDesk {
                         return desk.endAsGivenUp(transfer, ending)
                     }
                     var failed = outcome
-                    failed.result = .failure(LoadError(.cannotWriteToFile, "the downloaded file cannot be brought to the disk"))
+                    failed.result = .failure(Self.spoiled)
                     desk.conclude(transfer, failed)
                 }
             }
@@ -150,6 +160,8 @@ extension TransferDesk {
             transfer.record.bootID = spool.bootID
             // What was on its way to the disk is not there.
             transfer.counts.received = min(transfer.counts.received, point.receivedByteCount)
+            // Nor is it what was synced: some of that may have been given back to a full disk.
+            transfer.record.syncedBytes = min(transfer.record.syncedBytes, point.receivedByteCount)
             keep([.setPart(transfer.number, .resume, Array(data)), .setState(transfer.number, transfer.record.encoded)])
         } else if transfer.attempt == nil, transfer.record.partial != nil, error.kind == .badServerResponse {
             // What is there and what the server has do not fit: from the beginning, the next time.
@@ -157,7 +169,7 @@ extension TransferDesk {
         }
     }
 
-    private func forgetPartial(of transfer: Transfer) {
+    func forgetPartial(of transfer: Transfer) {
         guard let file = transfer.record.partial else { return }
         transfer.record.partial = nil
         transfer.record.syncedBytes = 0
@@ -238,7 +250,14 @@ extension TransferDesk {
 
     private func end(_ transfer: Transfer, _ outcome: TaskOutcome, file: String?, _ version: TransferRecord.FileVersion?) {
         transfer.record.end = TransferRecord.End(file: file, version: version)
-        if file != nil { transfer.record.partial = nil }
+        if let file {
+            let folder = transfer.session.folder
+            // What the last answer was not about; resume data of the program's may be for another task yet.
+            if let partial = transfer.record.partial, partial != file, !Spool.isKept(partial) {
+                ownFiles.run { [spool] in spool.remove(partial, in: folder) }
+            }
+            transfer.record.partial = nil
+        }
         transfer.outcome = outcome
         schedule(.removed(transfer.number))
         if case .failure(let error) = outcome.result { transfer.lastTrouble = error.message } else { transfer.lastTrouble = "" }

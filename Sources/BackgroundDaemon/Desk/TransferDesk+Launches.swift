@@ -22,6 +22,9 @@ import Musl
 
 /// Programs are started for what happened to their sessions.
 extension TransferDesk {
+    /// Seconds after which a quit that the disk did not take is given to it again.
+    private static let quitPause = 5.0
+
     /// Starts the session's program where it is gone and has something to hear or to decide.
     ///
     /// How often that may be is the ``LaunchLimit``'s to say.
@@ -86,53 +89,83 @@ extension TransferDesk {
     /// - Returns: Whether there is such a program.
     func quit(program: String, done: @escaping @Sendable () -> Void) -> Bool {
         let known = sessions.values.filter { $0.program == program || $0.program.hasSuffix("/" + program) }
-        var changes: [TransferStore.Change] = []
+        guard !known.isEmpty else { return false }
+        var doomed: Set<String> = []
         for session in known {
             session.record.wasQuit = true
-            if let client = session.client, !client.isPeerGone {
-                session.record.doomed = mark(of: client.process)
-                // It hears no more of anything.
-                session.takesEvents = false
+            for transfer in session.transfers.values where !transfer.isOver && transfer.record.givenUp == nil {
+                transfer.record.givenUp = .quit
             }
-            changes.append(.saveSession(session.row))
-            for transfer in session.transfers.values where !transfer.isOver {
-                cancel(transfer, as: .quit)
-                changes.append(.setState(transfer.number, transfer.record.encoded))
-            }
+            guard let client = session.client, !client.isPeerGone, let mark = mark(of: client.process) else { continue }
+            session.record.doomed = mark
+            doomed.insert(mark)
+            // It hears no more of anything, and nothing that it says counts.
+            session.takesEvents = false
+            for connection in connections.values where connection.process == client.process { connection.isDoomed = true }
         }
-        guard !known.isEmpty else { return false }
-        let ids = known.map(\.id)
-        // Not before: a program that is ended, and whose transfers go on, was not quit.
-        store.apply(changes) { _ in
-            self.enter { desk in
-                for id in ids { desk.endProgram(of: id) }
-                done()
-            }
+        undurableQuits.formUnion(doomed)
+        // Before the ends of them all, which may be more than the store takes at a time.
+        keepQuit(of: known.map(\.id), doomed, done)
+        for session in known {
+            for transfer in session.transfers.values where !transfer.isOver { cancel(transfer, as: .quit) }
         }
         return true
     }
 
-    private func endProgram(of id: Int64) {
-        guard let session = sessionsByID[id], let client = session.client, let doomed = session.record.doomed,
-            doomed == mark(of: client.process)
-        else { return }
-        kill(client.process, SIGKILL)
+    /// Ends the processes when their quit is durable, and tries until it is: where one is ended and its transfers go on, it was not quit.
+    private func keepQuit(of ids: [Int64], _ doomed: Set<String>, _ done: @escaping @Sendable () -> Void) {
+        let known = ids.compactMap { sessionsByID[$0] }
+        let givenUp = known.flatMap { $0.transfers.values.filter { $0.record.givenUp != nil } }
+        // Their ends are being kept already, and say the same.
+        let ending = givenUp.filter { $0.isOver && $0.isAccepted && !$0.isEndDurable }.map(\.number)
+        var changes = known.map { TransferStore.Change.saveSession($0.row) }
+        for transfer in givenUp where !transfer.isOver {
+            let change = TransferStore.Change.setState(transfer.number, transfer.record.encoded)
+            // One that is not accepted has a row that is on its way, or none, and is then given one that says so.
+            if transfer.isAccepted { changes.append(change) } else { store.apply([change]) { _ in } }
+        }
+        store.apply(changes) { result in
+            self.enter { desk in
+                desk.noteStorage(result)
+                switch result {
+                case .success where !ending.contains(where: { desk.transfers[$0]?.isEndDurable == false }):
+                    desk.undurableQuits.subtract(doomed)
+                    desk.endProcesses(doomed)
+                    done()
+                case .failure(.closed): break
+                case .success, .failure: desk.enter(after: Self.quitPause) { $0.keepQuit(of: ids, doomed, done) }
+                }
+            }
+        }
+    }
+
+    private func endProcesses(_ doomed: Set<String>) {
+        for process in Set(connections.values.filter(\.isDoomed).map(\.process)) {
+            if let mark = mark(of: process), doomed.contains(mark) { kill(process, SIGKILL) }
+        }
     }
 
     /// Ends a process that was to end with its program, where the daemon that was told so did not live to do it.
+    ///
+    /// - Returns: Whether it is to end; not before that is durable.
     func endIfDoomed(_ connection: ClientConnection) -> Bool {
-        let doomed = sessions.values.compactMap { $0.program == connection.program ? $0.record.doomed : nil }
+        let known = sessions.values.compactMap { $0.program == connection.program ? $0.record.doomed : nil }
+        let doomed = undurableQuits.union(known)
         guard !doomed.isEmpty, let mark = mark(of: connection.process), doomed.contains(mark) else { return false }
+        connection.isDoomed = true
+        guard !undurableQuits.contains(mark) else { return true }
         kill(connection.process, SIGKILL)
+        connection.close()
         return true
     }
 
     /// Which of all the processes that ever had its number one is.
     private func mark(of process: Int32) -> String? {
-        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8), let end = text.lastIndex(of: ")")
+        // When it started is the 22nd field. Its name, the second, is cut off after 15 bytes, which need not be text (proc_pid_stat(5)).
+        guard let facts = FileManager.default.contents(atPath: "/proc/\(process)/stat"),
+            let end = facts.lastIndex(of: UInt8(ascii: ")"))
         else { return nil }
-        // When it started is the 22nd field, and its name, which may have spaces, the second (proc_pid_stat(5)).
-        let fields = text[end...].split(separator: " ")
+        let fields = String(decoding: facts[end...], as: UTF8.self).split(separator: " ")
         return fields.count > 20 ? "\(spool.bootID) \(process) \(fields[20])" : nil
     }
 }

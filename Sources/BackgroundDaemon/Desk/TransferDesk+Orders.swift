@@ -19,7 +19,7 @@ extension TransferDesk {
     private static let orderPatience = 8.0
 
     func receive(_ message: ClientMessage, from connection: ClientConnection) {
-        guard !isClosing else { return }
+        guard !isClosing, !connection.isDoomed else { return }
         if case .manage(let request, let number) = message { return manage(request, number, connection) }
         if case .attach(let attachment) = message {
             let isWaiting = sessions.values.contains { $0.waiting?.0 === connection }

@@ -25,7 +25,7 @@ extension TransferDesk {
         guard let encoded = try? MessageCoding.encode(attachment.settings) else {
             return connection.refuse(.malformed, "the session's settings cannot be kept")
         }
-        if endIfDoomed(connection) { return connection.close() }
+        guard !endIfDoomed(connection) else { return }
         let name = SessionName(program: connection.program, identifier: attachment.identifier)
         let session: Session
         if let known = sessions[name] {

@@ -24,11 +24,15 @@ extension TransferDesk {
         var short: Set<Int64> = []
         /// Of these, those that a look at the disk found to be right.
         var confirmed: Set<Int64> = []
+        /// Those that were let go on, and how many bytes of their files they have when they have what they needed.
+        var granted: [Int64: Int64] = [:]
         /// Bytes that are free; nil where nobody had to know.
         var free: Int64?
         /// Looks since something changed.
         var looks = 0
         var isLooking = false
+        /// Something was removed since a look began that is not over.
+        var mustLookAgain = false
         var timer: Scheduled<Void>?
     }
 
@@ -40,6 +44,7 @@ extension TransferDesk {
         transfer.neededSpace = max(Spool.leastSpace, Self.neededSpace(transfer, outcome))
         room.short.insert(transfer.number)
         room.confirmed.remove(transfer.number)
+        room.granted[transfer.number] = nil
         room.looks = 0
         // However short its pause is.
         schedule(.lacksSpace(transfer.number))
@@ -49,7 +54,7 @@ extension TransferDesk {
     private static func neededSpace(_ transfer: Transfer, _ outcome: TaskOutcome) -> Int64 {
         guard case .failure(let error) = outcome.result else { return 0 }
         if let point = error.resumeData.flatMap({ try? ResumePoint(decoding: $0) }) {
-            return point.totalByteCount.map { $0 - point.receivedByteCount } ?? 0
+            return point.totalByteCount.map { $0 - point.receivedByteCount } ?? 2 * Spool.leastSpace
         }
         // All of it anew, and more than there was room for.
         let expected = max(outcome.response?.expectedLength ?? -1, transfer.counts.expectedToReceive)
@@ -64,7 +69,10 @@ extension TransferDesk {
     }
 
     private func lookForSpace() {
-        guard !room.isLooking else { return }
+        guard !room.isLooking else {
+            room.mustLookAgain = true
+            return
+        }
         room.isLooking = true
         room.timer?.cancel()
         room.timer = nil
@@ -86,11 +94,12 @@ extension TransferDesk {
         room.short = Set(short.map(\.number))
         room.confirmed.formIntersection(room.short)
         for number in others { schedule(.foundSpace(number, endsPause: false)) }
-        var rest = free ?? 0
+        var rest = (free ?? 0) - promisedSpace()
         for transfer in short.sorted(by: { ($0.neededSpace, $0.number) < ($1.neededSpace, $1.number) }) {
             if transfer.neededSpace <= rest {
                 rest -= transfer.neededSpace
                 room.short.remove(transfer.number)
+                room.granted[transfer.number] = Self.present(transfer).addingReportingOverflow(transfer.neededSpace).partialValue
                 room.looks = 0
                 // Where room was never missing, something else was wrong, which may be so still.
                 let wasMissing = room.confirmed.remove(transfer.number) != nil
@@ -100,12 +109,35 @@ extension TransferDesk {
             }
             noteChange(transfer)
         }
+        let mustLookAgain = room.mustLookAgain
+        room.mustLookAgain = false
         guard !room.short.isEmpty || !conditions.hasSpace, !isClosing else { return }
+        guard !mustLookAgain else { return lookForSpace() }
         let pause = options.spaceInterval * Double(1 << min(room.looks, Self.doublings))
         room.looks += 1
         room.timer = executor.loop.scheduleTask(in: .nanoseconds(Int64(min(pause, 1e6) * 1e9))) {
             self.assumeIsolated { $0.lookForSpace() }
         }
+    }
+
+    /// What those that were let go on, and run or are about to, have not taken yet.
+    private func promisedSpace() -> Int64 {
+        room.granted = room.granted.filter { transfers[$0.key]?.isOver == false }
+        var sum: Int64 = 0
+        for (number, goal) in room.granted {
+            guard let transfer = transfers[number] else { continue }
+            switch scheduler.waitReason(of: number) {
+            case nil, .turn?, .host?: sum = sum.addingReportingOverflow(max(0, goal - Self.present(transfer))).partialValue
+            // Nobody knows when these go on; they look for themselves then.
+            case .earliestBegin?, .retry?, .network?, .meteredOrBattery?, .held?, .space?: break
+            }
+        }
+        return sum
+    }
+
+    /// Bytes that there are of a transfer's file.
+    private static func present(_ transfer: Transfer) -> Int64 {
+        transfer.attempt?.isOrdered == true || transfer.record.partial != nil ? transfer.counts.received : 0
     }
 
     /// What a transfer needs, for people; empty where that is not known.

@@ -75,6 +75,8 @@ package actor TransferDesk {
     private var clockOffset = Date.timeIntervalSinceReferenceDate - cls_boot_seconds()
     var isWatchingPower = false
     var room = Room()
+    /// The processes that end when it is durable that they were quit.
+    var undurableQuits: Set<String> = []
     private var isResting = false
     var onIdle: (@Sendable () -> Void)?
     var idleTimer: Scheduled<Void>?

@@ -52,6 +52,8 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     private var isRefused = false
     /// The one it has joined.
     var session: Session?
+    /// Its process is about to be ended: nothing that it says counts.
+    var isDoomed = false
 
     init(_ channel: any Channel, peer: cls_peer, program: String, mayManage: Bool, desk: TransferDesk) {
         self.channel = channel

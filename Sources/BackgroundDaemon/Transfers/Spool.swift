@@ -41,6 +41,7 @@ struct Spool: Sendable {
     static func handedName(_ number: Int64) -> String { "done-\(number)" }
     /// What resume data names that a program was given.
     static func keptName(_ number: Int64) -> String { "kept-\(number)" }
+    static func isKept(_ file: String) -> Bool { file.hasPrefix("kept-") }
 
     /// Makes a folder for its owner alone.
     static func make(_ path: String) throws(StorageFailure) {
@@ -87,13 +88,14 @@ struct Spool: Sendable {
         let probe = directory + "/probe"
         _ = cls_unlink(probe)
         let fd = cls_create_private_file(probe)
-        guard fd >= 0 else { return false }
+        // Whatever else is wrong is nothing to wait for.
+        guard fd >= 0 else { return fd != -ENOSPC && fd != -EDQUOT }
         defer {
             _ = cls_close(fd)
             _ = cls_unlink(probe)
         }
         let result = cls_preallocate(fd, 0, Self.leastSpace)
-        return result == 0 || result == -EOPNOTSUPP || result == -ENOSYS
+        return result != -ENOSPC && result != -EDQUOT
     }
 
     /// Bytes that are free; without end where the file system does not say.
@@ -126,11 +128,12 @@ struct Spool: Sendable {
 
     /// Brings what is there of a file to the disk.
     ///
-    /// - Returns: How much that is.
-    func sync(_ file: String, in folder: String) -> Int64? {
+    /// - Returns: How much that is, or that some of it is lost; nil where there is no such file.
+    func sync(_ file: String, in folder: String) -> Result<Int64, StorageFailure>? {
         withFile(file, folder) { fd in
-            guard let version = Self.version(fd), cls_sync(fd) == 0 else { return nil }
-            return version.size
+            guard let version = Self.version(fd) else { return nil }
+            let result = cls_sync(fd)
+            return result == 0 ? .success(version.size) : .failure(.failed(String(cString: strerror(-result))))
         }
     }
 
@@ -212,7 +215,7 @@ struct Spool: Sendable {
             }
             let folder = folder(of: number)
             for file in names(in: folder) where Self.isOwn(file) && files[number]?.contains(file) != true {
-                if file.hasPrefix("kept-"), let age = age(of: folder + "/" + file), age < 604_800 { continue }
+                if Self.isKept(file), let age = age(of: folder + "/" + file), age < 604_800 { continue }
                 _ = cls_unlink(folder + "/" + file)
             }
         }
@@ -231,7 +234,7 @@ struct Spool: Sendable {
 
     /// Whether a file's name is one that the daemon or its engine gives.
     private static func isOwn(_ file: String) -> Bool {
-        file.hasPrefix("done-") || file.hasPrefix("kept-") || file.hasPrefix("CFNetworkDownload_") && file.hasSuffix(".tmp")
+        file.hasPrefix("done-") || isKept(file) || file.hasPrefix("CFNetworkDownload_") && file.hasSuffix(".tmp")
     }
 
     private func age(of path: String) -> Double? {

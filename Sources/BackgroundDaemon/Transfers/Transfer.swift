@@ -50,6 +50,8 @@ final class Transfer {
     var isWaitingForNetwork = false
     /// What came of it is being brought to the disk.
     var isSyncing = false
+    /// Some of the file that is being written was lost by the disk.
+    var isSpoiled = false
     var lastTrouble = ""
     var question: Question? {
         didSet { session.askingCount += (question == nil ? 0 : 1) - (oldValue == nil ? 0 : 1) }

@@ -150,7 +150,8 @@ int cls_lock_file(const char *path, int wait);
 void cls_lock_sign(int fd);
 // The process that signed a lock and runs a program of the name of ours; 0 where there is none.
 int32_t cls_lock_holder(const char *path);
-// Waits until a process has ended, and so has let go of its locks, or for so many milliseconds; as long where it cannot be watched.
+// Waits until a process has ended, and so has let go of its locks, or for so many milliseconds; for 2 at once where it cannot be watched
+// and would be for more than 50, so that whoever looks again sees its end.
 void cls_wait_for_end(int32_t process, int milliseconds);
 // Watches a folder for what is moved there: a descriptor.
 int cls_watch_arrivals(const char *path);

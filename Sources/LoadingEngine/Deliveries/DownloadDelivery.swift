@@ -15,9 +15,10 @@ import NIOCore
 
 /// Writes a body to a temporary file, and keeps what is there of it when the download can go on later.
 enum DownloadDelivery {
+    /// Where the answer says nothing of the file of an earlier load, `earlier` is by what that can go on still.
     @inline(never)
     static func deliver(
-        _ answer: Answer, continuing start: DownloadResumption.Start?, of load: Load
+        _ answer: Answer, continuing start: DownloadResumption.Start?, beside earlier: Data? = nil, of load: Load
     ) async throws(LoadError) -> TaskOutcome.Body {
         load.take(answer.response)
         load.tell(.response(answer.response))
@@ -31,7 +32,7 @@ enum DownloadDelivery {
         }
         if load.wants(.resumePoints) {
             download.sink.keepWhenFull()
-            load.tell(.resumable(pointNow(download, answer, of: load)))
+            load.tell(.resumable(earlier ?? pointNow(download, answer, of: load)))
         }
         do {
             try await write(answer, to: &download, of: load)

@@ -74,7 +74,7 @@ struct DownloadResumption {
             return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
         case .beside:
             do {
-                return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
+                return try await DownloadDelivery.deliver(answer, continuing: nil, beside: data, of: load)
             } catch {
                 var error = error
                 error.resumeData = data
