@@ -99,7 +99,7 @@ extension TransferDesk {
             if transfer.neededSpace <= rest {
                 rest -= transfer.neededSpace
                 room.short.remove(transfer.number)
-                room.granted[transfer.number] = Self.present(transfer).addingReportingOverflow(transfer.neededSpace).partialValue
+                room.granted[transfer.number] = Self.sum(Self.present(transfer), transfer.neededSpace)
                 room.looks = 0
                 // Where room was never missing, something else was wrong, which may be so still.
                 let wasMissing = room.confirmed.remove(transfer.number) != nil
@@ -127,12 +127,18 @@ extension TransferDesk {
         for (number, goal) in room.granted {
             guard let transfer = transfers[number] else { continue }
             switch scheduler.waitReason(of: number) {
-            case nil, .turn?, .host?: sum = sum.addingReportingOverflow(max(0, goal - Self.present(transfer))).partialValue
+            case nil, .turn?, .host?: sum = Self.sum(sum, max(0, goal - Self.present(transfer)))
             // Nobody knows when these go on; they look for themselves then.
             case .earliestBegin?, .retry?, .network?, .meteredOrBattery?, .held?, .space?: break
             }
         }
         return sum
+    }
+
+    /// Of what servers say, which may be anything.
+    private static func sum(_ one: Int64, _ other: Int64) -> Int64 {
+        let (sum, overflow) = one.addingReportingOverflow(other)
+        return overflow ? .max : sum
     }
 
     /// Bytes that there are of a transfer's file.
