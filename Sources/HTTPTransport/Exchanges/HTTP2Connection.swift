@@ -107,10 +107,11 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         var message: String
         var kind: LoadError.Kind
 
-        init(_ code: HTTP2ErrorCode, _ message: String, kind: LoadError.Kind = .badServerResponse) {
+        /// A malformed message (section 8.1.1) is a response that cannot be parsed, as it is in HTTP/1.1.
+        init(_ code: HTTP2ErrorCode, _ message: String, kind: LoadError.Kind? = nil) {
             self.code = code
             self.message = message
-            self.kind = kind
+            self.kind = kind ?? (code == .protocolError ? .cannotParseResponse : .badServerResponse)
         }
     }
 
