@@ -71,6 +71,9 @@ extension HTTP2Connection {
 
     // MARK: Content
 
+    /// What servers' windows come to, and more: what was sent long ago excuses no flood.
+    private static let mostUnansweredContent = 67_108_864
+
     /// Whether content may be written: not while much of it waits for the socket.
     var maySendContent: Bool {
         guard isOpen, let context else { return false }
@@ -94,7 +97,7 @@ extension HTTP2Connection {
             stream.sendWindow.take(count)
             sendWindow.take(count)
             allowance.earn()
-            unansweredContent += 2 * count
+            unansweredContent = min(unansweredContent + 2 * count, Self.mostUnansweredContent)
             if ends { stream.hasSentEnd = true }
         } while piece.readableBytes > 0
     }

@@ -188,8 +188,12 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     /// A request that is larger than the server takes would come to nothing there, or end the connection with its neighbours.
     private func checkSize(of message: OutgoingMessage) throws(LoadError) {
         guard let limit = peerListSize else { return }
+        // However it is counted, crumbs of cookies included, it comes to no more than that: nearly all are far below the limit.
+        let head = message.head
+        let text = head.headers.bytes.count + head.target.utf8.count + head.method.utf8.count
+        guard 16 * text + 32 * head.headers.lines.count + 512 > limit else { return }
         let size = HTTP2RequestEncoder.listSize(
-            of: message.head, scheme: scheme, priority: HTTP2Priority.field(message.priority))
+            of: head, scheme: scheme, priority: HTTP2Priority.field(message.priority))
         if size > limit { throw tooLarge(size, limit: limit) }
     }
 
