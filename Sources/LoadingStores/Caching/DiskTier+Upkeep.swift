@@ -198,9 +198,14 @@ extension DiskTier {
     ///
     /// No look-up and no change waits for the syncs.
     func flush(completion: @escaping @Sendable () -> Void) {
+        // A look-up that was begun before may lead to a change.
+        queue.run(on: .answers) { [self] in flushChanges(completion) }
+    }
+
+    private func flushChanges(_ completion: @escaping @Sendable () -> Void) {
         queue.run(on: .changes) { [self] in
             // What was begun before is to be durable, too.
-            if state.withLock({ $0.unfinishedCount > 0 }) { return flush(completion: completion) }
+            if state.withLock({ $0.unfinishedCount > 0 }) { return flushChanges(completion) }
             let isFirst = state.withLock { state in
                 let isEnabled = state.capacity > 0 && !state.isRefused
                 state.syncs.append(

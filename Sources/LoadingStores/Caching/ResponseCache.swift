@@ -250,6 +250,6 @@ package final class ResponseCache: Sendable {
     /// thread.
     package func flush(completion: @escaping @Sendable () -> Void) {
         guard let disk else { return completion() }
-        disk.flush(completion: disk.queue.orWhenStuck(on: [.changes, .upkeep], completion))
+        disk.flush(completion: disk.queue.orWhenStuck(on: [.answers, .changes, .upkeep], completion))
     }
 }
