@@ -245,6 +245,12 @@ int cls_look(int socket_fd) {
     return answer;
 }
 
+int64_t cls_send(int socket_fd, const void *bytes, size_t count) {
+    ssize_t result;
+    RETRY(result, send(socket_fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL));
+    return result < 0 ? -errno : result;
+}
+
 int64_t cls_send_file(int socket_fd, int file_fd, int64_t offset, size_t count) {
     off_t position = offset;
     ssize_t result;

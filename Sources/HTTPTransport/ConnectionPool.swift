@@ -100,7 +100,7 @@ package final class ConnectionPool {
     private var originLimit = 256
     private var sweep: Scheduled<Void>?
     /// Where a connection puts a message's head together.
-    var scratch: ByteBuffer?
+    @exclusivity(unchecked) private var scratch: ByteBuffer?
     /// The session's part of what the process may have; from the first dial on.
     var share: ConnectionBudget.Share?
     let budget: ConnectionBudget
@@ -117,6 +117,9 @@ package final class ConnectionPool {
         machine = PoolMachine(maximumPerHost: maximumConnectionsPerHost, asksForRoom: true)
         dialer.network?.changed = { [unowned self] in networkChanged(from: $0, to: $1) }
     }
+
+    func takeScratch() -> ByteBuffer? { scratch.take() }
+    func keepScratch(_ buffer: ByteBuffer) { scratch = buffer }
 
     // MARK: The load's side
 
@@ -142,7 +145,7 @@ package final class ConnectionPool {
         let lease = Lease(
             LeaseID(nextLease), origin(of: route), route, priority: priority, onlyNew: onlyNew, control, adviser, in: self)
         leases[lease.id] = lease
-        control.place = .inLine(lease)
+        control.stand(at: .inLine(lease))
         control.hold(now: .now())
         want(lease)
         return lease
@@ -186,7 +189,7 @@ package final class ConnectionPool {
 
     /// What came of a wish; one that was not answered is withdrawn.
     package func take(_ lease: Lease) throws(LoadError) -> any HTTPConnection {
-        lease.control.place = .elsewhere
+        lease.control.stand(at: .elsewhere)
         let now = NIODeadline.now()
         letGo(lease, now: now)
         lease.control.markProgress(now)

@@ -18,16 +18,22 @@ package import NIOCore
 ///
 /// Confined to the session's event loop.
 package final class LoadControl {
-    package let loop: any EventLoop
-    // Unchecked is what other modules read at each step of a load, where no optimiser sees that it is set in one statement.
+    /// Whose loop it is.
+    private let executor: LoopExecutor
+    // Other modules read these at each step of a load by a function, as it costs them less than the check for exclusive access to
+    // a variable of another module's.
+    private var reason: LoadError?
+    private var suspended = false
+    private var progress: NIODeadline
+
     /// Why the load must end, once it must.
     ///
     /// The first reason stays.
-    @exclusivity(unchecked) package private(set) var failure: LoadError?
-    @exclusivity(unchecked) package private(set) var isSuspended = false
+    package var failure: LoadError? { reason }
+    package var isSuspended: Bool { suspended }
     /// The last instant at which something arrived or left; the request timeout counts from here, without the time that the load was
     /// held up since.
-    @exclusivity(unchecked) package private(set) var lastProgress: NIODeadline
+    package var lastProgress: NIODeadline { progress }
     /// How many things hold the load up that are not its server's: other loads before it in a line, the app, a disk.
     private var holdCount = 0
     private var heldSince = NIODeadline.distantPast
@@ -42,17 +48,29 @@ package final class LoadControl {
         case exchanging(Exchange)
     }
 
-    @exclusivity(unchecked) package var place = Place.elsewhere
+    private var standing = Place.elsewhere
 
-    package var exchange: Exchange? { if case .exchanging(let exchange) = place { exchange } else { nil } }
-    package var line: (any PlaceInLine)? { if case .inLine(let line) = place { line } else { nil } }
+    package var place: Place { standing }
+    package func stand(at place: Place) { standing = place }
 
-    private var waiter: UnsafeContinuation<Void, Never>?
+    package var exchange: Exchange? { if case .exchanging(let exchange) = standing { exchange } else { nil } }
+    package var line: (any PlaceInLine)? { if case .inLine(let line) = standing { line } else { nil } }
 
-    package init(on loop: any EventLoop, now: NIODeadline) {
-        self.loop = loop
-        lastProgress = now
+    /// Who waits: the load's task, or, before it has one, the load itself.
+    private enum Waiter {
+        case nobody
+        case task(UnsafeContinuation<Void, Never>)
+        case load(any LoopCallee)
     }
+
+    private var waiter = Waiter.nobody
+
+    package init(on executor: LoopExecutor, now: NIODeadline) {
+        self.executor = executor
+        progress = now
+    }
+
+    package var loop: any EventLoop { executor.loop }
 
     /// Suspends the load until ``wake()``. May return early.
     // In line, as a load that waits would keep another frame, and come back through it.
@@ -63,18 +81,32 @@ package final class LoadControl {
     }
 
     package func park(_ continuation: UnsafeContinuation<Void, Never>) {
-        assert(waiter == nil, "a load waits in one place at a time")
-        waiter = continuation
+        assert(!isParked, "a load waits in one place at a time")
+        waiter = .task(continuation)
     }
+
+    /// Waits without a task: the load is to go on after ``wake()``, when what goes on now is over.
+    package func park(_ load: any LoopCallee) {
+        assert(!isParked, "a load waits in one place at a time")
+        waiter = .load(load)
+    }
+
+    private var isParked: Bool { if case .nobody = waiter { false } else { true } }
 
     /// The only function that resumes the load.
     package func wake() {
-        guard let continuation = waiter else { return }
-        waiter = nil
-        continuation.resume()
+        switch waiter {
+        case .nobody: break
+        case .task(let continuation):
+            waiter = .nobody
+            continuation.resume()
+        case .load(let load):
+            waiter = .nobody
+            executor.goOn(load)
+        }
     }
 
-    package func markProgress(_ now: NIODeadline) { lastProgress = now }
+    package func markProgress(_ now: NIODeadline) { progress = now }
 
     // MARK: Held up
 
@@ -89,45 +121,45 @@ package final class LoadControl {
 
     package func letGo(now: NIODeadline) {
         holdCount -= 1
-        if holdCount == 0 { lastProgress = lastProgress + (now - max(heldSince, lastProgress)) }
+        if holdCount == 0 { progress = progress + (now - max(heldSince, progress)) }
     }
 
     /// Since when the server has kept the load waiting, seen from `now`: later than the last progress by the time it was held up.
     package func idleSince(now: NIODeadline) -> NIODeadline {
-        holdCount == 0 ? lastProgress : lastProgress + (now - max(heldSince, lastProgress))
+        holdCount == 0 ? progress : progress + (now - max(heldSince, progress))
     }
 
     package func abort(_ error: LoadError) {
-        guard failure == nil else { return }
-        failure = error
+        guard reason == nil else { return }
+        reason = error
         wake()
     }
 
     package func check() throws(LoadError) {
-        if let failure { throw failure }
+        if let reason { throw reason }
     }
 
     package func suspend() {
-        guard !isSuspended else { return }
-        isSuspended = true
+        guard !suspended else { return }
+        suspended = true
         hold(now: .now())
         exchange?.suspensionChanged()
         wake()
     }
 
     package func resume(now: NIODeadline) {
-        guard isSuspended else { return }
-        isSuspended = false
+        guard suspended else { return }
+        suspended = false
         letGo(now: now)
         // The server may have given up meanwhile: it has all of its time again.
-        lastProgress = now
+        progress = now
         exchange?.suspensionChanged()
         wake()
     }
 
     /// Waits until the app resumes the task, or the load is aborted.
     package func waitWhileSuspended() async throws(LoadError) {
-        while isSuspended && failure == nil { await wait() }
+        while suspended && reason == nil { await wait() }
         try check()
     }
 }

@@ -8,6 +8,12 @@
 //===----------------------------------------------------------------------===//
 package import NIOCore
 
+/// What is called on its loop again and again; a closure for each time would cost as much as the call.
+package protocol LoopCallee: AnyObject {
+    /// Goes on with what it was woken for.
+    func goOn()
+}
+
 /// Runs a session's actor, and the tasks that call it, on one event loop.
 ///
 /// There is one per loop, kept for the life of the process: the runtime refers to executors unowned. Loads are started with it as
@@ -21,6 +27,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
         case job(UnownedJob)
         case guest(UnownedJob, UnownedTaskExecutor)
         case call(() -> Void)
+        case callee(any LoopCallee)
     }
 
     package let loop: any EventLoop
@@ -47,13 +54,13 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     /// Calls back on the loop, from which it is called, when what is ready now has run.
     package func afterwards(_ call: @escaping () -> Void) { add(.call(call)) }
 
-    /// Calls back on the loop, from any thread, and runs what becomes ready by that in the same turn.
-    package func execute(_ call: @escaping @Sendable () -> Void) {
-        guard !loop.inEventLoop else { return add(.call(call)) }
-        loop.execute {
-            self.ready.append(.call(call))
-            if self.ready.count == 1, !self.isRunning { self.runReady() }
-        }
+    /// Calls back on the loop, from which it is called, when what is ready now has run.
+    package func goOn(_ callee: any LoopCallee) { add(.callee(callee)) }
+
+    /// Calls back at once, from the loop's own list of work, and runs what becomes ready by that in the same turn.
+    package func enter(_ callee: any LoopCallee) {
+        ready.append(.callee(callee))
+        if ready.count == 1, !isRunning { runReady() }
     }
 
     fileprivate func enqueue(_ job: UnownedJob, of guests: LoopGuestExecutor) {
@@ -89,6 +96,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
         case .job(let job): job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
         case .guest(let job, let executor): job.runSynchronously(on: executor)
         case .call(let call): call()
+        case .callee(let callee): callee.goOn()
         }
     }
 

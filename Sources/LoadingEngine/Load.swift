@@ -17,7 +17,7 @@ import NIOCore
 /// The stages and deliveries share it; nobody else does.
 ///
 /// Confined to the session's event loop.
-final class Load {
+final class Load: LoopCallee {
     /// How much body the client may have been told and not yet dealt with: two full reads of a fast download.
     static let creditWindow = 1_048_576
 
@@ -37,6 +37,8 @@ final class Load {
     private(set) var wantsResumeData = false
     /// The client knows that the load waits, or waited, for a network.
     private var toldThatItWaits = false
+    /// The hop that waits without a task.
+    private var departed: Hop?
     /// Bytes told to the client and not yet dealt with.
     private var outstandingBytes = 0
 
@@ -54,7 +56,7 @@ final class Load {
         self.client = client
         self.session = session
         started = now
-        control = LoadControl(on: session.loop, now: now)
+        control = LoadControl(on: session.executor, now: now)
     }
 
     var timelines: [TransactionTimeline] { earlierTransactions.map(\.timeline) + (transaction.map { [$0.timeline] } ?? []) }
@@ -93,6 +95,19 @@ final class Load {
 
     @inline(never)
     func firstHop() -> Hop { Hop(number: 0, request: order.request) }
+
+    /// Has the engine go on with the hop when the load is woken.
+    func park(_ hop: Hop) {
+        departed = hop
+        control.park(self)
+    }
+
+    package func goOn() { session.goOn?(id) }
+
+    func takeDeparted() -> Hop? {
+        defer { departed = nil }
+        return departed
+    }
 
     func wants(_ interest: TaskOrder.Interests) -> Bool {
         // Not by `contains`, which is not compiled in place for the set of another room.

@@ -11,10 +11,12 @@ package import LoadingModel
 import NIOCore
 
 /// The way in from other threads: what is posted is carried out on the loop in the order of posting, and posting never blocks.
-extension SessionEngine: LoadingService {
+extension SessionEngine: LoadingService, LoopCallee {
     package nonisolated func submit(_ order: TaskOrder, client: any LoadClient) -> Bool { mailbox.post(.submit(order, client)) }
 
-    package nonisolated func wake() { executor.execute { self.assumeIsolated { $0.attend() } } }
+    package nonisolated func wake() {
+        if executor.loop.inEventLoop { executor.goOn(self) } else { executor.loop.execute { self.executor.enter(self) } }
+    }
 
     package nonisolated var taskExecutor: any TaskExecutor { LoopDirectory.guestExecutor(of: loop) }
 
@@ -33,11 +35,24 @@ extension SessionEngine: LoadingService {
         if mailbox.post(message) { wake() }
     }
 
+    /// Attends to the mailbox, on the loop.
+    package nonisolated func goOn() {
+        if let attend = entrance.attend { attend() } else { assumeIsolated { $0.attend() } }
+    }
+
+    /// The way in for who is on the loop and not on the actor: for the runtime to find out that the two are one costs more than the call.
+    //
+    // `@unchecked`: touched on the loop alone.
+    final class Entrance: @unchecked Sendable {
+        fileprivate(set) var attend: (() -> Void)?
+    }
+
     /// How many messages are carried out before the others on the loop have their turn: to begin a load takes some 20 µs.
     private static let messagesAtOnce = 256
 
     /// Carries out what was posted, unless that goes on already.
     func attend() {
+        if entrance.attend == nil { entrance.attend = { [unowned self] in attend() } }
         if !isAttending { attendNow() }
     }
 
@@ -66,7 +81,7 @@ extension SessionEngine: LoadingService {
     }
 
     private func carryOut(_ message: consuming Mailbox.Message) {
-        switch message {
+        switch consume message {
         case .submit(let order, let client): start(order, client: client)
         case .command(let command, let task): carryOut(command, for: task)
         case .invalidate: stopTakingOrders()

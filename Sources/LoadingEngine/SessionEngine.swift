@@ -22,6 +22,7 @@ package actor SessionEngine {
     /// The loop that every load of the session runs on.
     package nonisolated let loop: any EventLoop
     nonisolated let mailbox = Mailbox()
+    nonisolated let entrance = Entrance()
     nonisolated let policy: SessionPolicy
     nonisolated let stores: SessionStores
     nonisolated let security: AppTransportSecurity
@@ -35,9 +36,9 @@ package actor SessionEngine {
     private let session: SessionFacts
     private let resolver: SystemResolver
     private let pool: ConnectionPool
-    private let plan: LowerStages
+    private let plan: LoadPlan
     private let deadlines: DeadlineClock
-    @exclusivity(unchecked) private var loads: [TaskID: Load] = [:]
+    @exclusivity(unchecked) private var loads: [LoadNumber: Load] = [:]
     /// Loads that are over and whose clients have not been told.
     @exclusivity(unchecked) private var ended: [(any LoadClient, TaskOutcome)] = []
     /// Those that are being told; kept for its capacity.
@@ -94,7 +95,7 @@ package actor SessionEngine {
         pool = ConnectionPool(
             loop: executor.loop, dialer: dialer, maximumConnectionsPerHost: policy.maximumConnectionsPerHost
         )
-        plan = LoadPlan.stages(pool: pool)
+        plan = LoadPlan(pool: pool)
         deadlines = DeadlineClock(executor)
     }
 
@@ -104,7 +105,7 @@ package actor SessionEngine {
     // MARK: Orders and commands
 
     func carryOut(_ command: TaskCommand, for id: TaskID) {
-        guard let load = loads[id] else { return }
+        guard let load = loads[LoadNumber(id)] else { return }
         switch command {
         case .suspend: load.control.suspend()
         case .resume: load.control.resume(now: .now())
@@ -119,7 +120,7 @@ package actor SessionEngine {
     func stopTakingOrders() {
         isInvalidated = true
         // No task of the app is left to end what it did not begin.
-        for (id, load) in loads where BackgroundRevalidation.isBackground(id) { load.control.abort(.cancelled) }
+        for load in loads.values where BackgroundRevalidation.isBackground(load.id) { load.control.abort(.cancelled) }
         if loads.isEmpty { pool.shutDown() }
     }
 
@@ -156,7 +157,38 @@ package actor SessionEngine {
 
     // MARK: One load
 
-    /// Starts a load: its task is made on the loop, whose memory it then is from beginning to end, and begins at once.
+    /// Starts a load.
+    ///
+    /// Most loads wait for no more than their connection and the head of their response, and what follows is done in one go: these
+    /// get a task only when there is something else to wait for. A task, its frames and its returns cost as much as to parse the response.
+    func start(_ order: TaskOrder, client: any LoadClient) {
+        guard let load = accept(order, client) else { return }
+        guard load.collects, !load.control.isSuspended, load.order.earliestBegin == nil else { return attend(load) }
+        let hop = load.firstHop()
+        goOn(load, hop, plan.depart(hop, in: load))
+    }
+
+    /// Goes on with a load that has no task, and was woken.
+    private func goOn(_ id: TaskID) {
+        guard let load = loads[LoadNumber(id)], let hop = load.takeDeparted() else { return }
+        goOn(load, hop, plan.goOn(hop, in: load))
+    }
+
+    private func goOn(_ load: Load, _ hop: Hop, _ progress: LoadPlan.Progress) {
+        switch progress {
+        case .waits: load.park(hop)
+        case .needsTask: attend(load, departed: hop)
+        case .answered(let answer):
+            do throws(LoadError) {
+                guard let body = try DataDelivery.whole(answer, of: load) else { return attend(load, delivering: answer) }
+                end(load, .success(body))
+            } catch {
+                fail(load, error)
+            }
+        }
+    }
+
+    /// Gives a load its task, which is made on the loop, whose memory it then is from beginning to end, and begins at once.
     ///
     /// A load from beginning to end, as the app sees it, is what the task does here and now. In a method of its own it would begin one
     /// turn later: a task that is started so is on its actor, but not yet on its executor for the runtime, which a call of such a method
@@ -164,12 +196,13 @@ package actor SessionEngine {
     ///
     /// What waits is kept apart from what does not: every local of an async function that is alive across a wait takes room in the
     /// task's memory, for each of ten thousand loads that may wait at once.
-    func start(_ order: TaskOrder, client: any LoadClient) {
-        guard let load = accept(order, client) else { return }
+    private func attend(_ load: Load, departed hop: Hop? = nil) {
         Task.immediate(executorPreference: executor) {
-            if load.isDownload || load.control.isSuspended || load.order.earliestBegin != nil { return await runApart(load) }
+            if hop == nil, load.isDownload || load.control.isSuspended || load.order.earliestBegin != nil {
+                return await runApart(load)
+            }
             do throws(LoadError) {
-                let answer = try await plan.answer(load.firstHop(), in: load)
+                let answer = try await plan.answer(hop ?? load.firstHop(), in: load)
                 if let body = try DataDelivery.whole(answer, of: load) {
                     end(load, .success(body))
                 } else {
@@ -179,6 +212,11 @@ package actor SessionEngine {
                 fail(load, error)
             }
         }
+    }
+
+    /// Gives a load that has its answer a task, to wait for the body.
+    private func attend(_ load: Load, delivering answer: Answer) {
+        Task.immediate(executorPreference: executor) { await deliver(answer, of: load) }
     }
 
     /// What most loads have no need of.
@@ -214,24 +252,25 @@ package actor SessionEngine {
         if session.start == nil {
             session.start = { [unowned self] in start($0, client: $1) }
             session.command = { [unowned self] in carryOut($0, for: $1) }
+            session.goOn = { [unowned self] in goOn($0) }
         }
         let load = Load(order, client: client, session: session, now: .now())
-        loads[order.id] = load
+        loads[LoadNumber(order.id)] = load
         deadlines.add(load, now: load.started)
         return load
     }
 
     @inline(never)
     func end(_ load: Load, _ result: Result<TaskOutcome.Body, LoadError>) {
-        loads[load.id] = nil
+        loads[LoadNumber(load.id)] = nil
         deadlines.remove(load)
         load.tellSent()
-        load.control.place = .elsewhere
+        load.control.stand(at: .elsewhere)
         var outcome = TaskOutcome(
             result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [],
             redirectCount: load.followUp.redirectCount
         )
-        outcome.sentBodyBytes = load.transaction?.exchange?.record.requestBodyBytes ?? 0
+        outcome.sentBodyBytes = load.transaction?.exchange?.sentBodyBytes ?? 0
         outcome.receivedBodyBytes = load.body.received
         ended.append((load.client, outcome))
         // Loads that end in one turn of the loop are told of together: waking one thread many times costs more than the loads.
@@ -300,4 +339,11 @@ package actor SessionEngine {
         if error.url == nil { error.url = load.transaction?.request.url ?? load.order.request.url }
         end(load, .failure(error))
     }
+}
+
+/// Names a load among those of its session, which numbers them.
+private struct LoadNumber: NumberedIdentifier {
+    let number: TaskID
+
+    init(_ number: TaskID) { self.number = number }
 }

@@ -22,11 +22,14 @@ final class SessionFacts {
     let loop: any EventLoop
     let turns: LoopTurns
     let credentials = SessionCredentials()
+    let executor: LoopExecutor
     private var storesWereReady = false
     /// Starts a load that nobody ordered.
     var start: ((TaskOrder, any LoadClient) -> Void)?
     /// Says something about such a load.
     var command: ((TaskCommand, TaskID) -> Void)?
+    /// Goes on with a load that has no task, when it was woken.
+    var goOn: ((TaskID) -> Void)?
     /// The URL that was read last, if it has no user: programs that wait for something ask for one again and again.
     var lastTarget: (text: String, target: RequestTarget)?
     /// The keys of the cache that are being revalidated in the background.
@@ -48,6 +51,7 @@ final class SessionFacts {
         self.proxies = proxies.map(SessionProxies.init)
         self.policy = policy
         self.stores = stores
+        self.executor = executor
         loop = executor.loop
         turns = executor.turns
         headers = OutgoingHeaders(additional: policy.additionalHeaders + [SystemCodings.acceptEncoding])

@@ -29,7 +29,7 @@ import Testing
                 try pipeline.addHandler(connection)
                 let head = RequestHead(method: "GET", target: "/", headers: HeaderBlock([(name: "Host", value: "localhost")]))
                 let exchange = try connection.begin(
-                    OutgoingMessage(head: head), control: LoadControl(on: channel.eventLoop, now: .now()))
+                    OutgoingMessage(head: head), control: LoadControl(on: LoopExecutor(channel.eventLoop), now: .now()))
                 pipeline.fireChannelRead(NIOAny(ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")))
                 guard connection.beginBypass(of: exchange) != nil else { throw Missing() }
                 // NIO takes the handler out in a later turn of the loop.

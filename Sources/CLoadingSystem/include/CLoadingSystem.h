@@ -85,6 +85,8 @@ int64_t cls_send_file(int socket_fd, int file_fd, int64_t offset, size_t count);
 int64_t cls_copy(int from_fd, int to_fd, int64_t count);
 // Looks at a socket without waiting: bit 0 there is something to read, bit 1 the peer has closed or reset the connection.
 int cls_look(int socket_fd);
+// Sends without waiting and without SIGPIPE: how many bytes, or a negative errno.
+int64_t cls_send(int socket_fd, const void *bytes, size_t count);
 // Has poll() report the socket readable only from that many bytes on, or at its end.
 int cls_set_low_water(int socket_fd, int count);
 

@@ -65,15 +65,21 @@ package final class Exchange {
     package let facts: ConnectionFacts
     package let isReused: Bool
     package let version: HTTPVersion
-    // Unchecked is what another module reads for every request, where no optimiser sees that it is set in one statement, and the queues.
-    @exclusivity(unchecked) package internal(set) var head: ResponseHead? { didSet { hasHead = true } }
+    // Unchecked are the queues, and what is set at every request; other modules read it by a function.
+    @exclusivity(unchecked) private var finalHead: ResponseHead?
+    package var head: ResponseHead? { finalHead }
     /// So that to look whether it is there does not copy it.
     private(set) var hasHead = false
     /// The nanoseconds for which the server says it keeps an idle connection.
     var keepAlive: Int64?
-    @exclusivity(unchecked) package internal(set) var framing: ResponseParser.Framing = .none
+    private var finalFraming = ResponseParser.Framing.none
+    package var framing: ResponseParser.Framing { finalFraming }
     @exclusivity(unchecked) package internal(set) var trailers: HeaderBlock?
     @exclusivity(unchecked) package internal(set) var record: ExchangeRecord
+
+    // Methods, as a look from another module is checked for exclusive access, which costs more than the call.
+    package var hasSentRequest: Bool { record.requestEnd != nil }
+    package var sentBodyBytes: Int64 { record.requestBodyBytes }
 
     /// What carries the exchange, until its end.
     var carrier: (any ExchangeCarrier)?
@@ -103,6 +109,12 @@ package final class Exchange {
         self.version = version
         self.facts = facts
         record = ExchangeRecord(requestStart: now)
+    }
+
+    func receivedHead(_ head: ResponseHead, _ framing: ResponseParser.Framing) {
+        finalHead = head
+        finalFraming = framing
+        hasHead = true
     }
 
     // MARK: The load's side

@@ -24,7 +24,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     package typealias OutboundOut = ByteBuffer
 
     package let facts: ConnectionFacts
-    package var pool: ConnectionPool?
+    @exclusivity(unchecked) package var pool: ConnectionPool?
     package let id: Int
 
     package let initialCapacity: Int? = nil
@@ -36,6 +36,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     private(set) var exchange: Exchange?
     private var pump: RequestBodyPump?
     private var requestIsComplete = true
+    private var shortcut = SocketShortcut()
     private var exchangesServed = 0
     private var isClosing = false
     private var transportError: (any Error)?
@@ -70,8 +71,8 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         let head = framedHead(of: message)
         let length = RequestSerializer.encodedLength(of: head)
         // One buffer serves all connections: it is free again as soon as the socket took the request, which is at once as a rule.
-        var outgoing = pool?.scratch.take() ?? ByteBuffer()
-        defer { pool?.scratch = outgoing }
+        var outgoing = pool?.takeScratch() ?? ByteBuffer()
+        defer { pool?.keepScratch(outgoing) }
         outgoing.clear(minimumCapacity: length)
         do {
             let written = try outgoing.writeWithUnsafeMutableBytes(minimumWritableBytes: length) {
@@ -91,7 +92,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         case .none:
             requestIsComplete = true
             exchange.record.requestEnd = now
-            context.writeAndFlush(wrapOutboundOut(outgoing), promise: nil)
+            send(&outgoing, context)
         default:
             requestIsComplete = false
             let outlet = HTTP1BodyOutlet(message.body, context, of: self)
@@ -101,6 +102,12 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
             pump.start(waitingForContinue: message.expectsContinue)
         }
         return exchange
+    }
+
+    /// Sends a request that is no more than its head.
+    private func send(_ head: inout ByteBuffer, _ context: ChannelHandlerContext) {
+        if !isSecure, channelIsActive { shortcut.send(&head, context) }
+        if head.readableBytes > 0 { shortcut.write(head, context) }
     }
 
     /// Why nothing can be sent: a server of TLS 1.3 refuses a client certificate, or the lack of one, after the handshake.
@@ -330,9 +337,8 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         case .informational(let head):
             receivedInformational(head, for: exchange)
         case .head(let head, let framing):
-            exchange.head = head
+            exchange.receivedHead(head, framing)
             exchange.keepAlive = head.keepAlive
-            exchange.framing = framing
             exchange.record.responseHeaderBytes = parser.headerBytesReceived
             pump?.receivedFinalHead(status: head.status)
         case .body(let range):

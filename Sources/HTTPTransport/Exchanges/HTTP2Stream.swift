@@ -151,8 +151,9 @@ final class HTTP2Stream: ExchangeCarrier {
                 return HTTP2Connection.Objection(.protocolError, error.message)
             }
         }
-        exchange.head = head
-        exchange.framing = endsStream || !mayHaveContent ? .none : expectedLength.map { .length($0) } ?? .untilClose
+        let framing: ResponseParser.Framing =
+            endsStream || !mayHaveContent ? .none : expectedLength.map { .length($0) } ?? .untilClose
+        exchange.receivedHead(head, framing)
         pump?.receivedFinalHead(status: head.status)
         countedSince = connection.lastRead
         // The window follows the content at once, where that is known to be long.

@@ -65,7 +65,7 @@ struct DownloadResumption {
     }
 
     /// Resumes the download, or begins again.
-    func deliver(by plan: LowerStages, in load: Load) async throws(LoadError) -> TaskOutcome.Body {
+    func deliver(by plan: LoadPlan, in load: Load) async throws(LoadError) -> TaskOutcome.Body {
         let (answer, place) = try await answer(plan, in: load)
         switch place {
         case .behind(let start):
@@ -84,7 +84,7 @@ struct DownloadResumption {
     }
 
     /// Sends the request for the rest, and where the answer does not fit what is there, the request for all.
-    private func answer(_ plan: LowerStages, in load: Load) async throws(LoadError) -> (Answer, Place) {
+    private func answer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> (Answer, Place) {
         let sink: FileSink
         do {
             sink = try await LocalFile.open(path, in: load.control, isHeldUp: true) { [point] path throws(LoadError) in
@@ -118,12 +118,12 @@ struct DownloadResumption {
         }
     }
 
-    private func wholeAnswer(_ plan: LowerStages, in load: Load) async throws(LoadError) -> Answer {
+    private func wholeAnswer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> Answer {
         try await plan.answer(load.firstHop(), in: load)
     }
 
     private func judge(
-        _ answer: Answer, continuing sink: FileSink, _ plan: LowerStages, in load: Load
+        _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
     ) async throws(LoadError) -> (Answer, Place) {
         guard let head = answer.response.head, !load.resumption.rangeFields.isEmpty else {
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)

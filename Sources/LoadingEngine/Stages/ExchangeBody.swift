@@ -42,7 +42,7 @@ final class ExchangeBody: ResponseBody {
     func cancel() { exchange.cancel() }
 
     func takeWhole() -> Data? {
-        guard decoder == nil, exchange.record.requestEnd != nil, let whole = exchange.takeWhole() else { return nil }
+        guard decoder == nil, exchange.hasSentRequest, let whole = exchange.takeWhole() else { return nil }
         transaction.bodyBytesAfterDecoding += Int64(whole.readableBytes)
         return Data(whole)
     }
@@ -58,12 +58,12 @@ final class ExchangeBody: ResponseBody {
     }
 
     /// The server answers before it has the whole request, and somebody wants to hear how that goes on.
-    private var isStillSending: Bool { exchange.record.requestEnd == nil && load.wants(.sentBytes) }
+    private var isStillSending: Bool { !exchange.hasSentRequest && load.wants(.sentBytes) }
 
     /// Tells how the request's body goes out until there is something of the response, or the end.
     private func tellWhileSending() async {
         load.tellSent()
-        while !exchange.hasNext, exchange.record.requestEnd == nil {
+        while !exchange.hasNext, !exchange.hasSentRequest {
             await load.control.wait()
             load.tellSent()
         }

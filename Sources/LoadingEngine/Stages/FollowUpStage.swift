@@ -16,7 +16,7 @@ import NIOCore
 /// Follows up on what came back: redirects, challenges, and failures that may be tried again.
 ///
 /// Each follow-up is another hop.
-final class FollowUpStage: LoadStage {
+final class FollowUpStage {
     struct HopPart {
         /// A redirect led away from the origin that the load began with, if perhaps back to it: what is secret there stayed there.
         fileprivate(set) var leftOrigin = false
@@ -37,8 +37,7 @@ final class FollowUpStage: LoadStage {
 
     init(pool: ConnectionPool) { self.pool = pool }
 
-    func step(_ hop: Hop, in load: Load) -> StageStep { .wait }
-
+    /// Answers the hop by the stages below, and each that follows from an answer.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         var hop = hop
         while true {
@@ -50,9 +49,7 @@ final class FollowUpStage: LoadStage {
                 continue
             }
             hop.followUp.failedAttempts = 0
-            guard load.wants(.cookies) || load.wants(.cache) || isOfConcern(answer, hop),
-                let following = try await takeIn(answer, hop, in: load)
-            else {
+            guard !isThrough(answer, hop, in: load), let following = try await takeIn(answer, hop, in: load) else {
                 return answer
             }
             hop = following
@@ -92,9 +89,11 @@ final class FollowUpStage: LoadStage {
 
     // MARK: Responses
 
-    /// Whether there is anything to do but deliver the answer.
+    /// Whether there is nothing to do but deliver the answer.
     @inline(never)
-    private func isOfConcern(_ answer: Answer, _ hop: Hop) -> Bool { hop.authentication.isUsed || mayNeedFollowUp(answer) }
+    func isThrough(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
+        !(load.wants(.cookies) || load.wants(.cache) || hop.authentication.isUsed || mayNeedFollowUp(answer))
+    }
 
     /// Applies what the answer says to others than the app, and gives the next hop, or nil where the answer is the result.
     @inline(never)

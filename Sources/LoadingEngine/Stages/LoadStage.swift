@@ -47,16 +47,44 @@ final class Hop {
     // Unchecked, as every hop sets them: their methods call nothing that could come back here.
     @exclusivity(unchecked) var preparation = PrepareStage.HopPart()
     @exclusivity(unchecked) var cache = CacheStage.HopPart()
-    var network = NetworkStage.HopPart()
+    @exclusivity(unchecked) var network = NetworkStage.HopPart()
     var sideEffects = ResponseSideEffects.HopPart()
+
+    /// The stages that the hop has come to before its load had a task.
+    private var place: LowerStages?
+    /// What it came to there; few hops do, and the others have no room for it.
+    private var outcome: Outcome?
+
+    private final class Outcome {
+        let result: Result<Answer, LoadError>
+        init(_ result: Result<Answer, LoadError>) { self.result = result }
+    }
 
     init(number: Int, request: LoadRequest) {
         self.number = number
         self.request = request
     }
 
+    func stand(at place: LowerStages) { self.place = place }
+    func stands(at place: LowerStages) -> Bool { self.place === place }
+
+    /// Where the hop is to go on, once.
+    func takePlace() -> LowerStages? {
+        defer { place = nil }
+        return place
+    }
+
     /// Whether the body was sent before, so that a stream must be had anew.
     var isRepeated: Bool { number > 0 || network.wasSent || followUp.failedAttempts > 0 }
+
+    func keep(_ outcome: Result<Answer, LoadError>) { self.outcome = Outcome(outcome) }
+
+    /// What the hop came to before its load had a task, once.
+    func takeOutcome() -> Result<Answer, LoadError>? {
+        guard let outcome else { return nil }
+        self.outcome = nil
+        return outcome.result
+    }
 
     /// Has the request go to its host over TLS.
     func upgrade(to url: URL, mainDocumentURL: URL?) {
@@ -92,16 +120,10 @@ final class PreparedMessage {
 }
 
 /// A response whose body is still to be taken.
-final class Answer {
+struct Answer {
     let response: LoadResponse
     let body: any ResponseBody
     let transaction: Transaction
-
-    init(response: LoadResponse, body: any ResponseBody, transaction: Transaction) {
-        self.response = response
-        self.body = body
-        self.transaction = transaction
-    }
 }
 
 /// The body of a response, piece by piece.

@@ -21,6 +21,8 @@ final class NetworkStage: LoadStage {
         /// Whether the server was asked for 100 (Continue).
         fileprivate(set) var askedToContinue = false
         fileprivate var needsNewConnection = false
+        /// Its transaction goes on since before its load had a task.
+        fileprivate var hasBegun = false
 
         /// It failed over a kept connection: the next one is to be new.
         mutating func askForNewConnection() { needsNewConnection = true }
@@ -45,12 +47,29 @@ final class NetworkStage: LoadStage {
 
     /// Waits in one place for all there is to wait for, so that a load that waits keeps one small frame here.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
-        beginTransaction(hop, in: load)
+        if hop.network.hasBegun {
+            hop.network.hasBegun = false
+        } else {
+            beginTransaction(hop, in: load)
+        }
+        if let outcome = hop.takeOutcome() { return try outcome.get() }
         while true {
             if let answer = try attempt(hop, in: load) { return answer }
             if load.tunnels.isEmpty { await load.control.wait() } else { await load.answerTunnel() }
         }
     }
+
+    // MARK: Without a task
+
+    /// Begins for a load that has no task; ``answer(_:in:then:)`` goes on from there when it has one.
+    func begin(_ hop: Hop, in load: Load) {
+        beginTransaction(hop, in: load)
+        hasBegun(hop)
+    }
+
+    func hasBegun(_ hop: Hop) { hop.network.hasBegun = true }
+
+    // MARK: Attempts
 
     @inline(never)
     private func beginTransaction(_ hop: Hop, in load: Load) {
@@ -62,7 +81,7 @@ final class NetworkStage: LoadStage {
 
     /// Does what can be done without waiting; nil where the load has to wait for more.
     @inline(never)
-    private func attempt(_ hop: Hop, in load: Load) throws(LoadError) -> Answer? {
+    func attempt(_ hop: Hop, in load: Load) throws(LoadError) -> Answer? {
         guard let transaction = load.transaction else { return nil }
         do {
             return try isAnswered(hop, transaction, in: load) ? try answer(hop, transaction, in: load) : nil
@@ -133,7 +152,7 @@ final class NetworkStage: LoadStage {
         do {
             let exchange = try connection.begin(message.outgoing, control: load.control)
             transaction.exchange = exchange
-            load.control.place = .exchanging(exchange)
+            load.control.stand(at: .exchanging(exchange))
             if load.wants(.sentHeads) { load.tell(.sentHead(connection.framedHead(of: message.outgoing))) }
             // What was sent is not needed while the load waits, perhaps with ten thousand others.
             transaction.sentBodyLength = message.outgoing.body.length ?? 0
@@ -193,11 +212,12 @@ final class NetworkStage: LoadStage {
         url: URL, head: ResponseHead, exchange: Exchange, method: String, maximumDecodingRatio: Int64
     ) throws(LoadError) -> (LoadResponse, ContentDecoder?) {
         var expected: Int64 = -1
-        if case .length(let length) = exchange.framing { expected = length }
-        if case .none = exchange.framing { expected = method == "HEAD" ? declaredLength(head) : 0 }
+        let framing = exchange.framing
+        if case .length(let length) = framing { expected = length }
+        if case .none = framing { expected = method == "HEAD" ? declaredLength(head) : 0 }
         var decoder: ContentDecoder?
         let sentIn = exchange.transferCompressions
-        if exchange.framing != .none, head.headers.contains("Content-Encoding") || !sentIn.isEmpty {
+        if framing != .none, head.headers.contains("Content-Encoding") || !sentIn.isEmpty {
             let limit = ContentDecoder.Limit(ratio: maximumDecodingRatio, floor: Self.decodingFloor)
             do {
                 decoder = try ContentDecoder(

@@ -47,10 +47,10 @@ final class EmbeddedPeer {
         _ method: String = "GET", body: OutgoingBody = .none, expectsContinue: Bool = false, runs: Bool = true
     ) throws -> (exchange: Exchange, control: LoadControl) {
         let head = RequestHead(method: method, target: "/", headers: HeaderBlock([("Host", "a.test")]))
-        let control = LoadControl(on: loop, now: loop.now)
+        let control = LoadControl(on: LoopExecutor(loop), now: loop.now)
         let message = OutgoingMessage(head: head, body: body, expectsContinue: expectsContinue)
         let exchange = try connection.begin(message, control: control)
-        control.place = .exchanging(exchange)
+        control.stand(at: .exchanging(exchange))
         controls.append(control)
         // Otherwise what was written waits for the loop's next turn.
         if runs { loop.run() }
@@ -109,7 +109,7 @@ final class EmbeddedPeer {
     /// Ends the channel; exchanges and loads hold each other until a load is over.
     func finish() {
         _ = try? channel.finish(acceptAlreadyClosed: true)
-        for control in controls { control.place = .elsewhere }
+        for control in controls { control.stand(at: .elsewhere) }
     }
 }
 
