@@ -52,11 +52,11 @@ package struct CacheControl: Hashable, Sendable {
 
     /// The directives of a response; `Pragma` means nothing in one.
     package init(_ headers: HeaderBlock) {
-        var next = headers.index(of: "Cache-Control")
+        var next = headers.index(of: .cacheControl)
         while let index = next {
             isPresent = true
             read(headers.bytes, headers.lines[index].value)
-            next = headers.index(of: "Cache-Control", from: index + 1)
+            next = headers.index(of: .cacheControl, from: index + 1)
         }
     }
 
@@ -66,7 +66,7 @@ package struct CacheControl: Hashable, Sendable {
     /// pragma-directive as having the same effect as if Cache-Control: no-cache were present" (RFC 7234, section 5.4).
     package init(request headers: HeaderBlock) {
         self.init(headers)
-        if !isPresent, headers.hasToken("no-cache", in: "Pragma") { noCache = true }
+        if !isPresent, headers.hasToken("no-cache", in: .pragma) { noCache = true }
     }
 
     private mutating func read(_ bytes: [UInt8], _ line: Range<Int>) {

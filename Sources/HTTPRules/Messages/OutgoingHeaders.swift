@@ -86,7 +86,7 @@ package struct OutgoingHeaders: Sendable {
 
     /// The `Host` that the app set on a request; nil where it set none, or an empty one.
     package static func ownHost(_ headers: HeaderBlock) -> String? {
-        guard !headers.isEmpty, let host = headers.first("Host"), !host.isEmpty else { return nil }
+        guard !headers.isEmpty, let host = headers.first(.host), !host.isEmpty else { return nil }
         return host
     }
 

@@ -70,7 +70,7 @@ final class CacheStage: LoadStage {
         hop.cache.mayHaveMore = hit != nil
         // The session's own fields are in the message only.
         guard let message = hop.preparation.message else { return .goOn }
-        if hit == nil, policy == .useProtocol, !message.head.headers.contains("Cache-Control") { return .goOn }
+        if hit == nil, policy == .useProtocol, !message.head.headers.contains(.cacheControl) { return .goOn }
         let decision = CacheDecision.decide(
             method: message.head.method, requestHeaders: message.head.headers, policy: policy, stored: hit?.response, now: now
         )

@@ -197,7 +197,7 @@ final class NetworkStage: LoadStage {
         if case .none = exchange.framing { expected = method == "HEAD" ? declaredLength(head) : 0 }
         var decoder: ContentDecoder?
         let sentIn = exchange.transferCompressions
-        if exchange.framing != .none, head.headers.contains("Content-Encoding") || !sentIn.isEmpty {
+        if exchange.framing != .none, head.headers.contains(.contentEncoding) || !sentIn.isEmpty {
             let limit = ContentDecoder.Limit(ratio: maximumDecodingRatio, floor: Self.decodingFloor)
             do {
                 decoder = try ContentDecoder(
@@ -211,6 +211,6 @@ final class NetworkStage: LoadStage {
     }
 
     private func declaredLength(_ head: ResponseHead) -> Int64 {
-        head.headers.first("Content-Length").flatMap { Int64($0) } ?? -1
+        head.headers.first(.contentLength).flatMap { Int64($0) } ?? -1
     }
 }

@@ -93,11 +93,11 @@ final class PrepareStage: LoadStage {
         var extra = load.resumption.rangeFields
         let expects =
             !hop.followUp.withoutExpectation
-            && ((length ?? 0) >= Self.expectationThreshold || hop.request.headers.hasToken("100-continue", in: "Expect"))
+            && ((length ?? 0) >= Self.expectationThreshold || hop.request.headers.hasToken("100-continue", in: .expect))
         if let cookies = Self.cookies(for: target, hop, in: load.session, at: load.control.lastProgress) {
             extra.append(("Cookie", cookies))
         }
-        if expects, !hop.request.headers.contains("Expect") { extra.append(("Expect", "100-continue")) }
+        if expects, !hop.request.headers.contains(.expect) { extra.append(("Expect", "100-continue")) }
         let route = try RequestAuthentication.route(to: target, hop, pool, in: load)
         let isForwarded = route.details?.isForwarded ?? false
         if hop.authentication.isUsed {
@@ -182,7 +182,7 @@ final class PrepareStage: LoadStage {
         }
         guard let kept else { return nil }
         // Those of `httpAdditionalHeaders` are for requests that have none of their own.
-        let own = hop.request.headers.first("Cookie") ?? (hop.followUp.leftOrigin ? nil : session.headers.sessionValue("Cookie"))
+        let own = hop.request.headers.first(.cookie) ?? (hop.followUp.leftOrigin ? nil : session.headers.sessionValue("Cookie"))
         guard let own, !own.isEmpty else { return kept }
         return own + "; " + kept
     }
