@@ -27,7 +27,7 @@ package enum Storability {
         guard requestMethod == "GET", (200...599).contains(status) else { return false }
         let control = CacheControl(headers)
         // "no-store … MUST NOT store any part of either this request or any response to it" (section 5.2.1.5).
-        guard !CacheControl(request: requestHeaders).noStore, permits(control, status), !headers.hasToken("*", in: .vary) else {
+        guard permits(control, status), !CacheControl(requestHeaders).noStore, !headers.hasToken("*", in: .vary) else {
             return false
         }
         if status == 206 {
