@@ -22,7 +22,7 @@ enum ResponseCaching {
     static func keep(
         _ body: any ResponseBody, _ response: LoadResponse, _ head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load
     ) -> (any ResponseBody)? {
-        guard load.session.stores.cache != nil || load.wants(.cache), !CacheStage.namesAnotherHost(hop.request) else {
+        guard load.session.stores.cache != nil || load.wants(.cache), !CacheStage.namesAnotherHost(hop) else {
             return nil
         }
         switch hop.request.method {
@@ -125,9 +125,12 @@ enum ResponseCaching {
 
     /// Whether something may be stored that the answer to a hop takes the place of.
     static func mayReplace(_ hop: Hop, in session: SessionFacts) -> Bool {
-        let policy = CacheStage.policy(hop, in: session)
+        if hop.cache.mayHaveMore { return true }
         // A reload did not look whether something is stored.
-        return hop.cache.mayHaveMore || policy == .reloadIgnoringLocal || policy == .reloadIgnoringLocalAndRemote
+        return switch CacheStage.policy(hop, in: session) {
+        case .reloadIgnoringLocal, .reloadIgnoringLocalAndRemote: true
+        case .useProtocol, .returnCacheElseLoad, .returnCacheDontLoad, .reloadRevalidating: false
+        }
     }
 
     // MARK: Parts
