@@ -154,7 +154,7 @@ private func compare(_ fields: ArraySlice<(String, String)>, _ headers: HeaderBl
         let value = String(decoding: ASCII.trimmed(Array(field.value.utf8)[...]), as: UTF8.self)
         guard !left.contains(name) else { continue }
         let isTrailers = String(decoding: value.utf8.map(ASCII.lowercased), as: UTF8.self) == "trailers"
-        if name == "te" ? !isTrailers : headers.hasToken(name, in: "connection") { continue }
+        if name == "te" ? !isTrailers : headers.hasToken(name, in: .connection) { continue }
         var found = ""
         repeat {
             guard let next = rest.popFirst(), next.0 == name else { preconditionFailure("\(field) is not in \(fields)") }

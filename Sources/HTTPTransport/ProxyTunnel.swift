@@ -166,7 +166,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     // MARK: Outcomes
 
     private func answer(_ head: ResponseHead) {
-        let mayGoOn = parser.mayReuseConnection && !head.headers.hasToken("close", in: "Proxy-Connection")
+        let mayGoOn = parser.mayReuseConnection && !head.headers.hasToken("close", in: .proxyConnection)
         isThinking = true
         advice.ask(
             { [attempt] adviser, reply in adviser.answer(head, for: attempt) { _ = reply($0) } },

@@ -14,27 +14,15 @@ package enum ASCII {
         byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
     }
 
-    /// `tchar`, section 5.6.2.
+    /// `tchar`, section 5.6.2, by table: without a branch that field names would mislead.
+    @inlinable
     package static func isTokenCharacter(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"), UInt8(ascii: "'"),
-            UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "^"), UInt8(ascii: "_"),
-            UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
-            true
-        default: false
-        }
-    }
-
-    /// `tchar`, by table: what ``isTokenCharacter(_:)`` says, without a branch that field names would mislead.
-    @inline(__always)
-    static func isTokenByte(_ byte: UInt8) -> Bool {
         byte < 128 && tokenTable.utf8Start[Int(byte)] == UInt8(ascii: "t")
     }
 
     /// One letter for each ASCII byte, `t` for a `tchar`; a `StaticString` needs no initialisation and no bounds check.
-    private static var tokenTable: StaticString {
+    @inlinable
+    static var tokenTable: StaticString {
         """
         ................................\
         .t.ttttt..tt.tt.tttttttttt......\
@@ -43,11 +31,19 @@ package enum ASCII {
         """
     }
 
-    /// Whether the bytes at a position spell a lower-case word of letters and hyphens, without regard to their case.
+    /// Whether the bytes at a position spell a lower-case word of letters, digits and hyphens, without regard to their case.
     ///
     /// The caller has compared the lengths.
-    static func matches(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ word: StaticString) -> Bool {
-        for index in 0..<word.utf8CodeUnitCount where lowercased(bytes[start &+ index]) != word.utf8Start[index] { return false }
+    @inline(__always)
+    package static func matches(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ word: StaticString) -> Bool {
+        ByteScan.spells(bytes, start, UnsafeRawPointer(word.utf8Start), word.utf8CodeUnitCount)
+    }
+
+    /// Whether the bytes at a position are as those of another text, without regard to the case of either.
+    ///
+    /// The caller has compared the lengths.
+    static func equals(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ text: UnsafeRawBufferPointer) -> Bool {
+        for index in 0..<text.count where lowercased(bytes[start &+ index]) != lowercased(text[index]) { return false }
         return true
     }
 

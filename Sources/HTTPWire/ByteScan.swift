@@ -31,14 +31,44 @@ enum ByteScan {
     /// The first LF in `bytes[start..<end]`, or `end`.
     @inline(__always)
     static func firstLineFeed(_ bytes: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int {
+        first(0x0A, bytes, from: start, to: end)
+    }
+
+    /// The first of a byte in `bytes[start..<end]`, or `end`.
+    @inline(__always)
+    static func first(_ byte: UInt8, _ bytes: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int {
         var position = start
         while position &+ 8 <= end {
-            let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)) ^ ones &* 0x0A
+            let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)) ^ ones &* UInt64(byte)
             let found = (word &- ones) & ~word & tops
             if found != 0 { return position &+ found.trailingZeroBitCount >> 3 }
             position &+= 8
         }
-        while position < end, bytes[position] != 0x0A { position &+= 1 }
+        while position < end, bytes[position] != byte { position &+= 1 }
         return position
+    }
+
+    /// Whether the bytes at a position spell a lower-case word of letters, digits and hyphens, without regard to their case.
+    ///
+    /// An underscore in the word is equal to nothing.
+    @inline(__always)
+    static func spells(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ word: UnsafeRawPointer, _ count: Int) -> Bool {
+        guard count >= 8 else {
+            for index in 0..<count {
+                let wanted = word.load(fromByteOffset: index, as: UInt8.self)
+                guard bytes[start &+ index] | wanted >> 1 & 0x20 == wanted else { return false }
+            }
+            return true
+        }
+        // The last eight may have some that were compared before.
+        var index = 0
+        while true {
+            let wanted = word.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            // Only letters have this bit, and only in them may the one that makes them small be missing.
+            let letters = wanted >> 1 & (ones &* 0x20)
+            guard bytes.loadUnaligned(fromByteOffset: start &+ index, as: UInt64.self) | letters == wanted else { return false }
+            guard index < count &- 8 else { return true }
+            index = min(index &+ 8, count &- 8)
+        }
     }
 }

@@ -74,7 +74,7 @@ struct ChunkExtensionReader: Sendable {
             case .name, .afterName: return .beforeValue
             case .size, .beforeName, .beforeValue, .value, .quoted, .quotedPair, .quotedEnd, .afterValue: return nil
             }
-        default: return ASCII.isTokenByte(byte) ? afterTokenByte(place) : nil
+        default: return ASCII.isTokenCharacter(byte) ? afterTokenByte(place) : nil
         }
     }
 

@@ -22,6 +22,8 @@ struct FieldLineScan {
     }
 
     var kind: Kind
+    /// What the name is.
+    var field = FieldName.other
     var nameEnd = 0
     var valueStart = 0
     var valueEnd = 0
@@ -36,24 +38,22 @@ struct FieldLineScan {
     @inline(__always)
     static func scan(_ bytes: UnsafeRawBufferPointer, from start: Int, to end: Int) -> FieldLineScan {
         guard start < end else { return FieldLineScan(kind: .incomplete) }
+        var line = FieldLineScan(kind: .field)
         var position = start
-        while position < end, ASCII.isTokenByte(bytes[position]) { position &+= 1 }
-        guard position < end else { return FieldLineScan(kind: .incomplete) }
-        guard bytes[position] == UInt8(ascii: ":"), position > start else {
-            return scanUnusual(bytes, from: start, stoppedAt: position, to: end)
+        line.field = FieldName(leading: bytes, from: start, to: end, &position)
+        if line.field == .other {
+            if ASCII.isWhitespace(bytes[start]) {
+                line.kind = .fold
+            } else {
+                while position < end, ASCII.isTokenCharacter(bytes[position]) { position &+= 1 }
+                guard position < end else { return FieldLineScan(kind: .incomplete) }
+                guard bytes[position] == UInt8(ascii: ":"), position > start else {
+                    return scanUnusual(bytes, from: start, stoppedAt: position, to: end)
+                }
+            }
         }
-        return scanValue(bytes, FieldLineScan(kind: .field, nameEnd: position), from: position &+ 1, to: end)
-    }
-
-    @inline(__always)
-    private static func scanValue(
-        _ bytes: UnsafeRawBufferPointer,
-        _ partial: FieldLineScan,
-        from start: Int,
-        to end: Int
-    ) -> FieldLineScan {
-        var line = partial
-        var position = start
+        line.nameEnd = position
+        position &+= 1
         while position < end, ASCII.isWhitespace(bytes[position]) { position &+= 1 }
         line.valueStart = position
         while true {
@@ -79,7 +79,7 @@ struct FieldLineScan {
         }
     }
 
-    /// Lines that are not a field: the empty one, folds, and the wrong.
+    /// Lines that are neither a field nor a fold: the empty one, and the wrong.
     @inline(never)
     private static func scanUnusual(
         _ bytes: UnsafeRawBufferPointer,
@@ -95,9 +95,7 @@ struct FieldLineScan {
             guard position + 1 < end else { return FieldLineScan(kind: .incomplete) }
             guard bytes[position + 1] == UInt8(ascii: "\n") else { return invalid(.bareCarriageReturn, bytes, position, end) }
             return isAtStart ? FieldLineScan(kind: .blank, next: position + 2) : invalid(.missingColon, bytes, position, end)
-        case 0x20, 0x09:
-            guard isAtStart else { return invalid(.whitespaceBeforeColon, bytes, position, end) }
-            return scanValue(bytes, FieldLineScan(kind: .fold), from: position + 1, to: end)
+        case 0x20, 0x09: return invalid(.whitespaceBeforeColon, bytes, position, end)
         case 0: return invalid(.nulByte, bytes, position, end)
         default: return invalid(.malformedFieldName, bytes, position, end)
         }

@@ -13,19 +13,12 @@
 /// of its own, so the work stays proportional to its length however it is cut. A line is judged when it is complete, never before:
 /// so the cuts cannot be told from the outcome.
 struct FieldSectionReader: Sendable {
-    /// Fields that decide about framing and connection; recognised in passing.
-    struct FramingFields: OptionSet, Sendable {
-        let rawValue: UInt8
-        static let connection = FramingFields(rawValue: 1)
-        static let contentLength = FramingFields(rawValue: 2)
-        static let transferEncoding = FramingFields(rawValue: 4)
-    }
-
     /// Bytes taken in, as they were on the wire.
     private(set) var received = 0
-    private(set) var framingFields = FramingFields()
 
     private var lines: [HeaderBlock.Line] = []
+    /// Which known names are among the lines.
+    private var names: UInt64 = 0
     /// What came in earlier calls, unfolded; the last line may be unfinished.
     private var pending: [UInt8] = []
     private var lineStart = 0
@@ -67,7 +60,6 @@ struct FieldSectionReader: Sendable {
             switch line.kind {
             case .field:
                 guard lines.count < lineLimit else { throw .tooManyFieldLines }
-                framingFields.formUnion(Self.recognise(bytes, position, line.nameEnd))
                 add(line, name: position, origin: start)
                 position = line.next
             case .blank:
@@ -119,7 +111,6 @@ struct FieldSectionReader: Sendable {
         case .blank: return true
         case .field:
             guard lines.count < lineLimit else { throw .tooManyFieldLines }
-            framingFields.formUnion(pending.withUnsafeBytes { Self.recognise($0, start, line.nameEnd) })
             add(line, name: start, origin: 0)
         case .fold:
             guard let last = lines.indices.last else { throw .orphanedFold }
@@ -146,32 +137,23 @@ struct FieldSectionReader: Sendable {
 
     /// Makes the block and keeps no part of it, so that its new owner can change it in place.
     private mutating func handOver(_ bytes: [UInt8]) -> HeaderBlock {
-        let block = HeaderBlock(bytes: bytes, lines: lines)
+        let block = HeaderBlock(bytes: bytes, recognised: lines, names: names)
         lines = []
         pending = []
         return block
     }
 
     @inline(__always)
-    private static func recognise(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> FramingFields {
-        switch end &- start {
-        case 10: ASCII.matches(bytes, start, "connection") ? .connection : []
-        case 14: ASCII.matches(bytes, start, "content-length") ? .contentLength : []
-        case 17: ASCII.matches(bytes, start, "transfer-encoding") ? .transferEncoding : []
-        default: []
-        }
-    }
-
-    @inline(__always)
     private mutating func add(_ line: FieldLineScan, name: Int, origin: Int) {
-        lines.append(
-            HeaderBlock.Line(
-                nameStart: name &- origin,
-                nameLength: line.nameEnd &- name,
-                valueStart: line.valueStart &- origin,
-                valueLength: line.valueEnd &- line.valueStart
-            )
+        var added = HeaderBlock.Line(
+            nameStart: name &- origin,
+            nameLength: line.nameEnd &- name,
+            valueStart: line.valueStart &- origin,
+            valueLength: line.valueEnd &- line.valueStart
         )
+        added.field = line.field
+        names |= line.field.bit
+        lines.append(added)
     }
 
     private static func copy(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> [UInt8] {

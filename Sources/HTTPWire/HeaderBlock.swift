@@ -21,6 +21,8 @@ package struct HeaderBlock: Sendable {
         package var nameLength: UInt32
         package var valueStart: UInt32
         package var valueLength: UInt32
+        /// What the name is, where it is one that the rules ask for; the block finds that out.
+        var field = FieldName.other
 
         package init(nameStart: Int, nameLength: Int, valueStart: Int, valueLength: Int) {
             self.nameStart = UInt32(truncatingIfNeeded: nameStart)
@@ -36,27 +38,42 @@ package struct HeaderBlock: Sendable {
     /// Names and values, and whatever lies between them.
     package private(set) var bytes: [UInt8]
     package private(set) var lines: [Line]
-    /// A bit for each name that is here, by its length and first letter: most fields that are asked for are absent.
-    private var marks: UInt64
+    /// Which of the names that the rules ask for are here: most are absent.
+    ///
+    /// The highest bit, which no name has, says whether ``bytes`` are what HTTP/1 writes of the lines, and nothing else. A block has the
+    /// size of four pointers, as accessors that lend one would otherwise need memory for it.
+    @usableFromInline
+    private(set) var names: UInt64
     /// Lines that need not be judged before they are written, as they were before they came here.
     private var judgedStart: UInt32 = 0
     private var judgedEnd: UInt32 = 0
+    private static let laidOut: UInt64 = 1 << 63
 
     package init() {
         bytes = []
         lines = []
-        marks = 0
+        names = 0
     }
 
     /// Takes over a buffer and the lines found in it.
     ///
     /// Every line must lie within the buffer.
     package init(bytes: [UInt8], lines: [Line]) {
+        self.init(bytes: bytes, recognised: lines, names: 0)
+        bytes.withUnsafeBytes { bytes in
+            for (index, line) in lines.enumerated() {
+                let field = FieldName(bytes, Int(line.nameStart), Int(line.nameLength))
+                self.lines[index].field = field
+                names |= field.bit
+            }
+        }
+    }
+
+    /// The same, where each line says already what its name is.
+    init(bytes: [UInt8], recognised lines: [Line], names: UInt64) {
         self.bytes = bytes
         self.lines = lines
-        marks = bytes.withUnsafeBytes { bytes in
-            lines.reduce(0) { $0 | Self.mark(UnsafeRawBufferPointer(rebasing: bytes[$1.name])) }
-        }
+        self.names = names
     }
 
     package init(_ fields: [(name: String, value: String)]) {
@@ -67,6 +84,9 @@ package struct HeaderBlock: Sendable {
     package var count: Int { lines.count }
     package var isEmpty: Bool { lines.isEmpty }
 
+    /// Whether ``bytes`` are what HTTP/1 writes of the lines, and nothing else.
+    var isLaidOut: Bool { names & Self.laidOut != 0 }
+
     /// Where the lines stand that were judged.
     var judged: Range<Int> { Int(judgedStart)..<Int(max(judgedStart, judgedEnd)) }
 
@@ -76,7 +96,28 @@ package struct HeaderBlock: Sendable {
         judgedEnd = UInt32(truncatingIfNeeded: count)
     }
 
+    /// The same fields, judged, and laid out as HTTP/1 writes them: for a block that many messages have.
+    package func laidOut() throws(InvalidRequest) -> HeaderBlock {
+        try RequestSerializer.validate(self)
+        var block = HeaderBlock()
+        block.reserveCapacity(bytes: bytes.count + 4 * count, lines: count)
+        for line in lines {
+            var moved = line
+            moved.nameStart = UInt32(truncatingIfNeeded: block.bytes.count)
+            block.bytes.append(contentsOf: bytes[line.name])
+            block.bytes.append(contentsOf: [UInt8(ascii: ":"), UInt8(ascii: " ")])
+            moved.valueStart = UInt32(truncatingIfNeeded: block.bytes.count)
+            block.bytes.append(contentsOf: bytes[line.value])
+            block.bytes.append(contentsOf: [0x0D, 0x0A])
+            block.lines.append(moved)
+        }
+        block.names = names | Self.laidOut
+        block.markAsJudged()
+        return block
+    }
+
     private mutating func forgetJudged() {
+        names &= ~Self.laidOut
         judgedStart = 0
         judgedEnd = 0
     }
@@ -87,27 +128,15 @@ package struct HeaderBlock: Sendable {
     package func value(at index: Int) -> String { Self.text(bytes[lines[index].value]) }
 
     /// The first value of a field, or nil where it is absent.
-    package func first(_ name: String) -> String? {
-        guard let index = index(of: name) else { return nil }
-        return value(at: index)
-    }
+    package func first(_ name: String) -> String? { index(of: name).map(value(at:)) }
 
     /// All values of a field, in order, each line for itself.
-    package func all(_ name: String) -> [String] {
-        var found: [String] = []
-        var next = index(of: name)
-        while let index = next {
-            found.append(value(at: index))
-            next = self.index(of: name, from: index + 1)
-        }
-        return found
-    }
+    package func all(_ name: String) -> [String] { indices(of: name).map(value(at:)) }
 
     /// All values of a field joined by a comma and a space (RFC 9110, section 5.3), or nil where it is absent.
     package func joined(_ name: String) -> String? {
-        guard let index = index(of: name) else { return nil }
         let values = all(name)
-        return values.count == 1 ? value(at: index) : values.joined(separator: ", ")
+        return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
     package func contains(_ name: String) -> Bool { index(of: name) != nil }
@@ -119,7 +148,9 @@ package struct HeaderBlock: Sendable {
     package func index(of name: String, from start: Int) -> Int? {
         var name = name
         return name.withUTF8 { name in
-            guard marks & Self.mark(UnsafeRawBufferPointer(name)) != 0 else { return nil }
+            let name = UnsafeRawBufferPointer(name)
+            let field = FieldName(name, 0, name.count)
+            if field != .other { return index(of: field, from: start) }
             return bytes.withUnsafeBytes { bytes in
                 for index in start..<max(start, lines.count) where Self.matches(bytes, lines[index], name) { return index }
                 return nil
@@ -127,23 +158,19 @@ package struct HeaderBlock: Sendable {
         }
     }
 
+    private func indices(of name: String) -> [Int] {
+        var found: [Int] = []
+        var next = index(of: name)
+        while let index = next {
+            found.append(index)
+            next = self.index(of: name, from: index + 1)
+        }
+        return found
+    }
+
     /// Every field in order; repeated fields stand once for each line.
     package var fields: [(name: String, value: String)] {
         lines.indices.map { (name(at: $0), value(at: $0)) }
-    }
-
-    /// Whether one of a field's comma-separated members is a token, without regard to case, as in `Connection: close`.
-    package func hasToken(_ token: String, in name: String) -> Bool {
-        var token = token
-        var next = index(of: name)
-        while let index = next {
-            let isMember = token.withUTF8 { token in
-                bytes.withUnsafeBytes { Self.list($0, lines[index].value, contains: token) }
-            }
-            if isMember { return true }
-            next = self.index(of: name, from: index + 1)
-        }
-        return false
     }
 
     // MARK: Changing
@@ -155,18 +182,19 @@ package struct HeaderBlock: Sendable {
     }
 
     package mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
-        marks |= Self.mark(name)
+        let field = FieldName(name, 0, name.count)
+        names = names & ~Self.laidOut | field.bit
         let nameStart = bytes.count
         bytes.append(contentsOf: name)
         let valueStart = bytes.count
         bytes.append(contentsOf: value)
-        lines.append(
-            Line(nameStart: nameStart, nameLength: name.count, valueStart: valueStart, valueLength: value.count)
-        )
+        var line = Line(nameStart: nameStart, nameLength: name.count, valueStart: valueStart, valueLength: value.count)
+        line.field = field
+        lines.append(line)
     }
 
     package mutating func append(contentsOf other: HeaderBlock) {
-        marks |= other.marks
+        names = (names | other.names) & ~Self.laidOut
         if judged.isEmpty, other.judged == 0..<other.count {
             judgedStart = UInt32(truncatingIfNeeded: count)
             judgedEnd = judgedStart + UInt32(truncatingIfNeeded: other.count)
@@ -197,6 +225,7 @@ package struct HeaderBlock: Sendable {
         guard contains(name) else { return }
         forgetJudged()
         lines = lines.filter { !matches($0, name) }
+        names = lines.reduce(0) { $0 | $1.field.bit }
     }
 
     package mutating func reserveCapacity(bytes byteCount: Int, lines lineCount: Int) {
@@ -206,50 +235,18 @@ package struct HeaderBlock: Sendable {
 
     // MARK: Bytes
 
-    @inline(__always)
-    private static func mark(_ name: UnsafeRawBufferPointer) -> UInt64 {
-        guard let first = name.first else { return 1 }
-        return 1 << UInt64((name.count &* 5 &+ Int(first | 0x20)) & 63)
-    }
-
     private func matches(_ line: Line, _ name: String) -> Bool {
         var name = name
-        return name.withUTF8 { name in bytes.withUnsafeBytes { Self.matches($0, line, name) } }
+        return name.withUTF8 { name in bytes.withUnsafeBytes { Self.matches($0, line, UnsafeRawBufferPointer(name)) } }
     }
 
-    private static func matches(_ bytes: UnsafeRawBufferPointer, _ line: Line, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
-        Int(line.nameLength) == name.count && equals(bytes, Int(line.nameStart), name)
-    }
-
-    /// Compares without regard to case; the lengths are known to be equal.
-    private static func equals(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        for index in 0..<text.count where ASCII.lowercased(bytes[start &+ index]) != ASCII.lowercased(text[index]) {
-            return false
-        }
-        return true
+    private static func matches(_ bytes: UnsafeRawBufferPointer, _ line: Line, _ name: UnsafeRawBufferPointer) -> Bool {
+        Int(line.nameLength) == name.count && ASCII.equals(bytes, Int(line.nameStart), name)
     }
 
     private static func text(_ bytes: ArraySlice<UInt8>) -> String {
         if let text = String(validating: bytes, as: UTF8.self) { return text }
         return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
-    }
-
-    private static func list(
-        _ bytes: UnsafeRawBufferPointer,
-        _ value: Range<Int>,
-        contains token: UnsafeBufferPointer<UInt8>
-    ) -> Bool {
-        var start = value.lowerBound
-        while start < value.upperBound {
-            var comma = start
-            while comma < value.upperBound, bytes[comma] != UInt8(ascii: ",") { comma &+= 1 }
-            var end = comma
-            while start < end, ASCII.isWhitespace(bytes[start]) { start &+= 1 }
-            while end > start, ASCII.isWhitespace(bytes[end &- 1]) { end &-= 1 }
-            if end > start, end - start == token.count, equals(bytes, start, token) { return true }
-            start = comma + 1
-        }
-        return false
     }
 }
 

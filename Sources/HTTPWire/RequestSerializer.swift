@@ -17,19 +17,23 @@ package enum RequestSerializer {
     /// How many bytes a head takes on the wire.
     package static func encodedLength(of head: borrowing RequestHead) -> Int {
         var length = head.method.utf8.count + 1 + head.target.utf8.count + version.utf8CodeUnitCount + 2
+        if head.headers.isLaidOut { return length + head.headers.bytes.count }
         for line in head.headers.lines { length += Int(line.nameLength) + Int(line.valueLength) + 4 }
         return length
     }
 
     package static func validate(_ head: borrowing RequestHead) throws(InvalidRequest) {
-        guard ASCII.isToken(head.method) else { throw .method }
-        guard !head.target.isEmpty, head.target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .target }
+        var method = head.method
+        guard method.withUTF8({ isToken(UnsafeRawBufferPointer($0), $0.indices) }) else { throw .method }
+        var target = head.target
+        guard target.withUTF8({ isVisible($0) }) else { throw .target }
         try validate(head.headers)
     }
 
     /// Judges the fields of a header or trailer section.
     package static func validate(_ headers: HeaderBlock) throws(InvalidRequest) {
         let judged = headers.judged
+        guard judged != 0..<headers.count else { return }
         for (index, line) in headers.lines.enumerated() where !judged.contains(index) {
             let (isName, isValue) = headers.bytes.withUnsafeBytes { bytes in
                 (isToken(bytes, line.name), isFieldValue(bytes, line.value))
@@ -68,6 +72,7 @@ package enum RequestSerializer {
         writer.put(head.target)
         writer.put(UnsafeRawBufferPointer(start: version.utf8Start, count: version.utf8CodeUnitCount))
         head.headers.bytes.withUnsafeBytes { bytes in
+            guard !head.headers.isLaidOut else { return writer.put(bytes) }
             for line in head.headers.lines {
                 writer.put(UnsafeRawBufferPointer(rebasing: bytes[line.name]))
                 writer.put(UInt8(ascii: ":"))
@@ -102,9 +107,15 @@ package enum RequestSerializer {
         }
     }
 
+    /// Whether all bytes are visible ASCII, of which there must be one.
+    private static func isVisible(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        for byte in bytes where byte <= 0x20 || byte >= 0x7F { return false }
+        return !bytes.isEmpty
+    }
+
     private static func isToken(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Bool {
         guard !range.isEmpty else { return false }
-        for position in range where !ASCII.isTokenByte(bytes[position]) { return false }
+        for position in range where !ASCII.isTokenCharacter(bytes[position]) { return false }
         return true
     }
 

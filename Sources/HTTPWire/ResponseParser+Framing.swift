@@ -10,23 +10,20 @@
 extension ResponseParser {
     /// Decides how the content ends and whether the connection may be used again (RFC 9112, sections 6.3 and 9.3).
     mutating func framing(of head: ResponseHead) throws(Failure) -> Framing {
-        let found = fields.framingFields
         let headers = head.headers
         let persists =
-            head.minorVersion == 0
-            ? found.contains(.connection) && headers.hasToken("keep-alive", in: "connection")
-                && !headers.hasToken("close", in: "connection")
-            : !(found.contains(.connection) && headers.hasToken("close", in: "connection"))
+            !headers.hasToken("close", in: .connection)
+            && (head.minorVersion > 0 || headers.hasToken("keep-alive", in: .connection))
         let isTunnel = head.status == 101 || (kind == .connect && head.status / 100 == 2)
         guard !isTunnel else {
             // "A client MUST ignore any Content-Length or Transfer-Encoding header fields received in such a message."
             mayReuseConnection = false
             return .none
         }
-        let hasTransferEncoding = found.contains(.transferEncoding)
+        let hasTransferEncoding = headers.contains(.transferEncoding)
         // Transfer-Encoding with Content-Length "might indicate an attempt to perform request smuggling or response splitting".
         mayReuseConnection =
-            persists && !(hasTransferEncoding && (found.contains(.contentLength) || head.minorVersion == 0))
+            persists && !(hasTransferEncoding && (headers.contains(.contentLength) || head.minorVersion == 0))
         let hasContent = kind != .head && head.status != 204 && head.status != 304
         if hasTransferEncoding, hasContent {
             // "A client that receives an HTTP/1.0 message containing a Transfer-Encoding header field MUST treat the message as if the
@@ -39,10 +36,10 @@ extension ResponseParser {
             return .untilClose
         }
         guard hasContent else {
-            try checkIdleLength(headers, found)
+            try checkIdleLength(headers)
             return .none
         }
-        if found.contains(.contentLength), let length = try Self.contentLength(headers) { return .length(length) }
+        if let length = try Self.contentLength(headers) { return .length(length) }
         mayReuseConnection = false
         return .untilClose
     }
@@ -51,8 +48,7 @@ extension ResponseParser {
     /// section 6.3, item 1).
     ///
     /// A number beyond what we can count is as good as any other here. What is no number, or two that differ, has no business anywhere.
-    private func checkIdleLength(_ headers: HeaderBlock, _ found: FieldSectionReader.FramingFields) throws(Failure) {
-        guard found.contains(.contentLength) else { return }
+    private func checkIdleLength(_ headers: HeaderBlock) throws(Failure) {
         do throws(Failure) {
             _ = try Self.contentLength(headers)
         } catch {
@@ -65,12 +61,10 @@ extension ResponseParser {
     /// A list of equal ones, as joined by some intermediaries, is accepted
     /// (RFC 9112, section 6.3, item 5).
     package static func contentLength(_ headers: HeaderBlock) throws(Failure) -> Int64? {
+        guard headers.contains(.contentLength) else { return nil }
         var agreed: Int64?
-        for line in headers.lines where line.nameLength == 14 {
-            try headers.bytes.span.bytes.withUnsafeBytes { bytes throws(Failure) in
-                guard ASCII.matches(bytes, Int(line.nameStart), "content-length") else { return }
-                try readLengths(bytes, line.value, &agreed)
-            }
+        try headers.bytes.span.bytes.withUnsafeBytes { bytes throws(Failure) in
+            for line in headers.lines where line.field == .contentLength { try readLengths(bytes, line.value, &agreed) }
         }
         return agreed
     }

@@ -29,10 +29,7 @@ package struct TransferCodings: Sendable, Hashable {
     /// be delivered: unlike a content coding, it is not the app's to undo.
     package init(_ headers: HeaderBlock) throws(ResponseParser.Failure) {
         let wasRead = try headers.bytes.span.bytes.withUnsafeBytes { bytes throws(ResponseParser.Failure) in
-            for line in headers.lines where line.nameLength == 17 {
-                guard ASCII.matches(bytes, Int(line.nameStart), "transfer-encoding") else { continue }
-                try read(bytes, line.value)
-            }
+            for line in headers.lines where line.field == .transferEncoding { try read(bytes, line.value) }
             return !isEmpty
         }
         guard wasRead else { throw .unknownTransferEncoding }

@@ -21,7 +21,7 @@ extension SessionEngine {
     /// the process's alone.
     package nonisolated func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? {
         guard answersAtOnce, let cache = stores.cache, request.method == "GET", case .none = request.body, let url = request.url,
-            !request.headers.contains("Range"), OutgoingHeaders.ownHost(request.headers) == nil
+            !request.headers.contains(.range), OutgoingHeaders.ownHost(request.headers) == nil
         else { return nil }
         let now = WallClock.now()
         let touchingDisk = !Self.isOnLoop
@@ -32,7 +32,7 @@ extension SessionEngine {
         let found = cache.lookUp(
             key: CacheKey.text(of: target), requestHeaders: request.headers, now: now, touchingDisk: touchingDisk)
         guard case .hit(let hit) = found, case .bytes(let data) = hit.body, (200...299).contains(hit.response.status),
-            !hit.response.headers.contains("Vary"), policy.maximumCollectedBytes.map({ data.count <= $0 }) ?? true
+            !hit.response.headers.contains(.vary), policy.maximumCollectedBytes.map({ data.count <= $0 }) ?? true
         else { return nil }
         let decision = CacheDecision.decide(
             method: "GET", requestHeaders: request.headers, policy: CacheStage.policy(request.cachePolicy, policy.cachePolicy),

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 import HTTPRules
 import HTTPTransport
+import HTTPWire
 import LoadingModel
 import NIOCore
 
@@ -30,13 +31,15 @@ final class SessionFacts {
     var command: ((TaskCommand, TaskID) -> Void)?
     /// Goes on with a load that has no task, when it was woken.
     var goOn: ((TaskID) -> Void)?
-    /// The URL that was read last, if it has no user: programs that wait for something ask for one again and again.
-    var lastTarget: (text: String, target: RequestTarget)?
+    /// What was read last of a URL without a user: programs that wait for something ask for one again and again.
+    // Unchecked, as it is read and set as a whole.
+    @exclusivity(unchecked) var lastTarget: KnownTarget?
     /// The keys of the cache that are being revalidated in the background.
     var revalidating: Set<String> = []
 
     /// Servers that refused HTTP/2.
-    private(set) var http1Origins: Set<Origin> = []
+    // Unchecked, as every request looks whether there are any, and they are added to in one statement.
+    @exclusivity(unchecked) private(set) var http1Origins: Set<Origin> = []
 
     /// Nil where all requests go directly.
     let proxies: SessionProxies?
@@ -71,6 +74,31 @@ final class SessionFacts {
     var storesAreReady: Bool {
         if !storesWereReady { storesWereReady = stores.areReady }
         return storesWereReady
+    }
+}
+
+/// What a session has found out of a URL, and need not find out again.
+final class KnownTarget {
+    let text: String
+    let target: RequestTarget
+    /// Why App Transport Security forbids to go there; nil where it does not.
+    let refusal: String?
+    /// The fields of a GET for it that has none of its own, once there was one.
+    // Unchecked, as it is read and set as a whole.
+    @exclusivity(unchecked) private var plainFields: HeaderBlock??
+
+    init(_ text: String, _ target: RequestTarget, refusal: String?) {
+        self.text = text
+        self.target = target
+        self.refusal = refusal
+    }
+
+    /// The fields of a GET that has none of its own; nil where they depend on more than the URL.
+    func plainFields(by headers: OutgoingHeaders) -> HeaderBlock? {
+        if let plainFields { return plainFields }
+        let fields = headers.plain(for: target)
+        plainFields = .some(fields)
+        return fields
     }
 }
 

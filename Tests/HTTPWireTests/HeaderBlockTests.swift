@@ -47,8 +47,8 @@ import Testing
 
     @Test func `tokens are found in lists`() {
         let block = HeaderBlock([("Connection", "keep-alive , Upgrade"), ("connection", ",close,")])
-        for token in ["keep-alive", "upgrade", "CLOSE"] { #expect(block.hasToken(token, in: "connection")) }
-        for token in ["keep", "alive", "clos", ""] { #expect(!block.hasToken(token, in: "connection")) }
+        for token in ["keep-alive", "upgrade", "CLOSE"] { #expect(block.hasToken(token, in: .connection)) }
+        for token in ["keep", "alive", "clos", ""] { #expect(!block.hasToken(token, in: .connection)) }
     }
 
     @Test func `values that are not UTF-8 are ISO 8859-1`() {

@@ -28,6 +28,40 @@ import Testing
         #expect(RequestSerializer.encodedLength(of: head) == text.utf8.count)
     }
 
+    @Test func `fields that are laid out are written as they would be else, and so are they once they were changed`() throws {
+        var block = HeaderBlock([("Host", "example.com"), ("X-Left", "1"), ("Accept", "*/*"), ("Empty", "")])
+        block.remove("x-left")
+        let ready = try block.laidOut()
+        #expect(ready == block)
+        #expect(ready.first(.accept) == "*/*" && ready.contains(.host) && !ready.contains(.range))
+        let changes: [(String, (inout HeaderBlock) -> Void)] = [
+            ("none", { _ in }), ("append", { $0.append("Range", "bytes=0-") }), ("remove", { $0.remove("accept") }),
+            ("set", { $0.set("Accept", "text/html") }), ("set another", { $0.set("Cookie", "a=b") }),
+            ("append a block", { $0.append(contentsOf: HeaderBlock([("Range", "bytes=0-")])) }),
+            ("append itself", { [ready] in $0.append(contentsOf: ready) }),
+        ]
+        for (name, change) in changes {
+            var (plain, laidOut) = (block, ready)
+            change(&plain)
+            change(&laidOut)
+            let (one, other) = (
+                RequestHead(method: "GET", target: "/", headers: plain), RequestHead(method: "GET", target: "/", headers: laidOut)
+            )
+            #expect(try written(one) == written(other), "\(name)")
+            #expect(RequestSerializer.encodedLength(of: one) == RequestSerializer.encodedLength(of: other), "\(name)")
+        }
+    }
+
+    @Test func `fields that may not be written are not laid out, and what is added to others is judged`() throws {
+        #expect(throws: InvalidRequest.fieldValue(name: "x")) { try HeaderBlock([("x", "a\nb")]).laidOut() }
+        var block = try HeaderBlock([("x", "a")]).laidOut()
+        block.append("y", "a\r\nb")
+        #expect(throws: InvalidRequest.fieldValue(name: "y")) {
+            try written(RequestHead(method: "GET", target: "/", headers: block))
+        }
+        #expect(try HeaderBlock().laidOut().isEmpty)
+    }
+
     @Test func `a head is written behind what is there`() throws {
         var bytes = Array("abc".utf8)
         try RequestSerializer.append(RequestHead(method: "OPTIONS", target: "*", headers: HeaderBlock()), to: &bytes)

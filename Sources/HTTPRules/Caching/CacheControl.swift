@@ -52,11 +52,11 @@ package struct CacheControl: Hashable, Sendable {
 
     /// The directives of a response; `Pragma` means nothing in one.
     package init(_ headers: HeaderBlock) {
-        var next = headers.index(of: "Cache-Control")
+        var next = headers.index(of: .cacheControl)
         while let index = next {
             isPresent = true
             read(headers.bytes, headers.lines[index].value)
-            next = headers.index(of: "Cache-Control", from: index + 1)
+            next = headers.index(of: .cacheControl, from: index + 1)
         }
     }
 
@@ -66,54 +66,55 @@ package struct CacheControl: Hashable, Sendable {
     /// pragma-directive as having the same effect as if Cache-Control: no-cache were present" (RFC 7234, section 5.4).
     package init(request headers: HeaderBlock) {
         self.init(headers)
-        if !isPresent, headers.hasToken("no-cache", in: "Pragma") { noCache = true }
+        if !isPresent, headers.hasToken("no-cache", in: .pragma) { noCache = true }
     }
 
     private mutating func read(_ bytes: [UInt8], _ line: Range<Int>) {
         var reader = CacheDirectiveReader(bytes: bytes, position: line.lowerBound, end: line.upperBound)
-        while let directive = reader.next() { take(directive.name, directive.argument) }
+        while let (directive, argument) = reader.next() {
+            if let directive { take(directive, argument, of: bytes) }
+        }
         // A quote that never ends may hide anything.
         if reader.isUnterminated { hasInvalidFreshness = true }
     }
 
-    private mutating func take(_ name: String, _ argument: CacheDirectiveReader.Argument) {
-        switch name {
-        case "max-age": takeFreshness(argument, \.maxAge, min)
-        case "min-fresh": takeFreshness(argument, \.minFresh, max)
-        case "s-maxage": sharedMaxAge = sharedMaxAge ?? Self.seconds(argument)
-        case "max-stale":
+    private mutating func take(_ directive: CacheDirective, _ argument: CacheDirectiveReader.Argument, of bytes: [UInt8]) {
+        switch directive {
+        case .maxAge: takeFreshness(Self.seconds(argument, of: bytes), \.maxAge, min)
+        case .minFresh: takeFreshness(Self.seconds(argument, of: bytes), \.minFresh, max)
+        case .sharedMaxAge: sharedMaxAge = sharedMaxAge ?? Self.seconds(argument, of: bytes)
+        case .maxStale:
             // "If no value is assigned to max-stale, then the client will accept a stale response of any age."
             if case .none = argument {
                 narrow(\.maxStale, Self.maximumSeconds)
             } else {
-                narrow(\.maxStale, Self.seconds(argument))
+                narrow(\.maxStale, Self.seconds(argument, of: bytes))
             }
-        case "stale-while-revalidate": narrow(\.staleWhileRevalidate, Self.seconds(argument) ?? 0)
-        case "stale-if-error": narrow(\.staleIfError, Self.seconds(argument) ?? 0)
-        case "no-cache":
-            let fields = Self.fieldNames(argument)
+        case .staleWhileRevalidate: narrow(\.staleWhileRevalidate, Self.seconds(argument, of: bytes) ?? 0)
+        case .staleIfError: narrow(\.staleIfError, Self.seconds(argument, of: bytes) ?? 0)
+        case .noCache:
+            let fields = Self.fieldNames(argument, of: bytes)
             if let fields { noCacheFields += fields } else { noCache = true }
-        case "no-store": noStore = true
-        case "no-transform": noTransform = true
-        case "only-if-cached": onlyIfCached = true
-        case "must-revalidate": mustRevalidate = true
-        case "must-understand": mustUnderstand = true
-        case "public": isPublic = true
-        case "private": isPrivate = true
-        case "proxy-revalidate": proxyRevalidate = true
-        case "immutable": immutable = true
-        default: break
+        case .noStore: noStore = true
+        case .noTransform: noTransform = true
+        case .onlyIfCached: onlyIfCached = true
+        case .mustRevalidate: mustRevalidate = true
+        case .mustUnderstand: mustUnderstand = true
+        case .isPublic: isPublic = true
+        case .isPrivate: isPrivate = true
+        case .proxyRevalidate: proxyRevalidate = true
+        case .immutable: immutable = true
         }
     }
 
     /// "When there is more than one value present for a given directive …, either the first occurrence should be used or the
     /// response should be considered stale" (section 4.2.1): the latter, unless they agree.
     private mutating func takeFreshness(
-        _ argument: CacheDirectiveReader.Argument,
+        _ value: Int?,
         _ directive: WritableKeyPath<CacheControl, Int?>,
         _ stricter: (Int, Int) -> Int
     ) {
-        guard let value = Self.seconds(argument) else {
+        guard let value else {
             hasInvalidFreshness = true
             return
         }
@@ -132,9 +133,12 @@ package struct CacheControl: Hashable, Sendable {
     }
 
     /// `delta-seconds` (section 1.2.2), or nil for anything but digits.
-    private static func seconds(_ argument: CacheDirectiveReader.Argument) -> Int? {
-        guard case .text(let text) = argument else { return nil }
-        return seconds(text)
+    private static func seconds(_ argument: CacheDirectiveReader.Argument, of bytes: [UInt8]) -> Int? {
+        switch argument {
+        case .token(let range): seconds(bytes[range])
+        case .quoted(let text): seconds(text)
+        case .none, .malformed: nil
+        }
     }
 
     static func seconds(_ text: some Collection<UInt8>) -> Int? {
@@ -150,8 +154,13 @@ package struct CacheControl: Hashable, Sendable {
 
     /// The names in the argument of `no-cache`, or nil where it is not qualified or not by field names: then it stands for the
     /// whole response.
-    private static func fieldNames(_ argument: CacheDirectiveReader.Argument) -> [String]? {
-        guard case .text(let text) = argument else { return nil }
+    private static func fieldNames(_ argument: CacheDirectiveReader.Argument, of bytes: [UInt8]) -> [String]? {
+        let text: ArraySlice<UInt8>
+        switch argument {
+        case .token(let range): text = bytes[range]
+        case .quoted(let quoted): text = quoted[...]
+        case .none, .malformed: return nil
+        }
         let names = text.split(separator: UInt8(ascii: ",")).map { String(decoding: ASCII.trimmed($0), as: UTF8.self) }
         let listed = names.filter { !$0.isEmpty }
         return listed.isEmpty || !listed.allSatisfy(ASCII.isToken) ? nil : listed

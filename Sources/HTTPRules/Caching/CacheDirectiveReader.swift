@@ -9,14 +9,46 @@
 
 import HTTPWire
 
+/// The directives that mean something here (RFC 9111, section 5.2; RFC 5861; RFC 8246).
+enum CacheDirective {
+    case immutable, maxAge, maxStale, minFresh, mustRevalidate, mustUnderstand, noCache, noStore, noTransform, onlyIfCached
+    case isPrivate, isPublic, proxyRevalidate, sharedMaxAge, staleIfError, staleWhileRevalidate
+
+    /// What the bytes in a range spell in any case; nil for every other name.
+    init?(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) {
+        func isSpelled(_ word: StaticString) -> Bool { ASCII.matches(bytes, range.lowerBound, word) }
+        switch range.count {
+        case 6 where isSpelled("public"): self = .isPublic
+        case 7 where isSpelled("max-age"): self = .maxAge
+        case 7 where isSpelled("private"): self = .isPrivate
+        case 8 where isSpelled("no-cache"): self = .noCache
+        case 8 where isSpelled("no-store"): self = .noStore
+        case 8 where isSpelled("s-maxage"): self = .sharedMaxAge
+        case 9 where isSpelled("immutable"): self = .immutable
+        case 9 where isSpelled("max-stale"): self = .maxStale
+        case 9 where isSpelled("min-fresh"): self = .minFresh
+        case 12 where isSpelled("no-transform"): self = .noTransform
+        case 14 where isSpelled("only-if-cached"): self = .onlyIfCached
+        case 14 where isSpelled("stale-if-error"): self = .staleIfError
+        case 15 where isSpelled("must-revalidate"): self = .mustRevalidate
+        case 15 where isSpelled("must-understand"): self = .mustUnderstand
+        case 16 where isSpelled("proxy-revalidate"): self = .proxyRevalidate
+        case 22 where isSpelled("stale-while-revalidate"): self = .staleWhileRevalidate
+        default: return nil
+        }
+    }
+}
+
 /// Takes one `Cache-Control` line apart, directive by directive (RFC 9111, section 5.2).
 ///
 /// A comma in a quoted string separates nothing, and what is quoted is never a directive.
 struct CacheDirectiveReader {
     enum Argument {
         case none
-        /// A token, or a quoted string without its quotes.
-        case text([UInt8])
+        /// Where a token stands in ``bytes``.
+        case token(Range<Int>)
+        /// A quoted string without its quotes.
+        case quoted([UInt8])
         /// Something stands after the name, and is no argument.
         case malformed
     }
@@ -33,8 +65,8 @@ struct CacheDirectiveReader {
         self.end = end
     }
 
-    /// The next directive, its name in lower case; nil at the end of the line.
-    mutating func next() -> (name: String, argument: Argument)? {
+    /// The next directive, nil where it is unknown, and its argument; nil at the end of the line.
+    mutating func next() -> (directive: CacheDirective?, argument: Argument)? {
         while position < end {
             skipBlanks()
             let start = position
@@ -43,8 +75,8 @@ struct CacheDirectiveReader {
                 if position < end, bytes[position] == UInt8(ascii: ",") { position += 1 } else { skipToComma() }
                 continue
             }
-            let name = lowercased(start..<position)
-            return (name, readArgument())
+            let directive = bytes.withUnsafeBytes { CacheDirective($0, start..<position) }
+            return (directive, readArgument())
         }
         return nil
     }
@@ -56,15 +88,15 @@ struct CacheDirectiveReader {
         guard position < end, bytes[position] == UInt8(ascii: "\"") else {
             let start = position
             while position < end, ASCII.isTokenCharacter(bytes[position]) { position += 1 }
-            let text = Array(bytes[start..<position])
-            return !text.isEmpty && endsHere() ? .text(text) : malformed()
+            let token = start..<position
+            return !token.isEmpty && endsHere() ? .token(token) : malformed()
         }
         guard let text = quotedString() else {
             isUnterminated = true
             position += 1
             return malformed()
         }
-        return endsHere() ? .text(text) : malformed()
+        return endsHere() ? .quoted(text) : malformed()
     }
 
     /// The text between the quote here and the next that is not escaped (RFC 9110, section 5.6.4); nil, and nothing taken,
@@ -120,12 +152,5 @@ struct CacheDirectiveReader {
 
     private mutating func skipBlanks() {
         while position < end, ASCII.isWhitespace(bytes[position]) { position += 1 }
-    }
-
-    private func lowercased(_ range: Range<Int>) -> String {
-        String(unsafeUninitializedCapacity: range.count) { buffer in
-            for (offset, index) in range.enumerated() { buffer[offset] = ASCII.lowercased(bytes[index]) }
-            return range.count
-        }
     }
 }

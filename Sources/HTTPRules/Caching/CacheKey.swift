@@ -55,7 +55,7 @@ package enum CacheKey {
     /// that is known to have identical semantics". The case of what is negotiated is such a way; order is not, for servers are
     /// known to look at it.
     package static func matches(_ stored: StoredResponse, requestHeaders: HeaderBlock) -> Bool {
-        guard stored.headers.contains("Vary") else { return true }
+        guard stored.headers.contains(.vary) else { return true }
         for name in varyNames(of: stored.headers) {
             // "A stored response with a Vary header field value containing a member "*" always fails to match."
             guard name != "*", ASCII.isToken(name) else { return false }
@@ -78,7 +78,7 @@ package enum CacheKey {
     /// The request's values of the fields that a response's `Vary` names; fields that the request has not are left out.
     package static func varyFields(of headers: HeaderBlock, requestHeaders: HeaderBlock) -> HeaderBlock {
         var kept = HeaderBlock()
-        guard headers.contains("Vary") else { return kept }
+        guard headers.contains(.vary) else { return kept }
         for name in varyNames(of: headers) where !kept.contains(name) {
             if let value = requestHeaders.joined(name) { kept.append(name, value) }
         }
@@ -87,13 +87,13 @@ package enum CacheKey {
 
     private static func varyNames(of headers: HeaderBlock) -> [String] {
         var names: [String] = []
-        var next = headers.index(of: "Vary")
+        var next = headers.index(of: .vary)
         while let index = next {
             for member in headers.bytes[headers.lines[index].value].split(separator: UInt8(ascii: ",")) {
                 let name = ASCII.trimmed(member)
                 if !name.isEmpty { names.append(String(decoding: name, as: UTF8.self)) }
             }
-            next = headers.index(of: "Vary", from: index + 1)
+            next = headers.index(of: .vary, from: index + 1)
         }
         return names
     }

@@ -34,7 +34,7 @@ struct CacheQuestion {
             return
         }
         let answers: Bool
-        if method == "GET", headers.contains("Range"), stored.isSuccess {
+        if method == "GET", headers.contains(.range), stored.isSuccess {
             answers = PartialContent.range(requestHeaders: headers, stored: stored, now: now) != nil
         } else {
             answers = stored.isComplete
@@ -85,7 +85,7 @@ struct CacheQuestion {
         guard let usable else { return .fetch(completionFields) }
         switch usability(of: usable) {
         case .fresh: return .use
-        case .servedStale where method == "GET" && !headers.contains("Range"): return .useAndRevalidate(usable.validatorFields)
+        case .servedStale where method == "GET" && !headers.contains(.range): return .useAndRevalidate(usable.validatorFields)
         case .servedStale, .invalid: return revalidate(usable)
         }
     }
@@ -99,7 +99,7 @@ struct CacheQuestion {
 
     private func revalidateByPolicy() -> CacheDecision {
         // Caches on the way have to ask the origin as well, as for a browser's reload.
-        let endToEnd = wishes.isPresent || headers.contains("Pragma") ? [] : [("Cache-Control", "max-age=0")]
+        let endToEnd = wishes.isPresent || headers.contains(.pragma) ? [] : [("Cache-Control", "max-age=0")]
         guard !isConditional, !wishes.noStore else { return .fetch(endToEnd) }
         guard let usable else { return .fetch(endToEnd) }
         // "Clients SHOULD NOT issue a conditional request during the response's freshness lifetime (e.g., upon a reload) unless
@@ -122,7 +122,7 @@ struct CacheQuestion {
 
     /// The rest of what is stored, where all of it is asked for.
     private var completionFields: [(String, String)] {
-        guard method == "GET", !headers.contains("Range"), !wishes.noCache, let partial else { return [] }
+        guard method == "GET", !headers.contains(.range), !wishes.noCache, let partial else { return [] }
         return PartialContent.completionFields(of: partial)
     }
 

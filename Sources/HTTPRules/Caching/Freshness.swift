@@ -82,7 +82,7 @@ package enum Freshness {
     /// "A cache encountering a message with a list-based Age field value SHOULD use the first member of the field value,
     /// discarding subsequent ones. If the field value … is invalid …, a cache SHOULD ignore the field" (section 5.1).
     static func ageValue(_ headers: HeaderBlock) -> Int {
-        guard let index = headers.index(of: "Age") else { return 0 }
+        guard let index = headers.index(of: .age) else { return 0 }
         let value = headers.bytes[headers.lines[index].value]
         return CacheControl.seconds(ASCII.trimmed(value.prefix { $0 != UInt8(ascii: ",") })) ?? 0
     }

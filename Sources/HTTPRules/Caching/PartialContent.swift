@@ -53,7 +53,7 @@ package enum PartialContent {
     /// Nil where it cannot answer, and the origin should: several ranges, another unit, a malformed field, coded content, bytes
     /// that are not here, and an `If-Range` that names another version.
     package static func range(requestHeaders: HeaderBlock, stored: StoredResponse, now: Double) -> Served? {
-        guard requestHeaders.all("Range").count == 1, let field = requestHeaders.first("Range"), let request = requested(field),
+        guard requestHeaders.all("Range").count == 1, let field = requestHeaders.first(.range), let request = requested(field),
             stored.status == 200 || stored.status == 206, !stored.isCoded, ifRangeHolds(requestHeaders, stored),
             let held = held(stored)
         else { return nil }
@@ -145,13 +145,13 @@ package enum PartialContent {
         guard let condition = conditions.first else { return true }
         guard conditions.count == 1 else { return false }
         if let tag = EntityTag(condition) {
-            return stored.headers.first("ETag").flatMap(EntityTag.init)?.matchesStrongly(tag) ?? false
+            return stored.headers.first(.etag).flatMap(EntityTag.init)?.matchesStrongly(tag) ?? false
         }
         // "If the HTTP-date validator provided is not a strong validator …, the condition is false"; "exactly matches".
         let date = ResumePoint.strongValidator(
             entityTag: nil,
-            lastModified: stored.headers.first("Last-Modified"),
-            serverDate: stored.headers.first("Date")
+            lastModified: stored.headers.first(.lastModified),
+            serverDate: stored.headers.first(.date)
         )
         return date == condition
     }

@@ -108,7 +108,7 @@ package enum Revalidation {
         for name in fixedFields + Storability.connectionFields(of: headers) { added.remove(name) }
         if requestHeaders == nil { added.remove("Vary") }
         // What is stored is no more exact than it was.
-        if let old = stored.headers.first("ETag").flatMap(EntityTag.init), old.isWeak,
+        if let old = stored.headers.first(.etag).flatMap(EntityTag.init), old.isWeak,
             let new = added.first("ETag").flatMap(EntityTag.init), !new.isWeak
         {
             added.remove("ETag")
@@ -161,7 +161,7 @@ package enum Revalidation {
         for name in ["ETag", "Last-Modified"] {
             if let value = headers.first(name), stored.headers.first(name) != value { return .invalidate }
         }
-        if let said = headers.first("Content-Length"), let known = length(of: stored), Int64(said) != known { return .invalidate }
+        if let said = headers.first(.contentLength), let known = length(of: stored), Int64(said) != known { return .invalidate }
         let result = updated(stored, with: headers, requestHeaders: nil, requestTime: requestTime, responseTime: responseTime)
         return Storability.mayKeep(result) ? .update(result) : .invalidate
     }
@@ -169,7 +169,7 @@ package enum Revalidation {
     /// The length of the whole representation as it was sent, where it is known.
     private static func length(of stored: StoredResponse) -> Int64? {
         guard stored.isComplete else { return stored.completeLength }
-        if let said = stored.headers.first("Content-Length").flatMap({ Int64($0) }) { return said }
+        if let said = stored.headers.first(.contentLength).flatMap({ Int64($0) }) { return said }
         return stored.isCoded ? nil : stored.bodyLength
     }
 
@@ -202,7 +202,7 @@ package enum Revalidation {
             CacheKey.matches(stored, requestHeaders: requestHeaders)
         else { return false }
         let isServable =
-            requestHeaders.contains("Range")
+            requestHeaders.contains(.range)
             ? PartialContent.range(requestHeaders: requestHeaders, stored: stored, now: now) != nil : stored.isComplete
         guard isServable, let limit = wishes.staleIfError ?? (wishes.maxAge == nil ? control.staleIfError : nil) else {
             return false

@@ -27,14 +27,14 @@ package enum Storability {
         guard requestMethod == "GET", (200...599).contains(status) else { return false }
         let control = CacheControl(headers)
         // "no-store … MUST NOT store any part of either this request or any response to it" (section 5.2.1.5).
-        guard !CacheControl(request: requestHeaders).noStore, permits(control, status), !headers.hasToken("*", in: "Vary") else {
+        guard permits(control, status), !CacheControl(requestHeaders).noStore, !headers.hasToken("*", in: .vary) else {
             return false
         }
         if status == 206 {
             // Only what can be combined and served is worth keeping: one range, of an answer that a range was asked for.
-            guard requestHeaders.contains("Range"), part(headers) != nil else { return false }
+            guard requestHeaders.contains(.range), part(headers) != nil else { return false }
         }
-        return control.isPublic || control.isPrivate || control.maxAge != nil || headers.contains("Expires")
+        return control.isPublic || control.isPrivate || control.maxAge != nil || headers.contains(.expires)
             || isHeuristicallyCacheable(status)
     }
 
@@ -55,7 +55,7 @@ package enum Storability {
     }
 
     static func mayKeep(_ stored: StoredResponse, _ control: CacheControl) -> Bool {
-        permits(control, stored.status) && !stored.headers.hasToken("*", in: "Vary")
+        permits(control, stored.status) && !stored.headers.hasToken("*", in: .vary)
     }
 
     /// `must-understand` limits "caching of the response to a cache that understands and conforms to the requirements for that

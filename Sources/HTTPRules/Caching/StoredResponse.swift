@@ -97,8 +97,8 @@ package struct StoredResponse: Hashable, Sendable {
     /// send the Last-Modified value". What the server wrote goes back as it was, also where it is no entity tag by the grammar.
     package var validatorFields: [(String, String)] {
         var fields: [(String, String)] = []
-        if let tag = headers.first("ETag"), !tag.isEmpty, ASCII.isFieldValue(tag) { fields.append(("If-None-Match", tag)) }
-        if let date = headers.first("Last-Modified"), !date.isEmpty, ASCII.isFieldValue(date) {
+        if let tag = headers.first(.etag), !tag.isEmpty, ASCII.isFieldValue(tag) { fields.append(("If-None-Match", tag)) }
+        if let date = headers.first(.lastModified), !date.isEmpty, ASCII.isFieldValue(date) {
             fields.append(("If-Modified-Since", date))
         }
         return fields
@@ -108,9 +108,9 @@ package struct StoredResponse: Hashable, Sendable {
     package var strongValidator: String? {
         guard
             let validator = ResumePoint.strongValidator(
-                entityTag: headers.first("ETag"),
-                lastModified: headers.first("Last-Modified"),
-                serverDate: headers.first("Date")
+                entityTag: headers.first(.etag),
+                lastModified: headers.first(.lastModified),
+                serverDate: headers.first(.date)
             ), ASCII.isFieldValue(validator)
         else { return nil }
         return validator

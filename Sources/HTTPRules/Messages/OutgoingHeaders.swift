@@ -13,7 +13,7 @@ package import HTTPWire
 ///
 /// Made once for a session, because every request goes through it. Fields that frame the message or govern the connection are
 /// ours: were the app's own sent beside them, the server could read another message than we wrote (request smuggling).
-package struct OutgoingHeaders: Sendable {
+package final class OutgoingHeaders: Sendable {
     /// The session's fields, as they are appended.
     private let defaults: HeaderBlock
     private let names: [String]
@@ -84,9 +84,17 @@ package struct OutgoingHeaders: Sendable {
         return block
     }
 
+    /// The fields of a GET that has none of its own: the same for each of a target, and so laid out to be written as they are.
+    ///
+    /// Nil where it matters how the request came about.
+    package func plain(for target: RequestTarget) -> HeaderBlock? {
+        guard !hasCredentials else { return nil }
+        return try? compose(request: HeaderBlock(), target: target, method: "GET", bodyLength: nil, extra: []).laidOut()
+    }
+
     /// The `Host` that the app set on a request; nil where it set none, or an empty one.
     package static func ownHost(_ headers: HeaderBlock) -> String? {
-        guard !headers.isEmpty, let host = headers.first("Host"), !host.isEmpty else { return nil }
+        guard let host = headers.first(.host), !host.isEmpty else { return nil }
         return host
     }
 

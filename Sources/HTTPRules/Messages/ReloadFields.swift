@@ -18,7 +18,7 @@ package enum ReloadFields {
     /// - Parameter headers: The app's fields.
     /// - Returns: The fields to add.
     package static func fields(besides headers: HeaderBlock) -> [(String, String)] {
-        headers.contains("Cache-Control") || headers.contains("Pragma")
+        headers.contains(.cacheControl) || headers.contains(.pragma)
             ? [] : [("Cache-Control", "no-cache"), ("Pragma", "no-cache")]
     }
 }

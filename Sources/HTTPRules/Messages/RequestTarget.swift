@@ -39,16 +39,51 @@ package struct RequestTarget: Sendable, Hashable {
         }
     }
 
-    package let origin: Origin
+    /// In an object, as every request's is handed on from room to room.
+    @usableFromInline
+    final class Parts: Sendable, Hashable {
+        @usableFromInline let origin: Origin
+        @usableFromInline let path: String
+        @usableFromInline let hostHeader: String
+        @usableFromInline let user: String?
+        @usableFromInline let password: String?
+
+        init(_ origin: Origin, _ path: String, _ hostHeader: String, _ user: String?, _ password: String?) {
+            self.origin = origin
+            self.path = path
+            self.hostHeader = hostHeader
+            self.user = user
+            self.password = password
+        }
+
+        @usableFromInline
+        static func == (left: Parts, right: Parts) -> Bool {
+            left === right
+                || left.origin == right.origin && left.path == right.path && left.hostHeader == right.hostHeader
+                    && left.user == right.user && left.password == right.password
+        }
+
+        @usableFromInline
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(origin)
+            hasher.combine(path)
+        }
+    }
+
+    @usableFromInline
+    let parts: Parts
+
+    @inlinable package var origin: Origin { parts.origin }
+    @inlinable package var isSecure: Bool { parts.origin.isSecure }
     /// Path and query in origin-form (RFC 9112, section 3.2.1): never empty, no fragment.
-    package let path: String
+    @inlinable package var path: String { parts.path }
     /// The value of `Host` (RFC 9110, section 7.2): the default port is omitted, IPv6 stands in brackets, without its zone (RFC
     /// 6874).
-    package let hostHeader: String
+    @inlinable package var hostHeader: String { parts.hostHeader }
     /// The user of the URL's userinfo, percent-decoded; nil where there is none.
-    package let user: String?
+    @inlinable package var user: String? { parts.user }
     /// The password of the URL's userinfo, percent-decoded; nil where there is no colon.
-    package let password: String?
+    @inlinable package var password: String? { parts.password }
 
     package init(_ url: URL) throws(Malformed) {
         try self.init(text: url.absoluteString)
@@ -65,10 +100,6 @@ package struct RequestTarget: Sendable, Hashable {
     }
 
     init(origin: Origin, path: String, hostHeader: String, user: String?, password: String?) {
-        self.origin = origin
-        self.path = path
-        self.hostHeader = hostHeader
-        self.user = user
-        self.password = password
+        parts = Parts(origin, path, hostHeader, user, password)
     }
 }

@@ -42,7 +42,7 @@ package enum ResumeDecision: Hashable, Sendable {
     }
 
     private static func partial(_ headers: HeaderBlock, _ point: ResumePoint) -> ResumeDecision {
-        guard headers.all("Content-Range").count == 1, let field = headers.first("Content-Range"),
+        guard headers.all("Content-Range").count == 1, let field = headers.first(.contentRange),
             case .range(let range, let total)? = ByteRange.content(field)
         else { return .fail(.unusableContentRange) }
         guard range.first == point.receivedByteCount, isSameVersion(headers, point), !isCoded(headers) else { return .restart }
@@ -50,12 +50,12 @@ package enum ResumeDecision: Hashable, Sendable {
         let end = total ?? point.totalByteCount
         // All the rest was asked for; less of it would leave a hole at the end.
         guard end.map({ $0 == range.last + 1 }) ?? true else { return .restart }
-        if let length = headers.first("Content-Length"), length != String(range.count) { return .restart }
+        if let length = headers.first(.contentLength), length != String(range.count) { return .restart }
         return .append(offset: range.first, total: end)
     }
 
     private static func unsatisfied(_ headers: HeaderBlock, _ point: ResumePoint) -> ResumeDecision {
-        guard let field = headers.first("Content-Range"), case .unsatisfied(let total)? = ByteRange.content(field),
+        guard let field = headers.first(.contentRange), case .unsatisfied(let total)? = ByteRange.content(field),
             total == point.receivedByteCount, point.totalByteCount ?? total == total, isSameVersion(headers, point)
         else { return .restart }
         return .alreadyComplete
@@ -66,11 +66,11 @@ package enum ResumeDecision: Hashable, Sendable {
     /// One must be there and agree; another that is there may not disagree.
     private static func isSameVersion(_ headers: HeaderBlock, _ point: ResumePoint) -> Bool {
         var agrees = false
-        if let old = point.entityTag, let new = headers.first("ETag") {
+        if let old = point.entityTag, let new = headers.first(.etag) {
             guard let old = EntityTag(old), let new = EntityTag(new), old.matchesStrongly(new) else { return false }
             agrees = true
         }
-        if let old = point.lastModified, let new = headers.first("Last-Modified") {
+        if let old = point.lastModified, let new = headers.first(.lastModified) {
             guard old == new else { return false }
             agrees = agrees || point.strongValidator == old
         }
@@ -91,10 +91,10 @@ package enum ResumeDecision: Hashable, Sendable {
         method: String, asked: HeaderBlock, isContinuing: Bool, status: Int, headers: HeaderBlock, receivedAt: Double
     ) -> Bool {
         method == "GET" && !asked.contains("Range") && (status == 200 || status == 206 && isContinuing)
-            && !isCoded(headers) && !headers.hasToken("none", in: "Accept-Ranges")
+            && !isCoded(headers) && !headers.hasToken("none", in: .acceptRanges)
             && ResumePoint.strongValidator(
-                entityTag: headers.first("ETag"),
-                lastModified: headers.first("Last-Modified"),
+                entityTag: headers.first(.etag),
+                lastModified: headers.first(.lastModified),
                 serverDate: ResumePoint.serverDate(of: headers, receivedAt: receivedAt)
             ) != nil
     }
@@ -103,7 +103,7 @@ package enum ResumeDecision: Hashable, Sendable {
     ///
     /// No content coding is asked for, because its ranges would be those of the coded bytes.
     package static func requestFields(for point: ResumePoint) -> [(String, String)] {
-        guard point.receivedByteCount > 0, !point.headers.contains("Range"), let validator = point.strongValidator else {
+        guard point.receivedByteCount > 0, !point.headers.contains(.range), let validator = point.strongValidator else {
             return []
         }
         return [

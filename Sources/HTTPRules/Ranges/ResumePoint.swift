@@ -112,7 +112,7 @@ package struct ResumePoint: Hashable, Sendable {
     /// (RFC 9110, section 6.6.1). The minute is what that clock and the server's may differ by, as in RFC 7232, section 2.2.2: a file
     /// that was changed just now may change again within the second that its date names.
     package static func serverDate(of headers: HeaderBlock, receivedAt seconds: Double) -> String {
-        if let date = headers.first("Date"), HTTPDate.parse(date) != nil { return date }
+        if let date = headers.first(.date), HTTPDate.parse(date) != nil { return date }
         return HTTPDate.format(seconds - 60)
     }
 

@@ -17,11 +17,14 @@ package struct Origin: Hashable, Sendable {
     package let host: String
     /// The scheme's default where the URL names none.
     package let port: Int
+    /// Whether the scheme is `https`.
+    package let isSecure: Bool
 
     package init(scheme: String, host: String, port: Int) {
         self.scheme = scheme
         self.host = host
         self.port = port
+        isSecure = scheme == "https"
     }
 
     /// The origin of a URL, or nil where no HTTP request can be sent to it.
@@ -30,6 +33,5 @@ package struct Origin: Hashable, Sendable {
         self = target.origin
     }
 
-    package var isSecure: Bool { scheme == "https" }
     package var hasDefaultPort: Bool { port == (isSecure ? 443 : 80) }
 }

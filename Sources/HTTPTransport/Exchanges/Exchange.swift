@@ -180,7 +180,7 @@ package final class Exchange {
         case .none, .length: []
         case .chunked, .untilClose:
             // The parser read the field before, and refused what cannot be read.
-            if let head, head.headers.contains("Transfer-Encoding"), let codings = try? TransferCodings(head.headers) {
+            if let head, head.headers.contains(.transferEncoding), let codings = try? TransferCodings(head.headers) {
                 codings.compressions
             } else {
                 []

@@ -14,7 +14,7 @@ import LoadingModel
 extension ResponseHead {
     /// The nanoseconds for which the server says it keeps an idle connection, as in `Keep-Alive: timeout=5`.
     var keepAlive: Int64? {
-        guard let value = headers.first("Keep-Alive") else { return nil }
+        guard let value = headers.first(.keepAlive) else { return nil }
         for parameter in value.split(whereSeparator: { $0 == "," || $0 == " " }) where parameter.hasPrefix("timeout=") {
             guard let seconds = Int64(parameter.dropFirst("timeout=".count)), 0..<86_400 ~= seconds else { return nil }
             return seconds * 1_000_000_000
@@ -26,6 +26,6 @@ extension ResponseHead {
     ///
     /// What a server says in a tunnel is none of the proxy's.
     func isOfClosingProxy(_ facts: ConnectionFacts) -> Bool {
-        facts.isForwarded && headers.hasToken("close", in: "Proxy-Connection")
+        facts.isForwarded && headers.hasToken("close", in: .proxyConnection)
     }
 }

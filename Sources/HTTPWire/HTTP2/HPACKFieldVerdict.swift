@@ -40,7 +40,7 @@ struct HPACKFieldVerdict: Sendable {
         var upperCase = 0
         for position in range {
             let byte = bytes[position]
-            guard ASCII.isTokenByte(byte) else { return refuse(.invalidName) }
+            guard ASCII.isTokenCharacter(byte) else { return refuse(.invalidName) }
             if byte &- UInt8(ascii: "A") < 26 { upperCase &+= 1 }
         }
         guard upperCase == 0 else { return refuse(.upperCaseName) }

@@ -69,9 +69,9 @@ package struct HTTP2RequestEncoder: Sendable {
             add(7, scheme.utf8CodeUnitCount)
             add(5, head.target.utf8.count)
         }
-        if let priority, !headers.contains("priority") { add(Self.priority.utf8CodeUnitCount, priority.utf8CodeUnitCount) }
-        let host = head.method == "CONNECT" ? nil : headers.index(of: "host")
-        let hasConnection = headers.contains("connection")
+        if let priority, !headers.contains(.priority) { add(Self.priority.utf8CodeUnitCount, priority.utf8CodeUnitCount) }
+        let host = head.method == "CONNECT" ? nil : headers.index(of: .host)
+        let hasConnection = headers.contains(.connection)
         headers.bytes.withUnsafeBytes { bytes in
             for (index, line) in headers.lines.enumerated() {
                 let name = UnsafeRawBufferPointer(rebasing: bytes[line.name])
@@ -163,7 +163,7 @@ package struct HTTP2RequestEncoder: Sendable {
     }
 
     private mutating func writeAuthority(_ headers: borrowing HeaderBlock, _ output: inout HPACKOutput) {
-        guard let index = headers.index(of: "host") else { return }
+        guard let index = headers.index(of: .host) else { return }
         let line = headers.lines[index]
         headers.bytes.withUnsafeBytes { bytes in
             writeIndexed(Self.bytes(Self.authority), HPACKOutput.trimmed(bytes, line.value), index: 1, &output)
@@ -184,7 +184,7 @@ package struct HTTP2RequestEncoder: Sendable {
 
     /// Whether there was a priority among them.
     private mutating func writeFields(_ headers: borrowing HeaderBlock, _ output: inout HPACKOutput) -> Bool {
-        let hasConnection = headers.contains("connection")
+        let hasConnection = headers.contains(.connection)
         let lines = headers.lines
         headers.bytes.withUnsafeBytes { bytes in
             for line in lines {
@@ -207,7 +207,7 @@ package struct HTTP2RequestEncoder: Sendable {
                 }
             }
         }
-        return headers.contains("priority")
+        return headers.contains(.priority)
     }
 
     /// `TE` may say `trailers` alone (RFC 9113, section 8.2.2).
@@ -226,7 +226,7 @@ package struct HTTP2RequestEncoder: Sendable {
     private static func isOfConnection(
         _ name: UnsafeRawBufferPointer, _ treatment: HPACKRequestNames.Treatment, _ headers: borrowing HeaderBlock
     ) -> Bool {
-        treatment != .te && headers.hasToken(String(decoding: name, as: UTF8.self), in: "connection")
+        treatment != .te && headers.hasToken(String(decoding: name, as: UTF8.self), in: .connection)
     }
 
     /// "The Cookie header field MAY be split into separate header fields, each with one or more cookie-pairs" (RFC 9113, section 8.2.3).

@@ -66,7 +66,7 @@ enum RequestAuthentication {
     private static func adopt(
         _ credentials: SessionCredentials, for hop: Hop, to target: RequestTarget, by proxies: SessionProxies?
     ) throws(LoadError) {
-        if hop.authentication.server == nil, !hop.request.headers.contains("Authorization") {
+        if hop.authentication.server == nil, !hop.request.headers.contains(.authorization) {
             let place = AuthenticationScopes.Place(target.origin)
             if let proof = credentials.proof(for: place, path: target.path) {
                 hop.authentication.server = Authenticator(place, isSecure: target.origin.isSecure)
@@ -107,14 +107,15 @@ enum RequestAuthentication {
     static func route(
         to target: RequestTarget, _ hop: Hop, _ pool: ConnectionPool, in load: Load
     ) throws(LoadError) -> Route {
-        let plain = Route(isSecure: target.origin.isSecure, host: target.origin.host, port: target.origin.port)
+        let origin = target.origin
+        let plain = Route(isSecure: origin.isSecure, host: origin.host, port: origin.port)
         if load.session.proxies == nil, hop.authentication.server == nil, load.order.connectionHolder == nil,
             hop.request.needs == .none, load.session.http1Origins.isEmpty
         {
             return plain
         }
         let proxy = try ProxyChoice.server(for: target, hop, load.proxies)
-        let requiresHTTP1 = plain.isSecure && load.session.http1Origins.contains(target.origin)
+        let requiresHTTP1 = plain.isSecure && load.session.http1Origins.contains(origin)
         return special(
             plain, hop, pool, by: proxy, judge: load.order.connectionHolder, requiresHTTP1: requiresHTTP1, load.session.policy)
     }

@@ -33,8 +33,8 @@ final class CacheStage: LoadStage {
         hop.cache.found = nil
         let policy = Self.policy(hop, in: load.session)
         guard !load.isDownload, let message = hop.preparation.message,
-            message.head.method == "GET" || message.head.method == "HEAD",
-            policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote, !Self.namesAnotherHost(hop.request)
+            message.outgoing.head.method == "GET" || message.outgoing.head.method == "HEAD",
+            policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote, !Self.namesAnotherHost(hop)
         else {
             defer { hop.cache.mayHaveMore = !load.isDownload }
             return try settle(hop, nil, policy)
@@ -70,7 +70,7 @@ final class CacheStage: LoadStage {
         hop.cache.mayHaveMore = hit != nil
         // The session's own fields are in the message only.
         guard let message = hop.preparation.message else { return .goOn }
-        if hit == nil, policy == .useProtocol, !message.head.headers.contains("Cache-Control") { return .goOn }
+        if hit == nil, policy == .useProtocol, !message.outgoing.head.headers.contains(.cacheControl) { return .goOn }
         let decision = CacheDecision.decide(
             method: message.head.method, requestHeaders: message.head.headers, policy: policy, stored: hit?.response, now: now
         )
@@ -275,18 +275,18 @@ final class CacheStage: LoadStage {
     static func policy(
         _ request: LoadRequest.CachePolicy, _ session: LoadRequest.CachePolicy
     ) -> CacheDecision.Policy {
-        if request == .useProtocolCachePolicy, session == .useProtocolCachePolicy { return .useProtocol }
+        if case (.useProtocolCachePolicy, .useProtocolCachePolicy) = (request, session) { return .useProtocol }
         let own = CacheDecision.Policy(rawValue: request.rawValue) ?? .useProtocol
         let common = CacheDecision.Policy(rawValue: session.rawValue) ?? .useProtocol
         return CacheDecision.Policy.stricter(own, common)
     }
 
     /// Whether a `Host` of the request's own names another server than its URL does: what is stored of the URL is not of that server.
-    static func namesAnotherHost(_ request: LoadRequest) -> Bool {
-        guard let own = OutgoingHeaders.ownHost(request.headers), let url = request.url, let target = try? RequestTarget(url)
-        else {
-            return false
-        }
+    static func namesAnotherHost(_ hop: Hop) -> Bool {
+        guard hop.request.headers.contains(.host) else { return false }
+        guard let own = OutgoingHeaders.ownHost(hop.request.headers), let url = hop.request.url,
+            let target = try? RequestTarget(url)
+        else { return false }
         return own.lowercased() != target.hostHeader.lowercased()
     }
 }

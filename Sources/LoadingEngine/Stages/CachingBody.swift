@@ -146,7 +146,7 @@ final class CachingBody: ResponseBody {
     /// "A recipient with a clock that receives a response message without a Date header field MUST record the time it was received and
     /// append a corresponding Date header field" (RFC 9110, section 6.6.1): the app's cache knows no other time.
     private var dated: LoadResponse {
-        guard case .http(var head) = response.kind, !head.headers.contains("Date") else { return response }
+        guard case .http(var head) = response.kind, !head.headers.contains(.date) else { return response }
         head.headers.append("Date", HTTPDate.format(stored.responseTime + 978_307_200))
         return LoadResponse(url: response.url, kind: .http(head), expectedLength: response.expectedLength)
     }

@@ -217,7 +217,7 @@ final class NetworkStage: LoadStage {
         if case .none = framing { expected = method == "HEAD" ? declaredLength(head) : 0 }
         var decoder: ContentDecoder?
         let sentIn = exchange.transferCompressions
-        if framing != .none, head.headers.contains("Content-Encoding") || !sentIn.isEmpty {
+        if framing != .none, head.headers.contains(.contentEncoding) || !sentIn.isEmpty {
             let limit = ContentDecoder.Limit(ratio: maximumDecodingRatio, floor: Self.decodingFloor)
             do {
                 decoder = try ContentDecoder(
@@ -231,6 +231,6 @@ final class NetworkStage: LoadStage {
     }
 
     private func declaredLength(_ head: ResponseHead) -> Int64 {
-        head.headers.first("Content-Length").flatMap { Int64($0) } ?? -1
+        head.headers.first(.contentLength).flatMap { Int64($0) } ?? -1
     }
 }

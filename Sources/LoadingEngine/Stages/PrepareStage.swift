@@ -88,31 +88,33 @@ final class PrepareStage: LoadStage {
     }
 
     private func prepare(_ hop: Hop, _ body: OutgoingBody, in load: Load) throws(LoadError) {
-        let target = try Self.target(of: hop, in: load)
+        let known = try Self.known(hop, in: load)
+        let target = known.target
         let length = body.length
         var extra = load.resumption.rangeFields
         let expects =
             !hop.followUp.withoutExpectation
-            && ((length ?? 0) >= Self.expectationThreshold || hop.request.headers.hasToken("100-continue", in: "Expect"))
+            && ((length ?? 0) >= Self.expectationThreshold || hop.request.headers.hasToken("100-continue", in: .expect))
         if let cookies = Self.cookies(for: target, hop, in: load.session, at: load.control.lastProgress) {
             extra.append(("Cookie", cookies))
         }
-        if expects, !hop.request.headers.contains("Expect") { extra.append(("Expect", "100-continue")) }
+        if expects, !hop.request.headers.contains(.expect) { extra.append(("Expect", "100-continue")) }
         let route = try RequestAuthentication.route(to: target, hop, pool, in: load)
         let isForwarded = route.details?.isForwarded ?? false
         if hop.authentication.isUsed {
             RequestAuthentication.addFields(to: &extra, hop, target, body, isForwarded: isForwarded)
         }
-        var fields = hop.request.headers
-        if hop.followUp.withoutExpectation { fields.remove("Expect") }
-        let headers = load.session.headers.compose(
-            request: fields, target: target, method: hop.request.method, bodyLength: length, extra: extra,
-            leftOrigin: hop.followUp.leftOrigin, isForProxy: isForwarded
-        )
-        let isSecure = target.origin.isSecure
+        let headers: HeaderBlock
+        if length == nil, extra.isEmpty, hop.request.headers.isEmpty, hop.request.method == "GET",
+            let plain = known.plainFields(by: load.session.headers)
+        {
+            headers = plain
+        } else {
+            headers = Self.compose(hop, target, length, extra, isForwarded: isForwarded, in: load.session)
+        }
         var body = body
         if case .file(var file) = body {
-            file.usesSendfile = !isSecure && route.proxy?.kind != .https
+            file.usesSendfile = !target.isSecure && route.proxy?.kind != .https
             body = .file(file)
         }
         hop.preparation.message = PreparedMessage(
@@ -126,32 +128,50 @@ final class PrepareStage: LoadStage {
         )
     }
 
-    /// Where the hop goes: over TLS where its host asked for it (RFC 6797), and nowhere that App Transport Security forbids.
-    static func target(of hop: Hop, in load: Load) throws(LoadError) -> RequestTarget {
-        var target = try target(of: hop, known: load.session)
-        if !target.origin.isSecure, load.session.policy.usesStrictTransportSecurity,
-            let store = load.session.stores.strictTransportSecurity,
-            store.requiresUpgrade(host: target.origin.host, now: load.now)
-        {
-            try SecureUpgrade.upgrade(hop, in: load)
-            target = try self.target(of: hop, known: load.session)
-        }
-        // It is had in the system's place, which asks no app: what it says decides about no more than a way.
-        if load.order.isForProxies { return target }
-        if case .refused(let reason) = load.session.security.verdict(isSecure: target.origin.isSecure, host: target.origin.host) {
-            throw LoadError(.appTransportSecurityRequiresSecureConnection, reason, url: hop.request.url)
-        }
-        return target
+    private static func compose(
+        _ hop: Hop, _ target: RequestTarget, _ length: Int64?, _ extra: [(String, String)], isForwarded: Bool,
+        in session: SessionFacts
+    ) -> HeaderBlock {
+        var fields = hop.request.headers
+        if hop.followUp.withoutExpectation { fields.remove("Expect") }
+        return session.headers.compose(
+            request: fields, target: target, method: hop.request.method, bodyLength: length, extra: extra,
+            leftOrigin: hop.followUp.leftOrigin, isForProxy: isForwarded
+        )
     }
 
-    private static func target(of hop: Hop, known session: SessionFacts) throws(LoadError) -> RequestTarget {
+    /// Where the hop goes: over TLS where its host asked for it (RFC 6797), and nowhere that App Transport Security forbids.
+    static func target(of hop: Hop, in load: Load) throws(LoadError) -> RequestTarget { try known(hop, in: load).target }
+
+    private static func known(_ hop: Hop, in load: Load) throws(LoadError) -> KnownTarget {
+        var known = try known(hop, by: load.session)
+        if !known.target.isSecure, load.session.policy.usesStrictTransportSecurity,
+            let store = load.session.stores.strictTransportSecurity,
+            store.requiresUpgrade(host: known.target.origin.host, now: load.now)
+        {
+            try SecureUpgrade.upgrade(hop, in: load)
+            known = try self.known(hop, by: load.session)
+        }
+        // It is had in the system's place, which asks no app: what it says decides about no more than a way.
+        if let reason = known.refusal, !load.order.isForProxies {
+            throw LoadError(.appTransportSecurityRequiresSecureConnection, reason, url: hop.request.url)
+        }
+        return known
+    }
+
+    private static func known(_ hop: Hop, by session: SessionFacts) throws(LoadError) -> KnownTarget {
         guard let url = hop.request.url else { throw LoadError(.unsupportedURL, "the request has no URL") }
         let text = url.absoluteString
-        if let last = session.lastTarget, last.text == text { return last.target }
+        if let last = session.lastTarget, last.text == text { return last }
         do {
             let target = try RequestTarget(text: text)
-            if target.user == nil, target.password == nil { session.lastTarget = (text, target) }
-            return target
+            var refusal: String?
+            if case .refused(let reason) = session.security.verdict(isSecure: target.origin.isSecure, host: target.origin.host) {
+                refusal = reason
+            }
+            let known = KnownTarget(text, target, refusal: refusal)
+            if target.user == nil, target.password == nil { session.lastTarget = known }
+            return known
         } catch {
             throw Self.error(error, url)
         }
@@ -182,7 +202,7 @@ final class PrepareStage: LoadStage {
         }
         guard let kept else { return nil }
         // Those of `httpAdditionalHeaders` are for requests that have none of their own.
-        let own = hop.request.headers.first("Cookie") ?? (hop.followUp.leftOrigin ? nil : session.headers.sessionValue("Cookie"))
+        let own = hop.request.headers.first(.cookie) ?? (hop.followUp.leftOrigin ? nil : session.headers.sessionValue("Cookie"))
         guard let own, !own.isEmpty else { return kept }
         return own + "; " + kept
     }

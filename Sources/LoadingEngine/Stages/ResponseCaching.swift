@@ -22,7 +22,7 @@ enum ResponseCaching {
     static func keep(
         _ body: any ResponseBody, _ response: LoadResponse, _ head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load
     ) -> (any ResponseBody)? {
-        guard load.session.stores.cache != nil || load.wants(.cache), !CacheStage.namesAnotherHost(hop.request) else {
+        guard load.session.stores.cache != nil || load.wants(.cache), !CacheStage.namesAnotherHost(hop) else {
             return nil
         }
         switch hop.request.method {
@@ -56,7 +56,7 @@ enum ResponseCaching {
     /// The request's fields, with the directives that the session gives to those without.
     private static func directives(_ hop: Hop, in session: SessionFacts) -> HeaderBlock {
         var headers = hop.request.headers
-        if let value = session.cacheControl, !headers.contains("Cache-Control") {
+        if let value = session.cacheControl, !headers.contains(.cacheControl) {
             headers.append("Cache-Control", value)
         }
         return headers
@@ -70,7 +70,7 @@ enum ResponseCaching {
     ) -> (any ResponseBody)? {
         guard let url = hop.request.url else { return nil }
         // The credential of a challenge is in no request that could be compared with this one.
-        if hop.authentication.server != nil, head.headers.hasToken("Authorization", in: "Vary") { return nil }
+        if hop.authentication.server != nil, head.headers.hasToken("Authorization", in: .vary) { return nil }
         let stored = StoredResponse(
             url: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, head, in: load.session, at: load.control.lastProgress),
             status: head.status, reason: head.reason, headers: head.headers,
@@ -89,8 +89,8 @@ enum ResponseCaching {
     private static func sentHeaders(
         _ hop: Hop, _ head: ResponseHead, in session: SessionFacts, at instant: NIODeadline
     ) -> HeaderBlock {
-        guard head.headers.contains("Vary") else { return hop.request.headers }
-        return sentHeaders(hop, withCookies: head.headers.hasToken("Cookie", in: "Vary"), in: session, at: instant)
+        guard head.headers.contains(.vary) else { return hop.request.headers }
+        return sentHeaders(hop, withCookies: head.headers.hasToken("Cookie", in: .vary), in: session, at: instant)
     }
 
     private static func sentHeaders(
@@ -109,7 +109,7 @@ enum ResponseCaching {
 
     /// What is stored of a URL is outdated once the origin answered something else that is not stored.
     private static func forget(_ head: ResponseHead, _ hop: Hop, in session: SessionFacts, at instant: NIODeadline) {
-        guard mayReplace(hop, in: session), !hop.request.headers.contains("Range"), let url = hop.request.url else { return }
+        guard mayReplace(hop, in: session), !hop.request.headers.contains(.range), let url = hop.request.url else { return }
         switch head.status {
         case 200...299, 404, 410: forget(url, in: session)
         case 300...399:
@@ -125,9 +125,12 @@ enum ResponseCaching {
 
     /// Whether something may be stored that the answer to a hop takes the place of.
     static func mayReplace(_ hop: Hop, in session: SessionFacts) -> Bool {
-        let policy = CacheStage.policy(hop, in: session)
+        if hop.cache.mayHaveMore { return true }
         // A reload did not look whether something is stored.
-        return hop.cache.mayHaveMore || policy == .reloadIgnoringLocal || policy == .reloadIgnoringLocalAndRemote
+        return switch CacheStage.policy(hop, in: session) {
+        case .reloadIgnoringLocal, .reloadIgnoringLocalAndRemote: true
+        case .useProtocol, .returnCacheElseLoad, .returnCacheDontLoad, .reloadRevalidating: false
+        }
     }
 
     // MARK: Parts

@@ -26,9 +26,9 @@ enum ResponseSideEffects {
 
     /// Cookies are `isForApp` where the app keeps them itself.
     static func keep(_ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts, isForApp: Bool) {
-        if headers.contains("Set-Cookie") { keepCookies(headers, of: hop, exchange, in: session, isForApp: isForApp) }
-        if headers.contains("Strict-Transport-Security") { keepSecurity(headers, of: hop, exchange, in: session) }
-        if headers.contains("Alt-Svc") { keepAlternatives(headers, of: hop, exchange, in: session) }
+        if headers.contains(.setCookie) { keepCookies(headers, of: hop, exchange, in: session, isForApp: isForApp) }
+        if headers.contains(.strictTransportSecurity) { keepSecurity(headers, of: hop, exchange, in: session) }
+        if headers.contains(.altSvc) { keepAlternatives(headers, of: hop, exchange, in: session) }
     }
 
     @inline(never)
@@ -71,7 +71,7 @@ enum ResponseSideEffects {
         _ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts
     ) {
         guard session.policy.usesStrictTransportSecurity, let store = session.stores.strictTransportSecurity,
-            let field = headers.first("Strict-Transport-Security"), let url = hop.request.url, let origin = Origin(url),
+            let field = headers.first(.strictTransportSecurity), let url = hop.request.url, let origin = Origin(url),
             origin.isSecure
         else { return }
         store.note(

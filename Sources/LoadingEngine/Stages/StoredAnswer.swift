@@ -69,7 +69,7 @@ enum StoredAnswer {
 
     /// The request's own fields, where the message is gone: the range is among them.
     private static func rangeHeaders(_ hop: Hop) -> HeaderBlock? {
-        hop.request.headers.contains("Range") ? hop.request.headers : nil
+        hop.request.headers.contains(.range) ? hop.request.headers : nil
     }
 
     /// A status of 0 stands for a response of the app's that is not HTTP's.
@@ -77,7 +77,7 @@ enum StoredAnswer {
         guard status == 0 else {
             return .http(ResponseHead(status: status, reason: status == 206 ? "" : reason, headers: headers))
         }
-        return .local(mimeType: headers.first("Content-Type"), textEncoding: nil)
+        return .local(mimeType: headers.first(.contentType), textEncoding: nil)
     }
 
     // MARK: The app's cache

@@ -28,7 +28,7 @@ enum CacheVariant {
     }
 
     private static func names(_ headers: HeaderBlock) -> [String] {
-        guard headers.contains("Vary") else { return [] }
+        guard headers.contains(.vary) else { return [] }
         let names = headers.all("Vary").flatMap { $0.split(separator: ",") }.map {
             $0.lowercased().filter { $0 != " " && $0 != "\t" }
         }

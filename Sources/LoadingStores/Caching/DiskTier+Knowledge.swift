@@ -33,7 +33,7 @@ extension DiskTier {
             return (true, abs(now - state.lastLook) >= Self.lookingInterval ? state.rootTime : nil)
         }
         guard isEmpty, let seen else { return !isEmpty }
-        guard touchingDisk, FileTime.stamp(directory) == seen else { return true }
+        guard touchingDisk, !queue.isStuck(.answers), FileTime.stamp(directory) == seen else { return true }
         state.withLock { $0.lastLook = now }
         return false
     }

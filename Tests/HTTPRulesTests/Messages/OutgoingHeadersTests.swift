@@ -43,6 +43,14 @@ import Testing
         #expect(try compose() == ["Host: h:81", "X-Session: 1", "Accept: */*", "User-Agent: me"])
     }
 
+    @Test func `the fields that plain requests share are those that are composed for one`() throws {
+        let target = try RequestTarget(text: "http://h:81/")
+        let shared = try #require(Self.session.plain(for: target))
+        #expect(shared.fields.map { "\($0.name): \($0.value)" } == (try compose()))
+        // Where a redirect led matters to those with credentials.
+        #expect(OutgoingHeaders(additional: [(name: "Cookie", value: "c")]).plain(for: target) == nil)
+    }
+
     @Test func `the session's credentials go to the load's own origin`() throws {
         let session = OutgoingHeaders(additional: [
             (name: "Cookie", value: "c"), (name: "X-Session", value: "1"),

@@ -1,0 +1,102 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Testing
+
+@testable import HTTPWire
+
+@Suite struct `Field names` {
+    private func recognised(_ text: String) -> FieldName { recognised(Array(text.utf8)) }
+
+    private func recognised(_ text: [UInt8]) -> FieldName {
+        // Among other bytes, which do not matter.
+        let bytes = [0x0A] + text + [UInt8(ascii: ":")]
+        return bytes.withUnsafeBytes { FieldName($0, 1, text.count) }
+    }
+
+    @Test func `every known name is recognised, whatever the case of its letters is`() {
+        #expect(FieldName.known.count == Set(FieldName.known.map(\.text)).count)
+        for (name, text) in FieldName.known {
+            let odd = String(text.enumerated().map { $0 % 2 == 0 ? Character($1.uppercased()) : $1 })
+            for spelling in [text, text.uppercased(), odd] { #expect(recognised(spelling) == name, "\(spelling)") }
+        }
+    }
+
+    @Test func `each name is the one that it is called by`() {
+        let table: [(FieldName, String)] = [
+            (.accept, "accept"), (.acceptEncoding, "accept-encoding"), (.acceptLanguage, "accept-language"),
+            (.acceptRanges, "accept-ranges"), (.age, "age"), (.altSvc, "alt-svc"), (.authorization, "authorization"),
+            (.cacheControl, "cache-control"), (.connection, "connection"), (.contentDisposition, "content-disposition"),
+            (.contentEncoding, "content-encoding"), (.contentLength, "content-length"), (.contentLocation, "content-location"),
+            (.contentRange, "content-range"), (.contentType, "content-type"), (.cookie, "cookie"), (.date, "date"),
+            (.etag, "etag"), (.expect, "expect"), (.expires, "expires"), (.host, "host"), (.ifMatch, "if-match"),
+            (.ifModifiedSince, "if-modified-since"), (.ifNoneMatch, "if-none-match"), (.ifRange, "if-range"),
+            (.ifUnmodifiedSince, "if-unmodified-since"), (.keepAlive, "keep-alive"), (.lastModified, "last-modified"),
+            (.location, "location"), (.pragma, "pragma"), (.priority, "priority"), (.proxyAuthenticate, "proxy-authenticate"),
+            (.proxyAuthorization, "proxy-authorization"), (.proxyConnection, "proxy-connection"), (.range, "range"),
+            (.retryAfter, "retry-after"), (.server, "server"), (.setCookie, "set-cookie"),
+            (.strictTransportSecurity, "strict-transport-security"), (.te, "te"), (.trailer, "trailer"),
+            (.transferEncoding, "transfer-encoding"), (.upgrade, "upgrade"), (.userAgent, "user-agent"), (.vary, "vary"),
+            (.wwwAuthenticate, "www-authenticate"),
+        ]
+        #expect(table.count == FieldName.known.count)
+        for (name, text) in table { #expect(recognised(text) == name, "\(text)") }
+    }
+
+    @Test func `what differs from a known name in one byte, or in length, is another name`() {
+        let texts = Set(FieldName.known.map(\.text))
+        for (_, text) in FieldName.known {
+            let bytes = Array(text.utf8)
+            for index in bytes.indices {
+                for byte in UInt8.min...UInt8.max where ASCII.lowercased(byte) != bytes[index] {
+                    var other = bytes
+                    other[index] = byte
+                    let name = recognised(other)
+                    #expect(name == .other, "\(text) with \(byte) at \(index)")
+                }
+                let start = String(text.prefix(index))
+                if !texts.contains(start) { #expect(recognised(start) == .other, "\(start)") }
+            }
+            for added in ["s", "_", " ", "\0", "-", ":"] { #expect(recognised(text + added) == .other, "\(text)\(added)") }
+        }
+        for text in ["", "a", "x", "_", "__", "x-powered-by", String(repeating: "a", count: 40)] {
+            #expect(recognised(text) == .other, "\(text)")
+        }
+    }
+
+    @Test func `a block tells known names from those that are not, and from each other`() {
+        for (name, text) in FieldName.known {
+            var block = HeaderBlock([("X-Other", "1"), (text.uppercased(), "a"), ("x-more", "2"), (text, "b")])
+            #expect(block.contains(name))
+            #expect(block.index(of: name) == 1)
+            #expect(block.index(of: name, from: 2) == 3)
+            #expect(block.index(of: name, from: 4) == nil)
+            #expect(block.first(name) == "a")
+            #expect(block.all(text) == ["a", "b"])
+            for (other, _) in FieldName.known where other != name { #expect(!block.contains(other)) }
+            block.remove(text)
+            #expect(!block.contains(name))
+            #expect(block.index(of: name) == nil)
+            #expect(block.count == 2)
+        }
+        #expect(!HeaderBlock([("X-Other", "1")]).contains(.other))
+    }
+
+    @Test func `a name with a carriage return where a known one has a hyphen is no field`() throws {
+        let text = "HTTP/1.1 200 OK\r\nContent\rLength: 5\r\n\r\n"
+        var parser = ResponseParser()
+        parser.begin(.other)
+        #expect(throws: ResponseParser.Failure.self) {
+            try Array(text.utf8).withUnsafeBytes { bytes in
+                var offset = 0
+                _ = try parser.next(bytes, &offset)
+            }
+        }
+    }
+}
