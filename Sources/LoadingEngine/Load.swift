@@ -18,8 +18,8 @@ import NIOCore
 ///
 /// Confined to the session's event loop.
 final class Load: LoopCallee {
-    /// How much body the client may have been told and not yet dealt with: two full reads of a fast download.
-    static let creditWindow = 1_048_576
+    /// How much body the client may have been told and not yet dealt with: two full reads of a fast body.
+    static let creditWindow = 1_572_864
 
     let id: TaskID
     let client: any LoadClient
@@ -177,6 +177,9 @@ final class Load: LoopCallee {
 
     @inline(never)
     private func waitForCredit() async throws(LoadError) {
+        outstandingBytes -= session.mailbox.beginWaitingForCredit(of: id)
+        defer { session.mailbox.endWaitingForCredit() }
+        guard outstandingBytes >= Self.creditWindow else { return }
         control.hold(now: .now())
         defer { control.letGo(now: .now()) }
         while outstandingBytes >= Self.creditWindow {

@@ -27,6 +27,8 @@ final class Mailbox: Sendable {
         var isAwaited = false
         /// Bytes of credit among the messages.
         var credit = 0
+        /// How many loads wait for some.
+        var waitingForCredit = 0
     }
 
     /// Credit that the loop is woken for: half of what a load may have outstanding, so that one which waits for credit is woken before
@@ -48,8 +50,8 @@ final class Mailbox: Sendable {
 
     /// Returns credit for data that was dealt with.
     ///
-    /// A wake-up costs about as much as dealing with a piece of data, so small credits wait for more, or for whatever else the loop is
-    /// woken for.
+    /// A wake-up costs about as much as dealing with a piece of data, so the loop is woken only where a load waits for credit, and then not
+    /// for little; what lies here a load finds before it waits.
     func post(credit bytes: Int, of task: TaskID) -> Bool {
         state.withLock { state in
             state.credit += bytes
@@ -58,13 +60,30 @@ final class Mailbox: Sendable {
             } else {
                 state.messages.append(.command(.consumed(bytes: bytes), task))
             }
-            guard state.credit >= Self.creditStep || state.messages.count >= Self.mostCredits, !state.isAwaited else {
-                return false
-            }
+            let isWanted = state.waitingForCredit > 0 && state.credit >= Self.creditStep
+            guard isWanted || state.messages.count >= Self.mostCredits, !state.isAwaited else { return false }
             state.isAwaited = true
             return true
         }
     }
+
+    /// A load waits for credit, unless what is returned here is enough, until ``endWaitingForCredit()``.
+    func beginWaitingForCredit(of task: TaskID) -> Int {
+        state.withLock { state in
+            state.waitingForCredit += 1
+            var found = 0
+            // Where there are more messages, the loop was woken for them.
+            for index in state.messages.indices.suffix(Self.mostCredits).reversed() {
+                guard case .command(.consumed(let bytes), task) = state.messages[index] else { continue }
+                state.messages.remove(at: index)
+                found += bytes
+            }
+            state.credit -= found
+            return found
+        }
+    }
+
+    func endWaitingForCredit() { state.withLock { $0.waitingForCredit -= 1 } }
 
     /// Exchanges what was posted for an empty array, whose capacity serves the next messages.
     func take(into messages: inout [Message]) {

@@ -68,7 +68,7 @@ package actor SessionEngine {
         self.security = security
         loop = executor.loop
         session = SessionFacts(
-            policy: policy, stores: stores, security: security, proxies: proxies, executor: executor)
+            policy: policy, stores: stores, security: security, proxies: proxies, executor: executor, mailbox: mailbox)
         let headers = session.headers
         answersAtOnce =
             stores.cache != nil

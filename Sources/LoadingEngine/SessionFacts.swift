@@ -22,6 +22,7 @@ final class SessionFacts {
     let security: AppTransportSecurity
     let loop: any EventLoop
     let turns: LoopTurns
+    let mailbox: Mailbox
     let credentials = SessionCredentials()
     let executor: LoopExecutor
     private var storesWereReady = false
@@ -48,8 +49,9 @@ final class SessionFacts {
 
     init(
         policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, proxies: ProxyRules?,
-        executor: LoopExecutor
+        executor: LoopExecutor, mailbox: Mailbox
     ) {
+        self.mailbox = mailbox
         self.security = security
         self.proxies = proxies.map(SessionProxies.init)
         self.policy = policy

@@ -26,6 +26,8 @@ struct BodyQueue {
     private(set) var byteCount = 0
 
     var isEmpty: Bool { first == nil }
+    /// The piece that came last.
+    var last: ByteBuffer? { rest?.last ?? first }
     /// Whether there is no second piece.
     var isOneAtMost: Bool { rest?.isEmpty ?? true }
 

@@ -225,10 +225,13 @@ package final class Exchange {
     /// Pieces of a large body that follow each other closely are taken together: waking a load and its client costs more than a read.
     func wakeAfterRead(on loop: any EventLoop) {
         let now = control.lastProgress
-        guard queue.byteCount >= Self.smallestBulk, queue.byteCount < Self.gatheredBytes, !isOver,
-            now < lastBodyWake + Self.gatheringTime
-        else {
+        guard queue.byteCount >= Self.smallestBulk else {
             if !queue.isEmpty { lastBodyWake = now }
+            return control.wake()
+        }
+        carrier?.readMuch(of: self, endingIn: queue.last)
+        guard queue.byteCount < Self.gatheredBytes, !isOver, now < lastBodyWake + Self.gatheringTime else {
+            lastBodyWake = now
             return control.wake()
         }
         guard !willWake else { return }

@@ -9,6 +9,7 @@
 
 package import HTTPWire
 package import LoadingModel
+package import NIOCore
 
 /// What differs from connections that carry several exchanges.
 extension HTTP1Connection {
@@ -18,6 +19,15 @@ extension HTTP1Connection {
         var head = message.head
         head.headers.append("Transfer-Encoding", "chunked")
         return head
+    }
+
+    /// Over TLS it is the records that say how much is read.
+    package func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?) {
+        guard !isSecure, let context, case .length(let length) = exchange.framing else { return }
+        let received = exchange.record.responseBodyBytes
+        let now = exchange.control.lastProgress
+        memory.bulk(BulkReading(context.channel, received: received, now: now))
+            .noteRead(piece, received: received, missing: length - received, now: now)
     }
 
     /// A connection that the exchange has for itself has no use for it.

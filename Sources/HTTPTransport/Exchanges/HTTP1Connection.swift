@@ -29,8 +29,8 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
 
     package let initialCapacity: Int? = nil
 
-    private let isSecure: Bool
-    private var context: ChannelHandlerContext?
+    let isSecure: Bool
+    private(set) var context: ChannelHandlerContext?
     // Unchecked, as every read goes through them: parser and queues call nothing that could come back here.
     @exclusivity(unchecked) private var parser = ResponseParser()
     private(set) var exchange: Exchange?
@@ -40,9 +40,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     private var exchangesServed = 0
     private var isClosing = false
     private var transportError: (any Error)?
-    // NIOSSL decrypts into one buffer over and over; a slice that is kept would have it copy that buffer whole each time, however
-    // little is in it. And a small slice keeps a large buffer, in whose place NIO then makes another. So both are copied.
-    @exclusivity(unchecked) private var copies = RecycledCopies()
+    @exclusivity(unchecked) var memory = BodyMemory()
     private var isReading = true
     /// The body of the exchange goes past this handler; the end of the channel says nothing about it.
     private(set) var isBypassed = false
@@ -158,6 +156,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     package func beginBypass(of exchange: Exchange) -> (any Channel)? {
         guard let context, self.exchange === exchange, !isClosing, backlog.isEmpty else { return nil }
         setReading(false)
+        memory.removeAll()
         isBypassed = true
         return context.channel
     }
@@ -344,7 +343,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         case .body(let range):
             guard let piece = buffer.getSlice(at: buffer.readerIndex + range.lowerBound, length: range.count) else { return }
             exchange.record.responseBodyBytes += Int64(range.count)
-            exchange.received(isSecure || range.count * 4 <= buffer.storageCapacity ? copies.copy(of: piece) : piece)
+            exchange.received(isSecure ? memory.copy(of: piece) : memory.compact(piece))
         case .end(let trailers):
             exchange.trailers = trailers
             exchange.record.responseEnd = exchange.control.lastProgress
@@ -377,7 +376,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         backlog.removeAll()
         pump?.stop()
         pump = nil
-        copies.removeAll()
+        memory.removeAll()
         if parser.isIdle, exchange.hasHead { exchange.complete() }
         exchange.carrier = nil
         exchange.control.wake()

@@ -90,6 +90,9 @@ final class HTTP2Stream: ExchangeCarrier {
         updateWindow()
     }
 
+    /// The socket is not the exchange's alone.
+    func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?) {}
+
     func suspensionChanged(of exchange: Exchange) {
         updateWindow()
         sendMore()

@@ -48,6 +48,8 @@ package protocol ExchangeCarrier: AnyObject {
     func abandon(_ exchange: Exchange)
     /// Whether more of the body is to come; told whenever some of it came, or was taken.
     func setReading(_ wanted: Bool, for exchange: Exchange)
+    /// Much of a body was read at a time, and the last of it lies in that piece.
+    func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?)
     /// The app suspended or resumed the task: what is being sent stops and goes on as well.
     func suspensionChanged(of exchange: Exchange)
     /// The app gave the task another priority.

@@ -22,10 +22,12 @@ struct RecycledBuffers {
 
     /// An empty buffer, which nobody else writes into.
     mutating func take() -> ByteBuffer {
-        guard !buffers.isEmpty,
-            buffers[buffers.startIndex].modifyIfUniquelyOwned({ $0.clear() }) != nil, let free = buffers.popFirst()
-        else { return ByteBufferAllocator().buffer(capacity: Self.size) }
-        return free
+        // Taken out to be looked at: the subscript would hold it as well.
+        if var first = buffers.popFirst() {
+            if first.modifyIfUniquelyOwned({ $0.clear() }) != nil { return first }
+            buffers.prepend(first)
+        }
+        return ByteBufferAllocator().buffer(capacity: Self.size)
     }
 
     /// Remembers a buffer that is on its way to somebody.

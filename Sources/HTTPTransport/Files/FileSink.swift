@@ -23,7 +23,7 @@ package final class FileSink: Sendable {
     package typealias Done<Value: Sendable> = @Sendable (Result<Value, LoadError>) -> Void
 
     /// Bytes accepted but not yet written beyond which the caller waits.
-    package static let outstandingLimit = 2 << 20
+    package static let outstandingLimit = 1 << 20
     /// Below this, bytes are gathered rather than written.
     package static let batchSize = 256 << 10
 

@@ -123,7 +123,7 @@ final class DelegateBridge: LoadClient {
     /// Delivers what is in the mailbox; what comes meanwhile waits for another operation, so that no task keeps the queue for itself.
     private func empty() {
         var mail = state.withLock { $0.mailbox.take() }
-        while let item = mail.popFirst() {
+        while let item = mail.takeFirst() {
             let task = state.withLock { $0.task }
             switch deliver(item, to: task) {
             case .done: break

@@ -94,3 +94,13 @@ struct DelegateMailbox: Sendable {
         return true
     }
 }
+
+extension ArraySlice<DelegateMailbox.Item> {
+    /// Takes the first item out of the memory that the others lie in, too: a slice that only became shorter would keep its data.
+    mutating func takeFirst() -> DelegateMailbox.Item? {
+        guard let item = first else { return nil }
+        self[startIndex] = .credit(0)
+        removeFirst()
+        return item
+    }
+}

@@ -1,0 +1,51 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import NIOCore
+
+/// The memory in which a connection has what it reads of a body.
+struct BodyMemory {
+    /// More than that is not copied, however much it lies in.
+    private static let largestCompacted = 131_072
+
+    // NIOSSL decrypts into one buffer over and over; a slice that is kept would have it copy that buffer whole each time, however
+    // little is in it. And a small slice keeps a large buffer, in whose place NIO then makes another. So both are copied.
+    private var copies = RecycledCopies()
+    private var bulk: BulkReading?
+    private var isInUse = false
+
+    mutating func copy(of piece: ByteBuffer) -> ByteBuffer {
+        isInUse = true
+        return copies.copy(of: piece)
+    }
+
+    /// A copy, where a piece takes so little of what it lies in that this had better be used again.
+    mutating func compact(_ piece: ByteBuffer) -> ByteBuffer {
+        guard piece.readableBytes * 4 <= min(piece.storageCapacity, Self.largestCompacted * 4) else { return piece }
+        bulk?.remember(piece)
+        return copy(of: piece)
+    }
+
+    mutating func bulk(_ make: @autoclosure () -> BulkReading) -> BulkReading {
+        if let bulk { return bulk }
+        let bulk = make()
+        self.bulk = bulk
+        isInUse = true
+        return bulk
+    }
+
+    /// The body is over, or goes another way.
+    mutating func removeAll() {
+        guard isInUse else { return }
+        isInUse = false
+        copies.removeAll()
+        bulk?.stop()
+        bulk = nil
+    }
+}

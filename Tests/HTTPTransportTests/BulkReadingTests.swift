@@ -1,0 +1,180 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPTransport
+import LoadingTestKit
+import NIOCore
+import NIOPosix
+import Testing
+
+@Suite struct ReadBlocksTests {
+    private static func piece(of block: inout ByteBuffer, _ byte: UInt8, count: Int) -> ByteBuffer? {
+        block.writeRepeatingByte(byte, count: count)
+        return block.getSlice(at: 0, length: count)
+    }
+
+    @Test func `a piece that is kept stays as it is, however much is read after it`() throws {
+        let blocks = ReadBlocks()
+        var kept: [ByteBuffer] = []
+        for number in 0..<300 {
+            var block = blocks.take()
+            let piece = try #require(Self.piece(of: &block, UInt8(truncatingIfNeeded: number), count: 65_536))
+            blocks.remember(piece)
+            if number.isMultiple(of: 3) { kept.append(piece) }
+        }
+        for (index, piece) in kept.enumerated() {
+            #expect(piece.readableBytesView.allSatisfy { $0 == UInt8(truncatingIfNeeded: index * 3) })
+        }
+    }
+
+    @Test func `a block that everybody has let go of is used again`() throws {
+        let blocks = ReadBlocks()
+        var places: Set<Int> = []
+        for number in 0..<50 {
+            var block = blocks.take()
+            #expect(block.readableBytes == 0 && block.capacity == ReadBlocks.size)
+            let piece = try #require(Self.piece(of: &block, UInt8(number), count: 1_000))
+            places.insert(piece.withUnsafeReadableBytes { Int(bitPattern: $0.baseAddress) })
+            blocks.remember(piece)
+        }
+        // While one is written, its piece is in the table already.
+        #expect(places.count <= 2)
+    }
+
+    @Test func `while all blocks are out, what is read takes no more than it needs`() throws {
+        let blocks = ReadBlocks()
+        var kept: [ByteBuffer] = []
+        for _ in 0..<40 {
+            var block = blocks.take()
+            let piece = try #require(Self.piece(of: &block, 1, count: 100_000))
+            blocks.remember(piece)
+            kept.append(piece)
+        }
+        #expect(kept.filter { $0.storageCapacity == ReadBlocks.size }.count == 4)
+        #expect(kept.map(\.storageCapacity).reduce(0, +) < 16 << 20)
+    }
+
+    @Test func `who keeps pieces for ever does not keep others from having blocks`() throws {
+        let blocks = ReadBlocks()
+        var kept: [ByteBuffer] = []
+        for _ in 0..<4 {
+            var block = blocks.take()
+            let piece = try #require(Self.piece(of: &block, 1, count: 1_000))
+            blocks.remember(piece)
+            kept.append(piece)
+        }
+        let sizes = (0..<100).map { _ in
+            let block = blocks.take()
+            blocks.remember(block)
+            return block.capacity
+        }
+        #expect(sizes.first.map { $0 < ReadBlocks.size } == true && sizes.last == ReadBlocks.size)
+        #expect(kept.count == 4)
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct BulkReadingTests {
+    /// A connection to a server that says nothing, and its loop.
+    private func withChannel(_ body: @Sendable @escaping (any Channel) throws -> Void) async throws {
+        try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
+            let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connect(host: "127.0.0.1", port: server.port).get()
+            try await channel.eventLoop.submit { try body(channel) }.get()
+            try? await channel.close()
+        }
+    }
+
+    /// From how many bytes on the socket counts as readable.
+    private static func mark(_ channel: any Channel) throws -> Int {
+        let options = try #require(channel.syncOptions)
+        return Int(try options.getOption(.socketOption(.init(rawValue: 18))))
+    }
+
+    private static func hasBlocks(_ channel: any Channel) throws -> Bool {
+        let allocator = try #require(channel.syncOptions).getOption(.recvAllocator)
+        return allocator.buffer(allocator: ByteBufferAllocator()).capacity == ReadBlocks.size
+    }
+
+    private static func reads(_ channel: any Channel, inBlocks: Bool, from least: Int) throws -> Bool {
+        let now = (try hasBlocks(channel), try mark(channel))
+        return now == (inBlocks, least)
+    }
+
+    private static let whole: Int64 = 1 << 30
+
+    private static func read(
+        _ reading: BulkReading, _ count: Int64, after time: TimeAmount, _ state: inout (received: Int64, now: NIODeadline)
+    ) {
+        state.received += count
+        state.now = state.now + time
+        reading.noteRead(nil, received: state.received, missing: whole - state.received, now: state.now)
+    }
+
+    @Test func `a body that comes fast is read in large pieces, and the channel then reads as before`() async throws {
+        try await withChannel { channel in
+            var state = (received: Int64(0), now: NIODeadline.now())
+            let reading = BulkReading(channel, received: 0, now: state.now)
+            try #expect(Self.reads(channel, inBlocks: false, from: 1))
+            Self.read(reading, 1_000_000, after: .microseconds(300), &state)
+            try #expect(Self.reads(channel, inBlocks: false, from: 1))
+            Self.read(reading, 1_000_000, after: .milliseconds(1), &state)
+            try #expect(Self.reads(channel, inBlocks: true, from: 786_432))
+            reading.stop()
+            try #expect(Self.reads(channel, inBlocks: false, from: 1))
+        }
+    }
+
+    @Test func `for a body that comes slowly nothing is waited for`() async throws {
+        try await withChannel { channel in
+            var state = (received: Int64(0), now: NIODeadline.now())
+            let reading = BulkReading(channel, received: 0, now: state.now)
+            for _ in 0..<100 { Self.read(reading, 65_536, after: .milliseconds(1), &state) }
+            try #expect(Self.reads(channel, inBlocks: false, from: 1))
+        }
+    }
+
+    @Test func `a body that was fast and comes slowly is read as any other`() async throws {
+        try await withChannel { channel in
+            var state = (received: Int64(0), now: NIODeadline.now())
+            let reading = BulkReading(channel, received: 0, now: state.now)
+            for _ in 0..<10 { Self.read(reading, 1_000_000, after: .milliseconds(1), &state) }
+            #expect(try Self.hasBlocks(channel))
+            for _ in 0..<20 { Self.read(reading, 65_536, after: .milliseconds(1), &state) }
+            try #expect(Self.reads(channel, inBlocks: false, from: 1))
+        }
+    }
+
+    @Test func `more than is missing is not waited for`() async throws {
+        try await withChannel { channel in
+            var state = (received: Self.whole - 10_500_000, now: NIODeadline.now())
+            let reading = BulkReading(channel, received: state.received, now: state.now)
+            for _ in 0..<9 {
+                Self.read(reading, 1_000_000, after: .milliseconds(1), &state)
+                try #expect(Self.reads(channel, inBlocks: true, from: 720_896))
+            }
+            Self.read(reading, 1_000_000, after: .milliseconds(1), &state)
+            try #expect(Self.reads(channel, inBlocks: true, from: 1))
+        }
+    }
+
+    @Test func `what has come is read though no more comes`() async throws {
+        try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
+            let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connect(host: "127.0.0.1", port: server.port).get()
+            try await channel.eventLoop.submit {
+                var state = (received: Int64(0), now: NIODeadline.now())
+                let reading = BulkReading(channel, received: 0, now: state.now)
+                Self.read(reading, 1_000_000, after: .milliseconds(1), &state)
+                try #expect(Self.reads(channel, inBlocks: true, from: 720_896))
+            }.get()
+            while try await channel.eventLoop.submit({ try Self.mark(channel) }).get() > 1 { await Task.yield() }
+            try? await channel.close()
+        }
+    }
+}
