@@ -25,7 +25,7 @@ extension DiskTier {
 
     /// Whether anything may be there at all: false where a scan found no folder, and none was made since.
     ///
-    /// With `touchingDisk`, it looks at the directory now and then; without, it may be there where that is due.
+    /// With `touchingDisk`, it looks at the directory now and then, if the disk answers; without, it may be there where that is due.
     func mayHaveAny(now: Double, touchingDisk: Bool) -> Bool {
         let (isEmpty, seen) = state.withLock { state -> (Bool, FileTime.Stamp?) in
             guard state.index.isComplete, state.index.count == 0, state.folderCount == 0, state.pendingCount == 0
@@ -33,7 +33,7 @@ extension DiskTier {
             return (true, abs(now - state.lastLook) >= Self.lookingInterval ? state.rootTime : nil)
         }
         guard isEmpty, let seen else { return !isEmpty }
-        guard touchingDisk, FileTime.stamp(directory) == seen else { return true }
+        guard touchingDisk, !queue.isStuck(.answers), FileTime.stamp(directory) == seen else { return true }
         state.withLock { $0.lastLook = now }
         return false
     }

@@ -81,7 +81,7 @@ package final class ResponseCache: Sendable {
     package func mayHaveAny(now: Double, touchingDisk: Bool = true) -> Bool {
         if memory.withLock({ $0.count > 0 }) { return true }
         guard let disk, disk.isEnabled else { return false }
-        return disk.mayHaveAny(now: now, touchingDisk: touchingDisk && !disk.queue.isStuck(.answers))
+        return disk.mayHaveAny(now: now, touchingDisk: touchingDisk)
     }
 
     /// The entry that a request selects, whatever its age: from memory at once and, with `touchingDisk`, from the disk at once where its
