@@ -20,13 +20,12 @@ extension SessionEngine {
     /// is fresh, calls for no follow-up, does not vary and is in memory, the process's or the kernel's; on a thread that carries loads,
     /// the process's alone.
     package nonisolated func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? {
-        guard answersAtOnce, let cache = stores.cache, request.method == "GET", case .none = request.body, let url = request.url,
-            !request.headers.contains(.range), OutgoingHeaders.ownHost(request.headers) == nil
-        else { return nil }
+        guard answersAtOnce, let cache = stores.cache, request.method == "GET" else { return nil }
         let now = WallClock.now()
         let touchingDisk = !Self.isOnLoop
-        guard cache.mayHaveAny(now: now, touchingDisk: touchingDisk), let target = try? RequestTarget(url),
-            !mustUpgrade(target.origin, now)
+        guard cache.mayHaveAny(now: now, touchingDisk: touchingDisk), case .none = request.body, let url = request.url,
+            !request.headers.contains(.range), OutgoingHeaders.ownHost(request.headers) == nil,
+            let target = try? RequestTarget(url), !mustUpgrade(target.origin, now)
         else { return nil }
         guard case .allowed = security.verdict(isSecure: target.origin.isSecure, host: target.origin.host) else { return nil }
         let found = cache.lookUp(

@@ -266,12 +266,11 @@ package actor SessionEngine {
         deadlines.remove(load)
         load.tellSent()
         load.control.stand(at: .elsewhere)
-        var outcome = TaskOutcome(
+        let outcome = TaskOutcome(
             result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [],
-            redirectCount: load.followUp.redirectCount
+            redirectCount: load.followUp.redirectCount,
+            sentBodyBytes: load.transaction?.exchange?.sentBodyBytes ?? 0, receivedBodyBytes: load.body.received
         )
-        outcome.sentBodyBytes = load.transaction?.exchange?.sentBodyBytes ?? 0
-        outcome.receivedBodyBytes = load.body.received
         ended.append((load.client, outcome))
         // Loads that end in one turn of the loop are told of together: waking one thread many times costs more than the loads.
         if ended.count == 1 { executor.afterwards { self.tellEnded() } }

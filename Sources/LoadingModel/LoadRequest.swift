@@ -48,7 +48,9 @@ package struct LoadRequest: Sendable {
 
     private var box: Box
 
-    package init(url: URL?) { box = Box(Facts(url: url)) }
+    package init(url: URL?, timeout: Double? = nil, cachePolicy: CachePolicy = .useProtocolCachePolicy) {
+        box = Box(Facts(url: url, timeout: timeout, cachePolicy: cachePolicy))
+    }
 
     private var facts: Facts {
         _read { yield box.facts }

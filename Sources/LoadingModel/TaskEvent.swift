@@ -41,6 +41,8 @@ package enum TaskEvent: Sendable {
 }
 
 /// How a load ended.
+///
+/// One pointer wide, as it goes through several hands.
 package struct TaskOutcome: Sendable {
     package enum Body: Sendable {
         case none
@@ -49,24 +51,61 @@ package struct TaskOutcome: Sendable {
         case file(path: String)
     }
 
-    package var result: Result<Body, LoadError>
-    package var response: LoadResponse?
+    private struct Facts {
+        var result: Result<Body, LoadError>
+        var response: LoadResponse?
+        var timelines: [TransactionTimeline]
+        var redirectCount: Int
+        var sentBodyBytes: Int64
+        var receivedBodyBytes: Int64
+    }
+
+    /// Immutable: a change makes another one.
+    private final class Box: Sendable {
+        let facts: Facts
+        init(_ facts: Facts) { self.facts = facts }
+    }
+
+    private var box: Box
+
+    package init(
+        result: Result<Body, LoadError>, response: LoadResponse?, timelines: [TransactionTimeline], redirectCount: Int,
+        sentBodyBytes: Int64 = 0, receivedBodyBytes: Int64 = 0
+    ) {
+        box = Box(
+            Facts(
+                result: result, response: response, timelines: timelines, redirectCount: redirectCount,
+                sentBodyBytes: sentBodyBytes, receivedBodyBytes: receivedBodyBytes
+            )
+        )
+    }
+
+    package var result: Result<Body, LoadError> {
+        get { box.facts.result }
+        set { change { $0.result = newValue } }
+    }
+
+    package var response: LoadResponse? { box.facts.response }
+
     /// One for each request that was sent, in order; the redirects come before the last.
     ///
     /// Empty unless they were asked for.
-    package var timelines: [TransactionTimeline]
-    package var redirectCount: Int
-    /// Bytes of the request's body that the last request sent.
-    package var sentBodyBytes: Int64 = 0
-    /// Bytes of the response's body that were collected, or are in the file, those of an earlier load included.
-    package var receivedBodyBytes: Int64 = 0
+    package var timelines: [TransactionTimeline] {
+        get { box.facts.timelines }
+        set { change { $0.timelines = newValue } }
+    }
 
-    package init(
-        result: Result<Body, LoadError>, response: LoadResponse?, timelines: [TransactionTimeline], redirectCount: Int
-    ) {
-        self.result = result
-        self.response = response
-        self.timelines = timelines
-        self.redirectCount = redirectCount
+    package var redirectCount: Int { box.facts.redirectCount }
+
+    /// Bytes of the request's body that the last request sent.
+    package var sentBodyBytes: Int64 { box.facts.sentBodyBytes }
+
+    /// Bytes of the response's body that were collected, or are in the file, those of an earlier load included.
+    package var receivedBodyBytes: Int64 { box.facts.receivedBodyBytes }
+
+    private mutating func change(_ body: (inout Facts) -> Void) {
+        var facts = box.facts
+        body(&facts)
+        box = Box(facts)
     }
 }

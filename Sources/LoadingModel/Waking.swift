@@ -7,7 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Wakes an `async` caller whose load is over.
+package import FoundationEssentials
+
+/// Wakes an `async` caller whose data is there.
 package struct Waking: Sendable {
     /// The caller's priority as a number, where it waits for a thread of the process's pool; nil where it runs elsewhere, as on an
     /// executor of its own.
@@ -15,15 +17,17 @@ package struct Waking: Sendable {
     /// A number, because how much room a `TaskPriority` takes is known when the program runs, and so would be how much whatever has one
     /// takes: everything about it is asked for then, and copied by what is found.
     private let priority: UInt8?
-    private let wake: @Sendable () -> Void
+    private let caller: UnsafeContinuation<Data, any Error>
+    private let data: Data
 
-    package init(priority: UInt8?, wake: @escaping @Sendable () -> Void) {
+    package init(_ caller: UnsafeContinuation<Data, any Error>, priority: UInt8?, with data: Data) {
         self.priority = priority
-        self.wake = wake
+        self.caller = caller
+        self.data = data
     }
 
     /// Wakes this one.
-    package func run() { wake() }
+    package func run() { caller.resume(returning: data) }
 
     /// Up to so many callers are woken directly.
     private static let few = 2
@@ -40,11 +44,11 @@ package struct Waking: Sendable {
             let many = wakings[..<others]
             if many.count > few {
                 Task.detached(priority: TaskPriority(rawValue: priority)) {
-                    for waking in many { waking.wake() }
+                    for waking in many { waking.run() }
                 }
                 wakings.removeSubrange(..<others)
             }
         }
-        for waking in wakings { waking.wake() }
+        for waking in wakings { waking.run() }
     }
 }

@@ -111,12 +111,9 @@ enum Samples {
     }
 
     static func outcome(_ result: Result<TaskOutcome.Body, LoadError>) throws -> TaskOutcome {
-        var outcome = TaskOutcome(
+        TaskOutcome(
             result: result, response: try response(), timelines: [try timeline(), TransactionTimeline(request: try request())],
-            redirectCount: 3)
-        outcome.sentBodyBytes = 4
-        outcome.receivedBodyBytes = 5
-        return outcome
+            redirectCount: 3, sentBodyBytes: 4, receivedBodyBytes: 5)
     }
 
     static func order() throws -> BackgroundOrder {

@@ -34,15 +34,14 @@ struct WireOutcome: WireValue {
     func model() throws -> TaskOutcome {
         let result: Result<TaskOutcome.Body, LoadError>
         if let error { result = .failure(try error.model()) } else { result = .success(try body?.outcomeBody() ?? .none) }
-        var outcome = TaskOutcome(
+        return TaskOutcome(
             result: result,
             response: try response?.model(),
             timelines: try Wire.list(timelines, "the timelines").map { try $0.model() },
-            redirectCount: max(0, redirectCount ?? 0)
+            redirectCount: max(0, redirectCount ?? 0),
+            sentBodyBytes: max(0, sentBodyBytes ?? 0),
+            receivedBodyBytes: max(0, receivedBodyBytes ?? 0)
         )
-        outcome.sentBodyBytes = max(0, sentBodyBytes ?? 0)
-        outcome.receivedBodyBytes = max(0, receivedBodyBytes ?? 0)
-        return outcome
     }
 }
 

@@ -25,7 +25,7 @@ extension DiskTier {
 
     /// Whether anything may be there at all: false where a scan found no folder, and none was made since.
     ///
-    /// With `touchingDisk`, it looks at the directory now and then; without, it may be there where that is due.
+    /// With `touchingDisk`, it looks at the directory now and then, if the disk answers; without, it may be there where that is due.
     func mayHaveAny(now: Double, touchingDisk: Bool) -> Bool {
         let (isEmpty, seen) = state.withLock { state -> (Bool, FileTime.Stamp?) in
             guard state.index.isComplete, state.index.count == 0, state.folderCount == 0, state.pendingCount == 0

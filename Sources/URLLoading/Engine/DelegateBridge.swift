@@ -187,7 +187,7 @@ final class DelegateBridge: LoadClient {
     private func becomeDownload(_ task: URLSessionTask) {
         guard let dataTask = task as? URLSessionDataTask, let download = dataTask.succeedAsDownload() else { return }
         state.withLock { $0.task = download }
-        calls.session.registry.replace(task.identity, by: download)
+        calls.session.registry.replace(by: download)
         calls.became(dataTask, download)
     }
 

@@ -32,14 +32,9 @@ extension URLSessionTask: LoadClient {
     }
 
     package func conclude(_ outcome: TaskOutcome) -> Waking? {
-        guard let completion = complete(outcome) else { return nil }
-        guard case .waitingForData(let continuation) = completion.audience, case .success(let body) = completion.result else {
-            finish(completion)
-            return nil
-        }
-        completion.session?.registry.forget(identity)
-        let data = body.data
-        return Waking(priority: completion.priorityInPool) { continuation.resume(returning: data) }
+        if let waking = hand(outcome) { return waking }
+        if let completion = complete(outcome) { finish(completion) }
+        return nil
     }
 
     package func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {

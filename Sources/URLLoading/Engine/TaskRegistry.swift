@@ -23,7 +23,7 @@ final class TaskRegistry: Sendable {
     }
 
     private struct State {
-        var tasks: [Int: URLSessionTask] = [:]
+        var tasks = TaskTable()
         var intake = Intake.open
         /// Called once, when the registry takes no more tasks and is empty.
         var whenEmpty: (@Sendable () -> Void)?
@@ -57,7 +57,7 @@ final class TaskRegistry: Sendable {
     ///
     /// Not kept when no tasks are taken any more.
     func add(_ task: URLSessionTask) {
-        state.withLock { if $0.intake == .open { $0.tasks[task.identity] = task } }
+        state.withLock { if $0.intake == .open { $0.tasks.insert(task) } }
     }
 
     /// A task begins.
@@ -65,28 +65,28 @@ final class TaskRegistry: Sendable {
     /// Returns false when no tasks are taken any more and the task was not known before.
     func start(_ task: URLSessionTask) -> Bool {
         state.withLock { state in
-            guard state.intake == .open else { return state.tasks[task.identity] != nil }
-            state.tasks[task.identity] = task
+            guard state.intake == .open else { return state.tasks.contains(task.identity) }
+            state.tasks.insert(task)
             return true
         }
     }
 
-    /// Another task takes a load over.
-    func replace(_ identifier: Int, by task: URLSessionTask) {
-        state.withLock { $0.tasks[identifier] = task }
+    /// A task takes over the load, and the number, of another.
+    func replace(by task: URLSessionTask) {
+        state.withLock { $0.tasks.insert(task) }
     }
 
     /// A task completed and everybody knows.
     func forget(_ identifier: Int) {
         // The task is released only after the lock, as are the closures of the app's that it holds.
-        let (task, farewell) = state.withLock { ($0.tasks.removeValue(forKey: identifier), $0.takeFarewell()) }
+        let (task, farewell) = state.withLock { ($0.tasks.remove(identifier), $0.takeFarewell()) }
         withExtendedLifetime(task) { farewell?() }
     }
 
     /// Every task that has not completed, in the order of creation; none once all were given up.
     var tasks: [URLSessionTask] {
-        let all = state.withLock { $0.intake == .abandoned ? [:] : $0.tasks }
-        return all.sorted { $0.key < $1.key }.map(\.value).filter { $0.state != .completed }
+        let all = state.withLock { $0.intake == .abandoned ? [] : $0.tasks.sorted }
+        return all.filter { $0.state != .completed }
     }
 
     /// Whether no more tasks are taken.
@@ -103,7 +103,7 @@ final class TaskRegistry: Sendable {
     /// The same, and hands over the tasks there are, to be cancelled; they are listed no more.
     func abandon(whenEmpty: @escaping @Sendable () -> Void) -> [URLSessionTask] {
         let (tasks, farewell) = state.withLock { state in
-            let tasks = state.tasks.sorted { $0.key < $1.key }.map(\.value)
+            let tasks = state.tasks.sorted
             return (tasks, state.close(.abandoned, whenEmpty))
         }
         farewell?()

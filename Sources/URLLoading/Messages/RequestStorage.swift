@@ -11,12 +11,8 @@ import Foundation
 import HTTPWire
 import LoadingModel
 
-/// The box behind ``URLRequest``: the engine's request, and what only the façade knows of it.
-///
-/// Sendable because it is copied on write: it changes only while one `URLRequest` value, in one thread's hands, refers to it
-/// (`isKnownUniquelyReferenced`), and nobody else does until that is over. The body stream and the properties are the app's to
-/// share, as they are on Apple's platforms.
-final class RequestStorage: @unchecked Sendable {
+/// What is behind ``URLRequest``: the engine's request, and what only the façade knows of it.
+struct RequestStorage: Sendable {
     /// The flags of a request that the engine knows by other names, or not at all.
     ///
     /// All are off by default.
@@ -33,10 +29,32 @@ final class RequestStorage: @unchecked Sendable {
         }
     }
 
+    /// What few requests have, so that a request is one allocation.
+    ///
+    /// Sendable because it never changes: a change makes another one. The body stream and the properties are the app's to share, as they
+    /// are on Apple's platforms.
+    private final class Rarities: @unchecked Sendable {
+        let stream: InputStream?
+        let properties: [String: Any]
+
+        init(_ stream: InputStream?, _ properties: [String: Any]) {
+            self.stream = stream
+            self.properties = properties
+        }
+    }
+
     static let defaultTimeout: TimeInterval = 60
 
     var load: LoadRequest
-    var stream: InputStream?
+    private var rarities: Rarities?
+    var stream: InputStream? {
+        get { rarities?.stream }
+        set { if newValue !== stream { rarities = Rarities(newValue, properties) } }
+    }
+    var properties: [String: Any] {
+        get { rarities?.properties ?? [:] }
+        set { rarities = Rarities(stream, newValue) }
+    }
     var options: Options = [] {
         didSet { load.needs.requiresDNSSEC = options.contains(.requiresDNSSEC) }
     }
@@ -48,7 +66,6 @@ final class RequestStorage: @unchecked Sendable {
         get { load.cookiePartition }
         set { load.cookiePartition = newValue }
     }
-    var properties: [String: Any] = [:]
     /// As it is shown, whether it was set or not.
     var timeout: TimeInterval { load.timeout ?? Self.defaultTimeout }
     /// Whether header fields were ever set: an empty dictionary and nil are told apart.
@@ -56,24 +73,16 @@ final class RequestStorage: @unchecked Sendable {
 
     init(load: LoadRequest) { self.load = load }
 
-    init(copying other: RequestStorage) {
-        load = other.load
-        stream = other.stream
-        options = other.options
-        properties = other.properties
-        hasHeaderFields = other.hasHeaderFields
-    }
-
     init(load: LoadRequest, template: RequestStorage?) {
         self.load = load
         hasHeaderFields = !load.headers.isEmpty
         guard let template else { return }
         options = template.options
         if load.cookiePartition == nil { cookiePartition = template.cookiePartition }
-        properties = template.properties
+        rarities = template.rarities
         switch load.body {
-        case .stream, .streamOnDemand: stream = template.stream
-        case .none, .data, .file: break
+        case .stream, .streamOnDemand: break
+        case .none, .data, .file: stream = nil
         }
     }
 
@@ -86,7 +95,7 @@ final class RequestStorage: @unchecked Sendable {
         }
     }
 
-    func prohibit(_ network: ProhibitedNetworks, _ isProhibited: Bool) {
+    mutating func prohibit(_ network: ProhibitedNetworks, _ isProhibited: Bool) {
         if isProhibited { load.needs.prohibited.insert(network) } else { load.needs.prohibited.remove(network) }
     }
 
@@ -132,7 +141,7 @@ final class RequestStorage: @unchecked Sendable {
         return values.count > 1 ? values.joined(separator: ",") : values.first
     }
 
-    func set(_ value: String?, for field: String) {
+    mutating func set(_ value: String?, for field: String) {
         guard let value else { return load.headers.remove(field) }
         guard Self.isAcceptable(value), !field.isEmpty else { return }
         hasHeaderFields = true
@@ -140,7 +149,7 @@ final class RequestStorage: @unchecked Sendable {
         load.headers.set(load.headers.name(at: index), value)
     }
 
-    func add(_ value: String, for field: String) {
+    mutating func add(_ value: String, for field: String) {
         guard Self.isAcceptable(value), !field.isEmpty else { return }
         set(self.value(for: field).map { "\($0),\(value)" } ?? value, for: field)
     }

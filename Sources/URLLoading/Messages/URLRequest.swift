@@ -34,9 +34,13 @@ public struct URLRequest: Sendable {
     public init(
         url: URL, cachePolicy: CachePolicy = .useProtocolCachePolicy, timeoutInterval: TimeInterval = 60.0
     ) {
-        storage = RequestStorage(load: LoadRequest(url: url.baseURL == nil ? url : url.absoluteURL))
-        storage.load.cachePolicy = cachePolicy.loadPolicy
-        if timeoutInterval != RequestStorage.defaultTimeout { storage.load.timeout = timeoutInterval }
+        storage = RequestStorage(
+            load: LoadRequest(
+                url: url.baseURL == nil ? url : url.absoluteURL,
+                timeout: timeoutInterval == RequestStorage.defaultTimeout ? nil : timeoutInterval,
+                cachePolicy: cachePolicy.loadPolicy
+            )
+        )
     }
 
     /// What to load.
@@ -44,7 +48,7 @@ public struct URLRequest: Sendable {
     /// Setting nil makes a request that fails with `URLError.unsupportedURL`.
     public var url: URL? {
         get { storage.load.url }
-        set { unique().load.url = newValue }
+        set { storage.load.url = newValue }
     }
 
     /// The URL of the main document this request belongs to, by which third-party and same-site cookies are told apart.
@@ -52,7 +56,7 @@ public struct URLRequest: Sendable {
     /// Default nil: the request is of its own site. Where it is the request's own URL, it moves along redirects.
     public var mainDocumentURL: URL? {
         get { storage.load.mainDocumentURL }
-        set { unique().load.mainDocumentURL = newValue }
+        set { storage.load.mainDocumentURL = newValue }
     }
 
     /// How the request uses the cache.
@@ -61,7 +65,7 @@ public struct URLRequest: Sendable {
     /// ``URLSessionConfiguration/requestCachePolicy``.
     public var cachePolicy: CachePolicy {
         get { CachePolicy(storage.load.cachePolicy) }
-        set { unique().load.cachePolicy = newValue.loadPolicy }
+        set { storage.load.cachePolicy = newValue.loadPolicy }
     }
 
     /// Seconds without progress after which the load fails with `URLError.timedOut`.
@@ -70,7 +74,7 @@ public struct URLRequest: Sendable {
     /// overrules the session's.
     public var timeoutInterval: TimeInterval {
         get { storage.timeout }
-        set { unique().load.timeout = newValue }
+        set { storage.load.timeout = newValue }
     }
 
     /// The method.
@@ -81,7 +85,7 @@ public struct URLRequest: Sendable {
     /// it is spelt, since methods are case-sensitive (RFC 9110, section 9.1).
     public var httpMethod: String? {
         get { storage.load.method }
-        set { unique().load.method = RequestStorage.normalizedMethod(newValue ?? "GET") }
+        set { storage.load.method = RequestStorage.normalizedMethod(newValue ?? "GET") }
     }
 
     /// The request's own header fields, nil as long as none was ever set.
@@ -91,7 +95,7 @@ public struct URLRequest: Sendable {
     /// Setting it replaces all fields. Reading builds a dictionary; ``value(forHTTPHeaderField:)`` is cheaper for one field.
     public var allHTTPHeaderFields: [String: String]? {
         get { storage.headerFields }
-        set { unique().headerFields = newValue }
+        set { storage.headerFields = newValue }
     }
 
     /// The value of a header field, its name compared without regard to case.
@@ -103,17 +107,17 @@ public struct URLRequest: Sendable {
     ///
     /// A field that is already there keeps the spelling of its name. A value with a CR, LF or NUL in it (other than the obsolete
     /// folding, CRLF before a space or tab) is ignored, as Apple's does.
-    public mutating func setValue(_ value: String?, forHTTPHeaderField field: String) { unique().set(value, for: field) }
+    public mutating func setValue(_ value: String?, forHTTPHeaderField field: String) { storage.set(value, for: field) }
 
     /// Adds a value to a header field, after a comma where the field already has one.
-    public mutating func addValue(_ value: String, forHTTPHeaderField field: String) { unique().add(value, for: field) }
+    public mutating func addValue(_ value: String, forHTTPHeaderField field: String) { storage.add(value, for: field) }
 
     /// The body.
     ///
     /// Default nil. Setting it removes ``httpBodyStream``.
     public var httpBody: Data? {
         get { storage.body }
-        set { unique().body = newValue }
+        set { storage.body = newValue }
     }
 
     /// A stream that produces the body, sent with chunked transfer coding.
@@ -124,7 +128,7 @@ public struct URLRequest: Sendable {
     /// for another one.
     public var httpBodyStream: InputStream? {
         get { storage.stream }
-        set { unique().bodyStream = newValue }
+        set { storage.bodyStream = newValue }
     }
 
     /// Whether the session's cookies are sent with this request, and its response's are stored.
@@ -132,7 +136,7 @@ public struct URLRequest: Sendable {
     /// Default true. A `Cookie` field of the app's own is sent in either case.
     public var httpShouldHandleCookies: Bool {
         get { storage.load.handlesCookies }
-        set { unique().load.handlesCookies = newValue }
+        set { storage.load.handlesCookies = newValue }
     }
 
     /// Whether the request may be sent before earlier ones on its connection are answered.
@@ -142,7 +146,7 @@ public struct URLRequest: Sendable {
     /// HTTP/1.1 pipelining is never used, here as in Apple's newer loading mode: one lost response would stall all behind it.
     public var httpShouldUsePipelining: Bool {
         get { storage.options.contains(.usesPipelining) }
-        set { unique().options.set(.usesPipelining, newValue) }
+        set { storage.options.set(.usesPipelining, newValue) }
     }
 
     /// What the traffic is for.
@@ -154,7 +158,7 @@ public struct URLRequest: Sendable {
     /// has TCP Low Priority.
     public var networkServiceType: NetworkServiceType {
         get { storage.serviceType }
-        set { unique().serviceType = newValue }
+        set { storage.serviceType = newValue }
     }
 
     /// Whether the load may use a cellular network.
@@ -162,7 +166,7 @@ public struct URLRequest: Sendable {
     /// Default true. Of this and the configuration's the stricter holds; see ``URLSessionConfiguration/allowsCellularAccess``.
     public var allowsCellularAccess: Bool {
         get { !storage.load.needs.prohibited.contains(.cellular) }
-        set { unique().prohibit(.cellular, !newValue) }
+        set { storage.prohibit(.cellular, !newValue) }
     }
 
     /// Whether the load may use an expensive network.
@@ -170,7 +174,7 @@ public struct URLRequest: Sendable {
     /// Default true. Of this and the configuration's the stricter holds; see ``URLSessionConfiguration/allowsExpensiveNetworkAccess``.
     public var allowsExpensiveNetworkAccess: Bool {
         get { !storage.load.needs.prohibited.contains(.expensive) }
-        set { unique().prohibit(.expensive, !newValue) }
+        set { storage.prohibit(.expensive, !newValue) }
     }
 
     /// Whether the load may use a network in low data mode.
@@ -179,7 +183,7 @@ public struct URLRequest: Sendable {
     /// ``URLSessionConfiguration/allowsConstrainedNetworkAccess``.
     public var allowsConstrainedNetworkAccess: Bool {
         get { !storage.load.needs.prohibited.contains(.constrained) }
-        set { unique().prohibit(.constrained, !newValue) }
+        set { storage.prohibit(.constrained, !newValue) }
     }
 
     /// Whether the load may use an ultra-constrained network, such as a satellite's.
@@ -188,7 +192,7 @@ public struct URLRequest: Sendable {
     /// ``URLSessionConfiguration/allowsUltraConstrainedNetworkAccess``.
     public var allowsUltraConstrainedNetworkAccess: Bool {
         get { !storage.load.needs.prohibited.contains(.ultraConstrained) }
-        set { unique().prohibit(.ultraConstrained, !newValue) }
+        set { storage.prohibit(.ultraConstrained, !newValue) }
     }
 
     /// Whether the server is assumed to speak HTTP/3 without having said so.
@@ -196,7 +200,7 @@ public struct URLRequest: Sendable {
     /// Default false. HTTP/3 is not spoken here, so that the assumption is never acted on.
     public var assumesHTTP3Capable: Bool {
         get { storage.options.contains(.assumesHTTP3) }
-        set { unique().options.set(.assumesHTTP3, newValue) }
+        set { storage.options.set(.assumesHTTP3, newValue) }
     }
 
     /// Whether the app's developer or its user caused the load, for Apple's privacy report.
@@ -204,7 +208,7 @@ public struct URLRequest: Sendable {
     /// Default `.developer`. Linux has no such report.
     public var attribution: Attribution {
         get { storage.options.contains(.attributedToUser) ? .user : .developer }
-        set { unique().options.set(.attributedToUser, newValue == .user) }
+        set { storage.options.set(.attributedToUser, newValue == .user) }
     }
 
     /// Whether the host's addresses must be validated by DNSSEC.
@@ -216,7 +220,7 @@ public struct URLRequest: Sendable {
     /// proxy looks up are its affair.
     public var requiresDNSSECValidation: Bool {
         get { storage.options.contains(.requiresDNSSEC) }
-        set { unique().options.set(.requiresDNSSEC, newValue) }
+        set { storage.options.set(.requiresDNSSEC, newValue) }
     }
 
     /// Whether an expired DNS answer may be used while a new one is fetched.
@@ -224,7 +228,7 @@ public struct URLRequest: Sendable {
     /// Default false. DNS answers are not kept here; the system's resolver decides.
     public var allowsPersistentDNS: Bool {
         get { storage.options.contains(.allowsPersistentDNS) }
-        set { unique().options.set(.allowsPersistentDNS, newValue) }
+        set { storage.options.set(.allowsPersistentDNS, newValue) }
     }
 
     /// The cookie partition the load belongs to.
@@ -232,13 +236,7 @@ public struct URLRequest: Sendable {
     /// Default nil. Cookies with `Partitioned` that its responses set go with requests of the same partition alone.
     public var cookiePartitionIdentifier: String? {
         get { storage.cookiePartition }
-        set { unique().cookiePartition = newValue }
-    }
-
-    /// The box, made this value's own first.
-    private mutating func unique() -> RequestStorage {
-        if !isKnownUniquelyReferenced(&storage) { storage = RequestStorage(copying: storage) }
-        return storage
+        set { storage.cookiePartition = newValue }
     }
 }
 
@@ -262,7 +260,7 @@ extension URLRequest {
     /// The request with a stream that holds the same bytes as its body, which stays as it is.
     func streaming(_ stream: InputStream) -> URLRequest {
         var request = self
-        request.unique().stream = stream
+        request.storage.stream = stream
         return request
     }
 
@@ -274,7 +272,7 @@ extension URLRequest {
     }
 
     /// Sets the flags all at once, as an archive has them.
-    mutating func setOptions(archived options: UInt16) { unique().archivedOptions = options }
+    mutating func setOptions(archived options: UInt16) { storage.archivedOptions = options }
 
     /// A request for nothing, which bridging a nil reference gives.
     init() { storage = RequestStorage(load: LoadRequest(url: nil)) }
@@ -282,14 +280,14 @@ extension URLRequest {
     /// What `URLProtocol.setProperty(_:forKey:in:)` kept with the request.
     var properties: [String: Any] {
         get { storage.properties }
-        set { unique().properties = newValue }
+        set { storage.properties = newValue }
     }
 }
 
 extension URLRequest: Hashable {
     /// Whether two requests ask for the same thing in the same way; body streams are compared by identity.
     public static func == (left: URLRequest, right: URLRequest) -> Bool {
-        left.storage === right.storage || left.storage.equals(right.storage)
+        left.storage.equals(right.storage)
     }
 
     /// Feeds what tells requests apart into a hasher.

@@ -141,9 +141,9 @@ extension URLSession {
     @inline(never)
     private func answerAtOnce(_ request: URLRequest) -> (Data, URLResponse)? {
         let equipment = equipment
-        guard conformances == nil, equipment.customClasses.isEmpty, equipment.memory.interests.isEmpty, !Task.isCancelled,
-            !registry.isClosed,
-            let (response, data) = equipment.service.answerAtOnce(request.loadRequest)
+        guard conformances == nil, equipment.customClasses.isEmpty, !equipment.memory.isPartlyOfTheApp,
+            let (response, data) = equipment.service.answerAtOnce(request.loadRequest),
+            !Task.isCancelled, !registry.isClosed
         else { return nil }
         return (data, URLResponse.make(response))
     }

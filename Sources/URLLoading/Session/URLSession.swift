@@ -70,6 +70,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     let registry = TaskRegistry()
     /// Changes in the initializers alone, before anybody else has the session; that is why nothing guards it.
     @exclusivity(unchecked) private final var given: SessionEquipment?
+    /// Whether there was a delegate; the same holds for it.
+    @exclusivity(unchecked) private final var hadDelegate = false
     private let mutex = Mutex(State())
 
     /// Makes a session with the default configuration, for classes that put methods of their own in place of the session's.
@@ -107,6 +109,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     private func equip(_ equipment: SessionEquipment, _ delegate: (any URLSessionDelegate)?, _ queue: OperationQueue?) {
         given = equipment
+        hadDelegate = delegate != nil
         mutex.withLock { state in
             state.conformances = delegate.map { DelegateConformances($0) }
             state.queue = queue
@@ -170,7 +173,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     final var additionalFields: [(name: String, value: String)] { equipment.additionalFields }
     final var trustRoots: [Data] { equipment.trustRoots }
 
-    var conformances: DelegateConformances? { mutex.withLock { $0.conformances } }
+    var conformances: DelegateConformances? { hadDelegate ? mutex.withLock { $0.conformances } : nil }
 
     // MARK: Ending it
 

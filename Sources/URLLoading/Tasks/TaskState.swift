@@ -25,6 +25,7 @@ struct TaskState: ~Copyable, Sendable {
     var uploadBody: RequestBody?
 
     var original: URLRequest?
+    /// Nil as long as it is the original.
     var current: URLRequest?
     /// What `current` will be made of when somebody asks for it.
     var sentRequest: LoadRequest?
@@ -68,7 +69,6 @@ struct TaskState: ~Copyable, Sendable {
         self.uploadBody = uploadBody
         sessionFields = session?.additionalFields ?? []
         self.original = request
-        self.current = request
         self.delivery = delivery
         self.audience = audience
         if case .delegate = audience, case .stream = delivery {
@@ -123,8 +123,12 @@ struct TaskState: ~Copyable, Sendable {
             current = URLRequest(loadRequest: sentRequest, template: original)
         }
         let fields = sessionFields
-        if !fields.isEmpty, !lifecycle.isUnstarted { current?.complete(with: fields) }
-        return current
+        if !fields.isEmpty, !lifecycle.isUnstarted {
+            var request = current ?? original
+            request?.complete(with: fields)
+            current = request
+        }
+        return current ?? original
     }
 
     /// Takes over what an event says about the task, before the app hears of it.

@@ -33,7 +33,7 @@ extension URLSessionTask {
         if case .stream = delivery { delivery = .collect }
         var order = BackgroundOrder(
             TaskOrder(
-                id: identity, request: request, delivery: delivery, interests: interests(&state, session),
+                id: identity, request: request, delivery: delivery, interests: interests(state, session.equipment),
                 priority: state.priority,
                 earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
             ),

@@ -15,7 +15,6 @@ internal import Synchronization
 struct TaskCompletion: Sendable {
     var session: URLSession?
     var audience: TaskAudience
-    var priorityInPool: UInt8?
     var response: URLResponse?
     var result: Result<TaskOutcome.Body, any Error>
     var resumeData: Data?
@@ -44,13 +43,10 @@ extension URLSessionTask {
         let completion: TaskCompletion? = mutex.withLock { state in
             let wasGivenUp = state.isGivenUp
             guard state.lifecycle.handle(.finished) == .complete else { return nil }
-            state.sentCount = max(state.sentCount, outcome.sentBodyBytes)
-            state.receivedCount = max(state.receivedCount, outcome.receivedBodyBytes)
-            if let response = outcome.response, state.loadResponse == nil, state.response == nil { state.note(response) }
+            state.noteEnd(outcome, wasGivenUp: wasGivenUp)
             var completion = TaskCompletion(
                 session: state.session.take(),
                 audience: state.audience,
-                priorityInPool: state.priorityInPool,
                 response: state.audience.takesResponse ? state.visibleResponse() : nil,
                 result: .success(.none),
                 resumeDataHandlers: state.resumeDataHandlers,
@@ -58,7 +54,6 @@ extension URLSessionTask {
             )
             switch outcome.result {
             case .success(let body) where !wasGivenUp:
-                if case .collected(let data) = body, state.receivedCount == 0 { state.receivedCount = Int64(data.count) }
                 completion.result = .success(body)
             case .success(let body):
                 if case .file(let path) = body { try? FileManager.default.removeItem(atPath: path) }
@@ -72,13 +67,31 @@ extension URLSessionTask {
             }
             state.error = completion.error
             state.resumeDataHandlers = []
-            state.ownDelegate = nil
-            state.bridge = nil
-            state.audience = .delegate
+            state.releaseAudience()
             return completion
         }
         if completion?.showsProgress == true { updateProgress() }
         return completion
+    }
+
+    /// Completes the task where all there is to do is to wake the caller that waits for its data: the way of most loads, on which nothing
+    /// is made for others.
+    ///
+    /// Nil where there is more to do, or less.
+    func hand(_ outcome: TaskOutcome) -> Waking? {
+        guard case .success(let body) = outcome.result else { return nil }
+        var session: URLSession?
+        let waking: Waking? = mutex.withLock { state in
+            guard case .waitingForData(let caller) = state.audience, state.progress == nil, !state.isGivenUp,
+                state.lifecycle.handle(.finished) == .complete
+            else { return nil }
+            state.noteEnd(outcome, wasGivenUp: false)
+            session = state.session.take()
+            state.releaseAudience()
+            return Waking(caller, priority: state.priorityInPool, with: body.data)
+        }
+        session?.registry.forget(identity)
+        return waking
     }
 
     /// Hands the result to the handler or caller that waits for it.
@@ -124,6 +137,9 @@ extension URLSessionTask {
     // MARK: Async callers
 
     /// Runs the task and waits for its data.
+    ///
+    /// Inlined, as every async function that waits takes room in the caller's memory, and looks for its executor when it goes on.
+    @inline(__always)
     nonisolated(nonsending) func data() async throws -> (Data, URLResponse) {
         let priority = Self.priorityInPool(#isolation)
         let data = try await withTaskCancellationHandler {
@@ -169,23 +185,41 @@ extension URLSessionTask {
     }
 
     private func begin(for audience: TaskAudience, _ priority: UInt8? = nil, refused: (any Error) -> Void) {
-        let refusal: (any Error)? = mutex.withLock { state in
+        var refusal: (any Error)?
+        resumeLoad { state in
             switch state.lifecycle.phase {
             case .unstarted, .running, .paused:
                 state.audience = audience
                 state.priorityInPool = priority
-                return nil
+                return true
             case .cancelling, .completed:
-                return state.error ?? ErrorTranslation.appError(.cancelled, url: state.url)
+                refusal = state.error ?? ErrorTranslation.appError(.cancelled, url: state.url)
+                return false
             }
         }
-        if let refusal { refused(refusal) } else { resume() }
+        if let refusal { refused(refusal) }
     }
 }
 
 extension TaskState {
     /// The URL that is being loaded.
-    var url: URL? { sentRequest?.url ?? current?.url }
+    var url: URL? { sentRequest?.url ?? (current ?? original)?.url }
+
+    /// Takes over what the end of the load says of the task.
+    fileprivate mutating func noteEnd(_ outcome: TaskOutcome, wasGivenUp: Bool) {
+        sentCount = max(sentCount, outcome.sentBodyBytes)
+        receivedCount = max(receivedCount, outcome.receivedBodyBytes)
+        if let response = outcome.response, loadResponse == nil, self.response == nil { note(response) }
+        guard receivedCount == 0, !wasGivenUp, case .success(.collected(let data)) = outcome.result else { return }
+        receivedCount = Int64(data.count)
+    }
+
+    /// Whoever was to be told is released, at the latest when the mutex is free.
+    fileprivate mutating func releaseAudience() {
+        ownDelegate = nil
+        bridge = nil
+        audience = .delegate
+    }
 }
 
 extension TaskOutcome.Body {

@@ -13,10 +13,12 @@ internal import Synchronization
 
 /// The commands of a task: what `TaskLifecycle` decides is said to the engine while the task's mutex is held.
 extension URLSessionTask {
-    func resumeLoad() {
+    /// Resumes the task, unless what is to be looked at first is against it.
+    func resumeLoad(if isWanted: (inout TaskState) -> Bool = { _ in true }) {
         // The loop that is woken may take this thread's processor, and soon needs the mutex.
         var asleep: (any LoadingService)?
         let refusal: (any LoadClient, LoadError)? = mutex.withLock { state in
+            guard isWanted(&state) else { return nil }
             switch state.lifecycle.handle(.resume) {
             case .start:
                 return start(&state, waking: &asleep)
@@ -97,8 +99,9 @@ extension URLSessionTask {
     /// Orders the load, or returns why that is refused and who is to hear of it.
     private func start(_ state: inout TaskState, waking asleep: inout (any LoadingService)?) -> (any LoadClient, LoadError)? {
         guard let session = state.session else { return nil }
+        let equipment = session.equipment
         let client = client(&state)
-        if let background = session.equipment.background {
+        if let background = equipment.background {
             return startInBackground(&state, session, background, client, waking: &asleep)
         }
         guard session.registry.start(self) else {
@@ -111,7 +114,7 @@ extension URLSessionTask {
             request.body = .stream(InputStreamBody(stream))
         }
         state.expectedToSend = request.body.knownLength
-        let interests = interests(&state, session)
+        let interests = interests(state, equipment)
         state.isWatched = interests.isSuperset(of: Self.counts)
         var order = TaskOrder(
             id: identity,
@@ -121,8 +124,8 @@ extension URLSessionTask {
             priority: state.priority,
             earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
         )
-        order.connectionHolder = state.ownDelegate == nil ? nil : state.bridge?.connectionHolder
-        let service = session.service
+        if state.ownDelegate != nil { order.connectionHolder = state.bridge?.connectionHolder }
+        let service = equipment.service
         if service.submit(order, client: client) { asleep = service }
         return nil
     }
@@ -131,15 +134,16 @@ extension URLSessionTask {
     func client(_ state: inout TaskState) -> any LoadClient {
         if let bridge = state.bridge { return bridge }
         guard let session = state.session else { return self }
-        let calls = DelegateCalls(session: session, own: state.ownDelegate, shared: session.conformances)
+        let shared = session.conformances
+        guard shared != nil || state.ownDelegate != nil else { return self }
+        let calls = DelegateCalls(session: session, own: state.ownDelegate, shared: shared)
         guard calls.reachAnybody(for: state.audience) else { return self }
         let bridge = DelegateBridge(task: self, calls: calls)
         state.bridge = bridge
         return bridge
     }
 
-    func interests(_ state: inout TaskState, _ session: URLSession) -> TaskOrder.Interests {
-        let equipment = session.equipment
+    func interests(_ state: borrowing TaskState, _ equipment: SessionEquipment) -> TaskOrder.Interests {
         var interests = equipment.memory.interests
         if !equipment.customClasses.isEmpty { interests.insert(.customLoaders) }
         if let bridge = state.bridge { interests.formUnion(bridge.interests) }

@@ -1,0 +1,38 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import SeededNumbers
+import Testing
+import URLLoading
+
+/// Which tasks a session knows.
+@Suite(.timeLimit(.minutes(1)))
+struct TaskTableTests {
+    @Test(arguments: 0..<20)
+    func `a session lists its live tasks in the order of their making, however many come and go`(seed: UInt64) async {
+        var numbers = SeededNumbers(seed: seed)
+        let (session, _) = makeSession { _ in }
+        var live: [URLSessionTask] = []
+        // Few at first, then many, then hardly any.
+        for (steps, ending) in [(60, 48), (1200, 10), (2000, 95)] {
+            for _ in 0..<steps {
+                if numbers.next(below: 100) >= ending {
+                    live.append(session.dataTask(with: someURL))
+                } else if !live.isEmpty {
+                    live.remove(at: numbers.next(below: 4) == 0 ? 0 : live.count - 1 - numbers.next(below: live.count)).cancel()
+                }
+            }
+            #expect(await session.allTasks.map(\.taskIdentifier) == live.map(\.taskIdentifier), "seed \(seed)")
+        }
+        session.invalidateAndCancel()
+        #expect(await session.allTasks.isEmpty)
+        #expect(live.allSatisfy { $0.state == .completed })
+    }
+}
