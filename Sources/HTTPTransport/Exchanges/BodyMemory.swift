@@ -41,8 +41,13 @@ struct BodyMemory {
     }
 
     /// The body is over, or goes another way.
+    @inline(__always)
     mutating func removeAll() {
-        guard isInUse else { return }
+        if isInUse { free() }
+    }
+
+    @inline(never)
+    private mutating func free() {
         isInUse = false
         copies.removeAll()
         bulk?.stop()

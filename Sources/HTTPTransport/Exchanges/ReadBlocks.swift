@@ -18,7 +18,7 @@ package import NIOCore
 package final class ReadBlocks: @unchecked Sendable {
     package static let size = 1_048_576
     /// What a load has at its client, and what waits for that.
-    private static let limit = 4
+    private static let limit = 3
     /// How much is read at a time while all blocks are out.
     private static let ordinarySize = 262_144
     /// After so many such reads in a row whoever has the blocks is taken to keep them.
