@@ -24,7 +24,7 @@ extension SessionEngine {
         let now = WallClock.now()
         let touchingDisk = !Self.isOnLoop
         guard cache.mayHaveAny(now: now, touchingDisk: touchingDisk), case .none = request.body, let url = request.url,
-            !request.headers.contains(.range), OutgoingHeaders.ownHost(request.headers) == nil,
+            !request.hasField(.range), OutgoingHeaders.ownHost(request.headers) == nil,
             let target = try? RequestTarget(url), !mustUpgrade(target.origin, now)
         else { return nil }
         guard case .allowed = security.verdict(isSecure: target.origin.isSecure, host: target.origin.host) else { return nil }

@@ -81,6 +81,11 @@ package struct LoadRequest: Sendable {
         set { facts.headers = newValue }
     }
 
+    /// Whether one of these fields has that name: costs others less than to ask the fields.
+    package func hasField(_ name: FieldName) -> Bool { box.facts.headers.contains(name) }
+    /// Whether there is any of them.
+    package var hasFields: Bool { !box.facts.headers.isEmpty }
+
     package var body: RequestBody {
         _read { yield box.facts.body }
         set { facts.body = newValue }

@@ -17,6 +17,8 @@ package protocol NumberedIdentifier: Hashable, Sendable {
 
 extension NumberedIdentifier {
     /// The seed is the table's own, so that one filled in the order of another does not bunch up.
+    // The requirement by which the standard library's own numbers do without a `Hasher`; it is public there, under this name.
+    // swift-format-ignore: NoLeadingUnderscores
     @inlinable
     package func _rawHashValue(seed: Int) -> Int {
         let product = UInt64(truncatingIfNeeded: number ^ seed) &* 0x9e37_79b9_7f4a_7c15

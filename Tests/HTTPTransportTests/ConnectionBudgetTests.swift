@@ -175,7 +175,8 @@ import Testing
         let made = try await loop.submit { [loop] in
             let dialer = Dialer(loop: loop, tls: TLSSession(policy: TLSPolicy()), resolver: SystemResolver(), now: { 0 })
             let pool = ConnectionPool(loop: loop, dialer: dialer, maximumConnectionsPerHost: 2, budget: budget)
-            let leases = (0..<2).map { _ in pool.wish(route, priority: 0.5, control: LoadControl(on: LoopExecutor(loop), now: .now())) }
+            let executor = LoopExecutor(loop)
+            let leases = (0..<2).map { _ in pool.wish(route, priority: 0.5, control: LoadControl(on: executor, now: .now())) }
             return NIOLoopBound((pool: pool, leases: leases), eventLoop: loop)
         }
         .get()

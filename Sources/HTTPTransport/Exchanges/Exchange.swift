@@ -66,10 +66,13 @@ package final class Exchange {
     package let isReused: Bool
     package let version: HTTPVersion
     // Unchecked are the queues, and what is set at every request; other modules read it by a function.
-    @exclusivity(unchecked) private var finalHead: ResponseHead?
-    package var head: ResponseHead? { finalHead }
+    /// What is received is not optional, as to unwrap it would be to copy it once more.
+    @exclusivity(unchecked) private var finalHead = ResponseHead(status: 0)
+    package var head: ResponseHead? { hasHead ? finalHead : nil }
+    /// The head, where ``hasHead`` says that it is there.
+    package var receivedHead: ResponseHead { finalHead }
     /// So that to look whether it is there does not copy it.
-    private(set) var hasHead = false
+    package private(set) var hasHead = false
     /// The nanoseconds for which the server says it keeps an idle connection.
     var keepAlive: Int64?
     private var finalFraming = ResponseParser.Framing.none

@@ -15,7 +15,7 @@ package import NIOCore
 extension HTTP1Connection {
     /// A body whose length is not known is sent with the chunked coding (RFC 9112, section 6.1).
     package func framedHead(of message: OutgoingMessage) -> RequestHead {
-        guard let length = message.body.length, length < 0 else { return message.head }
+        guard !isFramed(message) else { return message.head }
         var head = message.head
         head.headers.append("Transfer-Encoding", "chunked")
         return head
@@ -28,6 +28,23 @@ extension HTTP1Connection {
         let now = exchange.control.lastProgress
         memory.bulk(BulkReading(context.channel, received: received, now: now))
             .noteRead(piece, received: received, missing: length - received, now: now)
+    }
+
+    /// Whether the head frames the message as it is.
+    func isFramed(_ message: OutgoingMessage) -> Bool { (message.body.length ?? 0) >= 0 }
+
+    /// Writes a head, and says how long it is.
+    func write(_ head: RequestHead, to buffer: inout ByteBuffer) throws(LoadError) -> Int {
+        let length = RequestSerializer.encodedLength(of: head)
+        buffer.clear(minimumCapacity: length)
+        do {
+            return try buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: length) {
+                try RequestSerializer.encode(head, into: $0)
+            }
+        } catch {
+            let reason = (error as? InvalidRequest)?.message ?? "its head cannot be written"
+            throw LoadError(.badURL, "the request cannot be sent: \(reason)", cause: error)
+        }
     }
 
     /// A connection that the exchange has for itself has no use for it.

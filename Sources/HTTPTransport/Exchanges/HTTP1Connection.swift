@@ -66,24 +66,15 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         let exchange = Exchange(
             control: control, carrier: self, facts: facts, version: .http1, isReused: exchangesServed > 0, now: now)
         guard let context, !isClosing, self.exchange == nil else { throw closedBefore }
-        let head = framedHead(of: message)
-        let length = RequestSerializer.encodedLength(of: head)
         // One buffer serves all connections: it is free again as soon as the socket took the request, which is at once as a rule.
         var outgoing = pool?.takeScratch() ?? ByteBuffer()
         defer { pool?.keepScratch(outgoing) }
-        outgoing.clear(minimumCapacity: length)
-        do {
-            let written = try outgoing.writeWithUnsafeMutableBytes(minimumWritableBytes: length) {
-                try RequestSerializer.encode(head, into: $0)
-            }
-            exchange.record.requestHeaderBytes = written
-        } catch {
-            let reason = (error as? InvalidRequest)?.message ?? "its head cannot be written"
-            throw LoadError(.badURL, "the request cannot be sent: \(reason)", cause: error)
-        }
+        // As it is, where nothing is added: a copy costs as much as a third of the writing.
+        exchange.record.requestHeaderBytes =
+            isFramed(message) ? try write(message.head, to: &outgoing) : try write(framedHead(of: message), to: &outgoing)
         exchangesServed += 1
         self.exchange = exchange
-        parser.begin(head.method == "HEAD" ? .head : head.method == "CONNECT" ? .connect : .other)
+        parser.begin(message.head.method == "HEAD" ? .head : message.head.method == "CONNECT" ? .connect : .other)
         control.markProgress(now)
         exchange.updateReading()
         switch message.body {
@@ -366,7 +357,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     /// it (RFC 9112, section 9.5): nothing more can come back, so the connection is closed.
     private func finishIfComplete() {
         guard let exchange, parser.isIdle else { return }
-        let proxyCloses = exchange.head?.isOfClosingProxy(facts) ?? false
+        let proxyCloses = facts.isForwarded && exchange.head?.saysProxyCloses == true
         end(exchange, reusable: requestIsComplete && parser.mayReuseConnection && !isClosing && !proxyCloses)
     }
 

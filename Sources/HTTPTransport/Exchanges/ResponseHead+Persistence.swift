@@ -25,7 +25,5 @@ extension ResponseHead {
     /// Whether a proxy that is the other end announces by the old field's name that it closes (RFC 9112, appendix C.2.2).
     ///
     /// What a server says in a tunnel is none of the proxy's.
-    func isOfClosingProxy(_ facts: ConnectionFacts) -> Bool {
-        facts.isForwarded && headers.hasToken("close", in: .proxyConnection)
-    }
+    var saysProxyCloses: Bool { headers.hasToken("close", in: .proxyConnection) }
 }

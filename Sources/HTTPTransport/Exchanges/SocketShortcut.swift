@@ -17,7 +17,9 @@ import NIOCore
 ///
 /// Confined to the channel's event loop.
 struct SocketShortcut {
-    /// The channel's socket, once it was asked for: valid as long as the channel is active. Nil where it has none to give.
+    /// The channel's socket, once it was asked for: valid as long as the channel is active.
+    ///
+    /// Nil where it has none to give.
     private var socket: NIOBSDSocket.Handle?
     private var wasAsked = false
     /// What went through the channel, until the kernel has it: nothing may pass it by.

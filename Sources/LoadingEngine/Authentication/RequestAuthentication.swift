@@ -66,7 +66,7 @@ enum RequestAuthentication {
     private static func adopt(
         _ credentials: SessionCredentials, for hop: Hop, to target: RequestTarget, by proxies: SessionProxies?
     ) throws(LoadError) {
-        if hop.authentication.server == nil, !hop.request.headers.contains(.authorization) {
+        if hop.authentication.server == nil, !hop.request.hasField(.authorization) {
             let place = AuthenticationScopes.Place(target.origin)
             if let proof = credentials.proof(for: place, path: target.path) {
                 hop.authentication.server = Authenticator(place, isSecure: target.origin.isSecure)

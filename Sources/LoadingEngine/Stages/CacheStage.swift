@@ -283,7 +283,7 @@ final class CacheStage: LoadStage {
 
     /// Whether a `Host` of the request's own names another server than its URL does: what is stored of the URL is not of that server.
     static func namesAnotherHost(_ hop: Hop) -> Bool {
-        guard hop.request.headers.contains(.host) else { return false }
+        guard hop.request.hasField(.host) else { return false }
         guard let own = OutgoingHeaders.ownHost(hop.request.headers), let url = hop.request.url,
             let target = try? RequestTarget(url)
         else { return false }

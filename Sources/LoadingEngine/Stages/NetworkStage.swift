@@ -192,9 +192,10 @@ final class NetworkStage: LoadStage {
 
     @inline(never)
     private func answer(_ hop: Hop, _ transaction: Transaction, in load: Load) throws(LoadError) -> Answer {
-        guard let exchange = transaction.exchange, let head = exchange.head, let url = hop.request.url else {
+        guard let exchange = transaction.exchange, exchange.hasHead, let url = hop.request.url else {
             throw LoadError(.badServerResponse, "there is no response")
         }
+        let head = exchange.receivedHead
         let (response, decoder) = try response(
             url: url, head: head, exchange: exchange, method: hop.request.method,
             maximumDecodingRatio: load.session.policy.maximumDecodingRatio

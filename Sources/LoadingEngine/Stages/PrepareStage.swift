@@ -94,18 +94,19 @@ final class PrepareStage: LoadStage {
         var extra = load.resumption.rangeFields
         let expects =
             !hop.followUp.withoutExpectation
-            && ((length ?? 0) >= Self.expectationThreshold || hop.request.headers.hasToken("100-continue", in: .expect))
+            && ((length ?? 0) >= Self.expectationThreshold
+                || hop.request.hasField(.expect) && hop.request.headers.hasToken("100-continue", in: .expect))
         if let cookies = Self.cookies(for: target, hop, in: load.session, at: load.control.lastProgress) {
             extra.append(("Cookie", cookies))
         }
-        if expects, !hop.request.headers.contains(.expect) { extra.append(("Expect", "100-continue")) }
+        if expects, !hop.request.hasField(.expect) { extra.append(("Expect", "100-continue")) }
         let route = try RequestAuthentication.route(to: target, hop, pool, in: load)
         let isForwarded = route.details?.isForwarded ?? false
         if hop.authentication.isUsed {
             RequestAuthentication.addFields(to: &extra, hop, target, body, isForwarded: isForwarded)
         }
         let headers: HeaderBlock
-        if length == nil, extra.isEmpty, hop.request.headers.isEmpty, hop.request.method == "GET",
+        if length == nil, extra.isEmpty, !hop.request.hasFields, hop.request.method == "GET",
             let plain = known.plainFields(by: load.session.headers)
         {
             headers = plain

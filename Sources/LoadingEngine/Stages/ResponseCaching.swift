@@ -109,7 +109,7 @@ enum ResponseCaching {
 
     /// What is stored of a URL is outdated once the origin answered something else that is not stored.
     private static func forget(_ head: ResponseHead, _ hop: Hop, in session: SessionFacts, at instant: NIODeadline) {
-        guard mayReplace(hop, in: session), !hop.request.headers.contains(.range), let url = hop.request.url else { return }
+        guard mayReplace(hop, in: session), !hop.request.hasField(.range), let url = hop.request.url else { return }
         switch head.status {
         case 200...299, 404, 410: forget(url, in: session)
         case 300...399:

@@ -79,7 +79,7 @@ struct HTTP2FallbackTests {
         try await withHTTP2Scenario(
             delegate: recorder, greeting: { $0 == 0 ? [.settings()] : [] },
             reply: { request in
-                guard request.isHTTP2 else { return [.write(Self.page)] }
+                guard request.isHTTP2 else { return [.awaitRequestEnd, .write(Self.page)] }
                 return [.awaitRequestEnd, isGoAway ? .goAway(last: 0, .http11Required) : .resetStream(.http11Required)]
             }
         ) { (server, session) async throws in
