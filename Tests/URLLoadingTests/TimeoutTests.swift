@@ -131,19 +131,34 @@ struct TimeoutTests {
         }
     }
 
+    /// The one connection goes to a task that comes later and is more urgent.
     @Test func `a task that waits for a connection times out too`() async throws {
-        try await withScenario(
-            configure: { configuration in
-                configuration.httpMaximumConnectionsPerHost = 1
-                configuration.timeoutIntervalForResource = 0.4
-            },
-            reply: { _ in [.stall] }
-        ) { (server, session) async throws in
-            let url = server.url()
-            async let first: URLError? = expectFailure(.timedOut) { try await session.data(from: url) }
-            async let second: URLError? = expectFailure(.timedOut) { try await session.data(from: url) }
-            _ = await (first, second)
-            #expect(server.requests.count == 1 && server.connectionCount == 1)
+        let held = ScriptedReply([.gate("go")] + ScriptedReply.ok("first").effects)
+        try await withGrowingTimes { scale in
+            var counts: [Int] = []
+            try await withScenario(
+                configure: { configuration in
+                    configuration.httpMaximumConnectionsPerHost = 1
+                    configuration.timeoutIntervalForResource = 0.4 * scale
+                },
+                reply: { $0.order == 0 ? held : [.stall] }
+            ) { (server, session) async throws in
+                let url = server.url()
+                session.dataTask(with: url).resume()
+                _ = try await server.request(0)
+                let ended = Delivered<URLError.Code?>()
+                let waiting = session.dataTask(with: url) { _, _, error in ended((error as? URLError)?.code) }
+                waiting.priority = URLSessionTask.lowPriority
+                waiting.resume()
+                let urgent = session.dataTask(with: url)
+                urgent.priority = URLSessionTask.highPriority
+                urgent.resume()
+                server.open("go")
+                let code = try await ended.value
+                #expect(code == .timedOut)
+                counts = [server.requests.count, server.connectionCount]
+            }
+            return counts == [2, 1]
         }
     }
 
