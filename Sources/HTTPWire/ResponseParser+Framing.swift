@@ -66,8 +66,12 @@ extension ResponseParser {
         try headers.bytes.span.bytes.withUnsafeBytes { bytes throws(Failure) in
             for line in headers.lines where line.field == .contentLength { try readLengths(bytes, line.value, &agreed) }
         }
+        guard agreed != beyondCounting else { throw .contentLengthTooLarge }
         return agreed
     }
+
+    /// A number that does not fit; what follows it is judged all the same.
+    private static let beyondCounting = Int64.min
 
     private static func readLengths(
         _ bytes: UnsafeRawBufferPointer,
@@ -97,11 +101,11 @@ extension ResponseParser {
         while position < end {
             let digit = bytes[position] &- UInt8(ascii: "0")
             guard digit <= 9 else { break }
+            position += 1
+            guard length != beyondCounting else { continue }
             let (tens, overflow) = length.multipliedReportingOverflow(by: 10)
             let (sum, overflowAgain) = tens.addingReportingOverflow(Int64(digit))
-            guard !overflow, !overflowAgain else { throw .contentLengthTooLarge }
-            length = sum
-            position += 1
+            length = overflow || overflowAgain ? beyondCounting : sum
         }
         guard position > start else { throw .malformedContentLength }
         return length

@@ -18,7 +18,7 @@ import NIOCore
 ///
 /// Confined to the session's event loop.
 final class Load: LoopCallee {
-    /// How much body the client may have been told and not yet dealt with: two full reads of a fast body.
+    /// How much body the client may have been told and not yet dealt with: two of the pieces that a fast body comes in.
     static let creditWindow = 1_572_864
 
     let id: TaskID
@@ -39,6 +39,8 @@ final class Load: LoopCallee {
     private var toldThatItWaits = false
     /// The hop that waits without a task.
     private var departed: Hop?
+    /// Whom it waits for; a task would hold the engine as well.
+    private var engine: SessionEngine?
     /// Bytes told to the client and not yet dealt with.
     private var outstandingBytes = 0
 
@@ -96,16 +98,21 @@ final class Load: LoopCallee {
     @inline(never)
     func firstHop() -> Hop { Hop(number: 0, request: order.request) }
 
-    /// Has the engine go on with the hop when the load is woken.
-    func park(_ hop: Hop) {
+    /// Has the engine go on with the hop when the load is woken; it lives until then.
+    func park(_ hop: Hop, of engine: SessionEngine) {
         departed = hop
+        self.engine = engine
         control.park(self)
     }
 
-    package func goOn() { session.goOn?(id) }
+    package func goOn() {
+        let engine = engine
+        session.goOn?(NIOLoopBound(self, eventLoop: session.loop))
+        withExtendedLifetime(engine) {}
+    }
 
     func takeDeparted() -> Hop? {
-        defer { departed = nil }
+        defer { (departed, engine) = (nil, nil) }
         return departed
     }
 

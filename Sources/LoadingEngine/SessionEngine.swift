@@ -169,14 +169,15 @@ package actor SessionEngine {
     }
 
     /// Goes on with a load that has no task, and was woken.
-    private func goOn(_ id: TaskID) {
-        guard let load = loads[LoadNumber(id)], let hop = load.takeDeparted() else { return }
+    private func goOn(_ woken: NIOLoopBound<Load>) {
+        let load = woken.value
+        guard let hop = load.takeDeparted() else { return }
         goOn(load, hop, plan.goOn(hop, in: load))
     }
 
     private func goOn(_ load: Load, _ hop: Hop, _ progress: LoadPlan.Progress) {
         switch progress {
-        case .waits: load.park(hop)
+        case .waits: load.park(hop, of: self)
         case .needsTask: attend(load, departed: hop)
         case .answered(let answer):
             do throws(LoadError) {

@@ -31,7 +31,7 @@ final class SessionFacts {
     /// Says something about such a load.
     var command: ((TaskCommand, TaskID) -> Void)?
     /// Goes on with a load that has no task, when it was woken.
-    var goOn: ((TaskID) -> Void)?
+    var goOn: ((NIOLoopBound<Load>) -> Void)?
     /// What was read last of a URL without a user: programs that wait for something ask for one again and again.
     // Unchecked, as it is read and set as a whole.
     @exclusivity(unchecked) var lastTarget: KnownTarget?

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A name that the pool gives out itself, in order.
+/// A name that this process gives out itself, in order.
 ///
 /// Nobody can choose such numbers so that they collide, so tables of them go without the keyed hash that guards those of other keys: a
 /// request looks up half a dozen.

@@ -113,6 +113,7 @@ import Testing
     ) {
         state.received += count
         state.now = state.now + time
+        if count <= ReadBlocks.size / 4 { reading.noteSmall(ByteBuffer()) }
         reading.noteRead(nil, received: state.received, missing: whole - state.received, now: state.now)
     }
 
@@ -146,6 +147,18 @@ import Testing
             for _ in 0..<10 { Self.read(reading, 1_000_000, after: .milliseconds(1), &state) }
             #expect(try Self.hasBlocks(channel))
             for _ in 0..<20 { Self.read(reading, 65_536, after: .milliseconds(1), &state) }
+            try #expect(Self.reads(channel, inBlocks: false, from: 1))
+        }
+    }
+
+    @Test func `a body that was fast and then drips keeps no blocks`() async throws {
+        try await withChannel { channel in
+            var state = (received: Int64(0), now: NIODeadline.now())
+            let reading = BulkReading(channel, received: 0, now: state.now)
+            for _ in 0..<10 { Self.read(reading, 1_000_000, after: .milliseconds(1), &state) }
+            #expect(try Self.hasBlocks(channel))
+            // So little is told of by nobody but who copies it.
+            for _ in 0..<8 { reading.noteSmall(ByteBuffer(bytes: [0])) }
             try #expect(Self.reads(channel, inBlocks: false, from: 1))
         }
     }

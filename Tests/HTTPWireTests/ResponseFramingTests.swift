@@ -137,6 +137,18 @@ import Testing
             "1.1 200 'OK' [Content-Length=9223372036854775808] none / end / reusable"
         ),
         ResponseRow(
+            "HEAD, a length that nobody can count, and more behind it",
+            .head,
+            "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775808x\r\n\r\n",
+            "failed malformedContentLength"
+        ),
+        ResponseRow(
+            "HEAD, a length that nobody can count, and one that anybody can",
+            .head,
+            "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775808\r\nContent-Length: 1\r\n\r\n",
+            "failed differingContentLengths"
+        ),
+        ResponseRow(
             "HEAD, a length that is none",
             .head,
             "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",

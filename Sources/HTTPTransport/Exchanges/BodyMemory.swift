@@ -12,7 +12,7 @@ import NIOCore
 /// The memory in which a connection has what it reads of a body.
 struct BodyMemory {
     /// More than that is not copied, however much it lies in.
-    private static let largestCompacted = 131_072
+    private static let largestCompacted = ReadBlocks.size / 4
 
     // NIOSSL decrypts into one buffer over and over; a slice that is kept would have it copy that buffer whole each time, however
     // little is in it. And a small slice keeps a large buffer, in whose place NIO then makes another. So both are copied.
@@ -28,7 +28,7 @@ struct BodyMemory {
     /// A copy, where a piece takes so little of what it lies in that this had better be used again.
     mutating func compact(_ piece: ByteBuffer) -> ByteBuffer {
         guard piece.readableBytes * 4 <= min(piece.storageCapacity, Self.largestCompacted * 4) else { return piece }
-        bulk?.remember(piece)
+        bulk?.noteSmall(piece)
         return copy(of: piece)
     }
 

@@ -22,6 +22,8 @@ package final class BulkReading {
     private static let fastRate: Int64 = 524_288
     /// How long the rate is measured.
     private static let measuringTime = TimeAmount.milliseconds(1)
+    /// A server may say anything of how much it sends.
+    private static let mostMeasured: Int64 = 1 << 40
     /// For how much is waited at most.
     private static let largestMark: Int64 = 786_432
     /// For how long.
@@ -58,14 +60,13 @@ package final class BulkReading {
         self.received = received
         lastRead = now
         if earlier != nil {
-            if let piece { remember(piece) }
-            smallReads = count <= Self.smallRead ? smallReads + 1 : 0
-            if smallReads >= Self.mostSmallReads { stop() }
+            if let piece, count > 0 { blocks.remember(piece) }
+            if count > Self.smallRead { smallReads = 0 }
         }
         let time = (now - measured.since).nanoseconds
         if time >= Self.measuringTime.nanoseconds {
             // One bad millisecond is no other rate yet.
-            rate = max((received - measured.received) * 1_000_000 / time, rate / 2)
+            rate = max(min(received - measured.received, Self.mostMeasured) * 1_000_000 / time, rate / 2)
             measured = (now, received)
             if rate >= Self.fastRate {
                 begin()
@@ -78,13 +79,19 @@ package final class BulkReading {
         if missing < mark { setMark(0) }
     }
 
-    /// Has the block that a piece lies in used again when everybody has let go of it.
-    package func remember(_ piece: ByteBuffer) { blocks.remember(piece) }
+    /// Little was read into a block, and is copied out of it.
+    package func noteSmall(_ piece: ByteBuffer) {
+        guard earlier != nil else { return }
+        blocks.remember(piece)
+        smallReads += 1
+        if smallReads >= Self.mostSmallReads { stop() }
+    }
 
-    /// The channel reads as it did before.
+    /// The channel reads as it did before, and no block is kept.
     package func stop() {
         setMark(0)
         smallReads = 0
+        blocks.removeAll()
         guard let earlier else { return }
         self.earlier = nil
         try? channel.syncOptions?.setOption(.maxMessagesPerRead, value: earlier.reads)
@@ -126,7 +133,7 @@ package final class BulkReading {
 
 /// Has the channel read into blocks.
 ///
-/// Without a hint about sizes, and where sizes may grow, NIO keeps no buffers of its own.
+/// Without a hint about sizes, and where sizes may grow, NIO keeps no buffers of its own but the one that it had.
 private struct BlockReads: RecvByteBufferAllocator {
     let blocks: ReadBlocks
 

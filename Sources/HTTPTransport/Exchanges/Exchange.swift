@@ -47,7 +47,7 @@ package final class Exchange {
         case head
     }
 
-    /// Bytes of body that may wait here before the socket is left alone (four reads of a fast download).
+    /// Bytes of body that may wait here before the socket is left alone (a block of a fast body, or four reads of another).
     static let highWaterMark = 1_048_576
     static let lowWaterMark = 262_144
     /// Body bytes for which the load is woken at once, however shortly after the last time.

@@ -45,6 +45,12 @@ package final class ReadBlocks: @unchecked Sendable {
         return ByteBufferAllocator().buffer(capacity: Self.ordinarySize)
     }
 
+    /// Keeps none.
+    package func removeAll() {
+        blocks = []
+        ordinaryReads = 0
+    }
+
     /// Remembers the block that a piece lies in, if it lies in one.
     package func remember(_ piece: ByteBuffer) {
         if piece.storageCapacity == Self.size, blocks.count < Self.limit { blocks.append(piece) }

@@ -17,9 +17,6 @@ import NIOCore
 ///
 /// One at a time for each URL; what comes of it goes into the cache, and nobody is told.
 enum BackgroundRevalidation {
-    /// Numbers that no task of the app has.
-    private static let identifier: TaskID = -1
-
     static func isBackground(_ id: TaskID) -> Bool { id < 0 }
 
     static func start(_ hop: Hop, in load: Load) {
@@ -28,7 +25,7 @@ enum BackgroundRevalidation {
         guard load.session.revalidating.insert(key).inserted else { return }
         var request = hop.request
         request.cachePolicy = .reloadRevalidatingCacheData
-        let id = identifier - load.id
+        let id = BackgroundLoads.next()
         var interests = load.order.interests.intersection([.cookies, .cache, .credentials])
         // A redirect may lead to a server that the app wants to judge.
         if load.wants(.challenges) { interests.insert(.redirects) }

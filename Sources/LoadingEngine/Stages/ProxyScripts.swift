@@ -191,7 +191,7 @@ struct ProxyScriptFailure: Error {
     init(_ text: String) { self.text = text }
 }
 
-/// Numbers of loads that no task of the app has, nor what is revalidated for one.
+/// Numbers of loads that no task of the app has.
 enum BackgroundLoads {
     private static let count = Atomic<Int>(0)
 

@@ -48,7 +48,7 @@ struct TaskTable {
         let task = isInPlace ? places[place].take() : others.isEmpty ? nil : others.removeValue(forKey: number)
         guard let task else { return nil }
         count -= 1
-        if count == 0, places.count > Self.mostIdlePlaces { resize(to: Self.fewestPlaces) }
+        if places.count > Self.mostIdlePlaces, count * 16 < places.count { resize(to: places.count / 4) }
         return task
     }
 
