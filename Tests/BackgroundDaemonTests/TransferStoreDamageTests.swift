@@ -159,6 +159,18 @@ struct TransferStoreDamageTests {
         #expect(try store.load().damagedSessions == [])
     }
 
+    /// The first of what is written, before the tables: the process may have been killed there.
+    @Test func `a database that was only begun is gone on with`() throws {
+        try folder.write([], to: "transfers.sqlite")
+        #expect(chmod(folder.file("transfers.sqlite").path, 0o600) == 0)
+        try folder.change("CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY)")
+        let store = try open()
+        #expect(store.trouble == nil)
+        #expect(try store.load().sessions == [])
+        store.close()
+        #expect(try !folder.names.contains { $0.contains("damaged") })
+    }
+
     @Test(arguments: [0, 31, 33])
     func `a key that cannot be used is not replaced`(size: Int) async throws {
         try await fill()

@@ -180,7 +180,7 @@ extension TransferFile {
                 throw StorageFailure.newer("A newer version has written the list of background transfers.")
             }
             if try migrator.appliedIdentifiers(database).isEmpty {
-                guard try Row.fetchOne(database, sql: "SELECT name FROM sqlite_master WHERE name <> 'grdb_migrations'") == nil
+                guard try Row.fetchOne(database, sql: "SELECT name FROM sqlite_master WHERE tbl_name <> 'grdb_migrations'") == nil
                 else {
                     throw StorageFailure.damaged("The list of background transfers has no version.")
                 }
