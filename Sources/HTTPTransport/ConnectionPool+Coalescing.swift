@@ -41,9 +41,9 @@ extension ConnectionPool {
         TrustVerdicts.verdict(
             on: host.serverChain.map { Array($0) }, host: route.host, roots: dialer.tls.policy.trustRoots, demands: demands,
             now: .now()
-        ) { [id = host.id] failure in
+        ) { [id = host.id] verdict in
             bound.eventLoop.execute {
-                let isGood = failure == nil && bound.value.join(origin, route, ConnectionID(id))
+                let isGood = verdict.failure == nil && bound.value.join(origin, route, ConnectionID(id))
                 answer.value(isGood)
             }
         }

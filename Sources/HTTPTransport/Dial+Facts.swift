@@ -38,7 +38,14 @@ extension Dialer.Dial {
             interface: network?.interface(from: channel.localAddress?.ipAddress),
             askedNameServers: resolver.asksNameServers(for: peer.host, port: peer.port),
             isInTLS: secured != nil || route.proxy?.kind == .https,
-            applicationProtocol: secured?.agreed.applicationProtocol
+            applicationProtocol: secured?.agreed.applicationProtocol,
+            trust: trust(secured?.agreed)
         )
+    }
+
+    private func trust(_ agreed: TLSSession.Agreement?) -> ConnectionTrust? {
+        guard var trust = agreed?.trust else { return nil }
+        trust.judge = route.details?.judge
+        return trust
     }
 }

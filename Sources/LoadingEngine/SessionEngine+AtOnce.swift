@@ -24,14 +24,15 @@ extension SessionEngine {
         let now = WallClock.now()
         let touchingDisk = !Self.isOnLoop
         guard cache.mayHaveAny(now: now, touchingDisk: touchingDisk), case .none = request.body, let url = request.url,
-            !request.hasField(.range), OutgoingHeaders.ownHost(request.headers) == nil,
+            !request.hasField(.range), !request.hasField(.authorization), OutgoingHeaders.ownHost(request.headers) == nil,
             let target = try? RequestTarget(url), !mustUpgrade(target.origin, now)
         else { return nil }
         guard case .allowed = security.verdict(isSecure: target.origin.isSecure, host: target.origin.host) else { return nil }
         let found = cache.lookUp(
             key: CacheKey.text(of: target), requestHeaders: request.headers, now: now, touchingDisk: touchingDisk)
         guard case .hit(let hit) = found, case .bytes(let data) = hit.body, (200...299).contains(hit.response.status),
-            !hit.response.headers.contains(.vary), policy.maximumCollectedBytes.map({ data.count <= $0 }) ?? true
+            !hit.response.headers.contains(.vary), ResponseTrust.admits(hit.response, target.origin, by: security, policy),
+            policy.maximumCollectedBytes.map({ data.count <= $0 }) ?? true
         else { return nil }
         let decision = CacheDecision.decide(
             method: "GET", requestHeaders: request.headers, policy: CacheStage.policy(request.cachePolicy, policy.cachePolicy),

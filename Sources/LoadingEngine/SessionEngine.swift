@@ -71,8 +71,8 @@ package actor SessionEngine {
             policy: policy, stores: stores, security: security, proxies: proxies, executor: executor, mailbox: mailbox)
         let headers = session.headers
         answersAtOnce =
-            stores.cache != nil
-            && !["Cache-Control", "Pragma", "Range", "If-None-Match", "If-Modified-Since"].contains {
+            stores.cache != nil && !policy.leavesSystemsWay
+            && !["Cache-Control", "Pragma", "Range", "If-None-Match", "If-Modified-Since", "Authorization"].contains {
                 headers.sessionValue($0) != nil
             }
         let tls = TLSSession(
@@ -134,6 +134,7 @@ package actor SessionEngine {
         case .reset:
             session.credentials.removeAll()
             session.alternatives.removeAll()
+            session.forgetOwn()
             // A store may have to read its file.
             DiskQueue.shared.run(on: .values) { [stores] in
                 stores.removeAll()

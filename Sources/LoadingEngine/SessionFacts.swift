@@ -10,6 +10,7 @@ import HTTPRules
 import HTTPTransport
 import HTTPWire
 import LoadingModel
+import LoadingStores
 import NIOCore
 
 /// What every load of a session has in common.
@@ -42,6 +43,13 @@ final class SessionFacts {
     // Unchecked, as every request looks whether there are any, and they are added to in one statement.
     @exclusivity(unchecked) private(set) var http1Origins: Set<Origin> = []
 
+    /// Whether the session may reach servers that others would not reach by the same URL, or not accept.
+    let leavesSystemsWay: Bool
+    /// What is stored for this session alone, once there is anything.
+    var own: OwnResponses?
+    /// Hosts that asked this session for TLS, over connections that other sessions might not accept; once there are any.
+    private(set) var ownSecurity: HSTSStore?
+
     /// Nil where all requests go directly.
     let proxies: SessionProxies?
     /// In memory for every session: nothing dials by them yet.
@@ -57,6 +65,7 @@ final class SessionFacts {
         self.policy = policy
         self.stores = stores
         self.executor = executor
+        leavesSystemsWay = policy.leavesSystemsWay
         loop = executor.loop
         turns = executor.turns
         headers = OutgoingHeaders(additional: policy.additionalHeaders + [SystemCodings.acceptEncoding])
@@ -70,6 +79,20 @@ final class SessionFacts {
     func noteHTTP1(_ origin: Origin) {
         if http1Origins.count >= Self.maximumHTTP1Origins { http1Origins = [] }
         http1Origins.insert(origin)
+    }
+
+    /// The store for hosts that this session alone knows of.
+    func keepingOwnSecurity() -> HSTSStore {
+        if let ownSecurity { return ownSecurity }
+        let made = HSTSStore(path: nil)
+        ownSecurity = made
+        return made
+    }
+
+    /// Forgets what this session alone knows.
+    func forgetOwn() {
+        own = nil
+        ownSecurity = nil
     }
 
     /// Whether a request may look at the stores: their files were read, which is waited for away from the loop.

@@ -9,6 +9,7 @@
 import FoundationEssentials
 import HTTPTransport
 import LoadingModel
+import LoadingStores
 import NIOCore
 
 /// One request and its response while it happens; becomes a ``TransactionTimeline`` when the task is over.
@@ -18,6 +19,8 @@ final class Transaction {
     var source = TransactionTimeline.Source.network
     var response: LoadResponse?
     var exchange: Exchange?
+    /// What the request was sent with, where there is a cache that has to know.
+    var sent: SentFields?
     /// The length of the body that was sent, or -1 where it was not known.
     var sentBodyLength: Int64 = 0
     /// For loads without an exchange (`file:`, `data:`, the app's own protocols).
@@ -28,6 +31,13 @@ final class Transaction {
     init(request: LoadRequest, now: NIODeadline) {
         self.request = request
         fetchStart = now
+    }
+
+    /// The request with what it was sent with.
+    var sentRequest: LoadRequest {
+        var request = request
+        request.sentFields = sent?.plain
+        return request
     }
 
     var timeline: TransactionTimeline {

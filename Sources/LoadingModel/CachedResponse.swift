@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 package import FoundationEssentials
+package import HTTPWire
 
 /// A response with its whole body, as the app sees what a cache keeps: the façade's `CachedURLResponse`.
 package struct CachedResponse: Sendable {
@@ -25,11 +26,14 @@ package struct CachedResponse: Sendable {
     /// The same, as it gave it.
     package var attachment: (any Sendable)?
     package var storagePolicy: StoragePolicy
+    /// What the request was sent with that obtained it, as far as that is known: see `LoadRequest.sentFields`.
+    package var sentFields: HeaderBlock?
 
     package init(
         response: LoadResponse, data: Data, userInfo: [UInt8]? = nil, attachment: (any Sendable)? = nil,
-        storagePolicy: StoragePolicy = .allowed
+        storagePolicy: StoragePolicy = .allowed, sentFields: HeaderBlock? = nil
     ) {
+        self.sentFields = sentFields
         self.response = response
         self.data = data
         self.userInfo = userInfo

@@ -79,4 +79,11 @@ package struct ConnectionOptions: Sendable, Hashable {
         return addresses[Endpoint(host: host, port: port)] ?? addresses[Endpoint(host: host, port: nil)]
             ?? addresses[Endpoint(host: nil, port: port)] ?? addresses[Endpoint(host: nil, port: nil)]
     }
+
+    /// Whether another end is put in place of the one that the URL and the system's look-ups lead to.
+    package func substitutes(host: String, port: Int) -> Bool {
+        guard unixSocketPath == nil, nameServers.isEmpty else { return true }
+        let destination = destination(host: host, port: port)
+        return destination != (host, port) || givenAddresses(host: destination.host, port: destination.port) != nil
+    }
 }

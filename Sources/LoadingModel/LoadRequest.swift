@@ -37,6 +37,7 @@ package struct LoadRequest: Sendable {
         var handlesCookies = true
         var cookiePartition: String?
         var needs = ConnectionNeeds.none
+        var sentFields: HeaderBlock?
     }
 
     /// Sendable because it is copied on write: it changes only while one value, in one thread's hands, refers to it.
@@ -78,7 +79,10 @@ package struct LoadRequest: Sendable {
     /// The caller's own fields; the engine adds the rest when it composes the message.
     package var headers: HeaderBlock {
         _read { yield box.facts.headers }
-        set { facts.headers = newValue }
+        set {
+            facts.headers = newValue
+            if box.facts.sentFields != nil { facts.sentFields = nil }
+        }
     }
 
     /// Whether one of these fields has that name: costs others less than to ask the fields.
@@ -116,6 +120,14 @@ package struct LoadRequest: Sendable {
     package var needs: ConnectionNeeds {
         _read { yield box.facts.needs }
         set { facts.needs = newValue }
+    }
+
+    /// All fields that the request was sent with, or is about to be, for the app's own cache; the caller's own are ``headers``.
+    ///
+    /// Not known any more once these are changed.
+    package var sentFields: HeaderBlock? {
+        _read { yield box.facts.sentFields }
+        set { facts.sentFields = newValue }
     }
 }
 

@@ -121,6 +121,8 @@ package struct SessionPolicy: Sendable {
     ///
     /// Empty means the system's.
     package var trustRoots: [Data] = []
+    /// The trust roots are the system's as another process sees them.
+    package var trustRootsAreTheSystems = false
     /// Nil where connections lead where the URLs say, from wherever the system thinks best.
     package var connections: ConnectionOptions?
     /// What every connection has to be like whose request says nothing.
@@ -137,6 +139,9 @@ package struct SessionPolicy: Sendable {
     package var temporaryDirectory: String = "/tmp"
 
     package init() {}
+
+    /// Whether the session trusts other roots than the system's.
+    package var hasOwnTrustRoots: Bool { !trustRoots.isEmpty && !trustRootsAreTheSystems }
 
     /// Raw values as in `HTTPCookie.AcceptPolicy`.
     package enum CookieAcceptance: UInt, Sendable {

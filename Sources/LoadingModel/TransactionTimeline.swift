@@ -61,6 +61,8 @@ package final class ConnectionFacts: Sendable {
     package let hasShownCertificate: Bool
     /// The system's or the session's roots vouch for the server, and not the app alone.
     package let isVerified: Bool
+    /// Nil in clear, and where the connection was another process's.
+    package let trust: ConnectionTrust?
     /// The server's certificate, in DER.
     package let serverCertificate: Data?
     /// The connection leads to a proxy, or through one.
@@ -91,8 +93,9 @@ package final class ConnectionFacts: Sendable {
         wasAskedForCertificate: Bool = false, hasShownCertificate: Bool = false, isVerified: Bool = false,
         serverCertificate: Data? = nil, isToProxy: Bool = false, isMultipath: Bool = false, isForwarded: Bool = false,
         interface: NetworkPath.Interface? = nil, askedNameServers: Bool = false, isInTLS: Bool? = nil,
-        applicationProtocol: String? = nil
+        applicationProtocol: String? = nil, trust: ConnectionTrust? = nil
     ) {
+        self.trust = trust
         self.applicationProtocol = applicationProtocol
         self.isInTLS = isInTLS ?? (tlsVersion != nil)
         self.isForwarded = isForwarded

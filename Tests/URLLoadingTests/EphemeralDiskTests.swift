@@ -76,7 +76,7 @@ struct TracedLoads {
         let certificates = try TestCertificates.shared.get()
         let isEphemeral = ProcessInfo.processInfo.environment[Self.variable] == "ephemeral"
         let configuration = isEphemeral ? URLSessionConfiguration.ephemeral : .default
-        configuration.tlsTrustRoots = [certificates.root]
+        try TestHome.trust(certificates.root)
         // An ephemeral session's cache has no directory, whatever capacity it is given.
         configuration.urlCache?.memoryCapacity = 200 << 20
         configuration.urlCache?.diskCapacity = 200 << 20

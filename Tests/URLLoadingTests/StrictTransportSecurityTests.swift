@@ -322,6 +322,27 @@ struct StrictTransportSecurityTests {
 
     @Test func `sessions of one ephemeral configuration share what they know, others do not`() async throws {
         try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
+            try await withSecure { (server, _) async throws in
+                let (root, secure) = (certificates.root, server.url("/", host: "localhost"))
+                let upgraded = try inClear(secure)
+                await #expect(processExitsWith: .success) {
+                    [
+                        root = root as Data, secure = secure as URL, upgraded = upgraded as URL,
+                        clear = clear.url("/", host: "localhost") as URL
+                    ] () async throws in
+                    try TestHome.trust(root)
+                    let configuration = URLSessionConfiguration.ephemeral
+                    let (one, two) = (URLSession(configuration: configuration), URLSession(configuration: configuration))
+                    _ = try await one.data(from: secure)
+                    #expect(try await two.text(upgraded) == "secret")
+                    #expect(try await URLSession(configuration: .ephemeral).text(clear) == "clear")
+                }
+            }
+        }
+    }
+
+    @Test func `what a session's own roots vouch for is remembered by that session alone`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
             let configuration = URLSessionConfiguration.ephemeral
             configuration.tlsTrustRoots = [certificates.root]
             let (one, two) = (URLSession(configuration: configuration), URLSession(configuration: configuration))
@@ -329,10 +350,10 @@ struct StrictTransportSecurityTests {
                 one.invalidateAndCancel()
                 two.invalidateAndCancel()
             }
-            try await withSecure { (server, other) async throws in
+            try await withSecure { (server, _) async throws in
                 _ = try await one.data(from: server.url("/", host: "localhost"))
-                #expect(try await isUpgraded(inClear(server.url("/", host: "localhost")), two))
-                #expect(try await other.text(clear.url("/", host: "localhost")) == "clear")
+                #expect(try await isUpgraded(inClear(server.url("/", host: "localhost")), one))
+                #expect(try await two.text(clear.url("/", host: "localhost")) == "clear")
             }
         }
     }
@@ -356,13 +377,13 @@ struct StrictTransportSecurityTests {
                 let upgraded = try inClear(secure)
                 await #expect(processExitsWith: .success) {
                     [home = home as String, root = root as Data, secure = secure as URL] () async throws in
-                    let session = Self.session(in: home, root)
+                    let session = try Self.session(in: home, root)
                     #expect(try await session.text(secure) == "secret")
                     await session.flush()
                 }
                 await #expect(processExitsWith: .success) {
                     [home = home as String, root = root as Data, upgraded = upgraded as URL] () async throws in
-                    let session = Self.session(in: home, root)
+                    let session = try Self.session(in: home, root)
                     #expect(try await session.text(upgraded) == "secret")
                     await session.reset()
                     await session.flush()
@@ -377,10 +398,9 @@ struct StrictTransportSecurityTests {
     }
 
     /// An ordinary session of a process of its own, which keeps its data below a folder.
-    private static func session(in home: String, _ root: Data) -> URLSession {
+    private static func session(in home: String, _ root: Data) throws -> URLSession {
         TestHome.settle(in: home)
-        let configuration = URLSessionConfiguration.default
-        configuration.tlsTrustRoots = [root]
-        return URLSession(configuration: configuration)
+        try TestHome.trust(root)
+        return URLSession(configuration: .default)
     }
 }

@@ -83,6 +83,7 @@ final class Session {
         policy.waitsForConnectivity = true
         if policy.trustRoots.isEmpty, settings.rootFile != nil || !settings.rootDirectories.isEmpty {
             policy.trustRoots = TrustRoots.roots(file: settings.rootFile, directories: settings.rootDirectories)
+            policy.trustRootsAreTheSystems = true
         }
         // The scheduler ends what takes too long, whatever number of attempts it is in.
         policy.resourceTimeout = 0

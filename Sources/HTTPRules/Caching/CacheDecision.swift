@@ -78,4 +78,14 @@ package enum CacheDecision: Sendable {
     ) -> CacheDecision {
         CacheQuestion(method: method, headers: requestHeaders, policy: policy, stored: stored, now: now).decide()
     }
+
+    /// The same decision where it is not known yet whether the server accepts the credential that the stored response was obtained with:
+    /// what would be used is validated first.
+    package func validated(_ stored: StoredResponse, method: String) -> CacheDecision {
+        switch self {
+        case .use, .useAndRevalidate:
+            method == "GET" && stored.isSuccess && stored.hasValidator ? .revalidate(stored.validatorFields) : .fetch([])
+        case .revalidate, .fetch, .fail: self
+        }
+    }
 }

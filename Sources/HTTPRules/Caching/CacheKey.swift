@@ -47,6 +47,15 @@ package enum CacheKey {
         return text[..<colon].lowercased() + text[colon...]
     }
 
+    /// Whether a stored response may answer a request, as far as its fields decide: the credential and what `Vary` names.
+    ///
+    /// What was obtained with a credential is for requests that carry the same one, unless it is `public`. `Authorization` and `Cookie` are
+    /// compared by their seals, in the request as in what is stored.
+    package static func matches(_ stored: StoredResponse, requestHeaders: HeaderBlock) -> Bool {
+        if let credential = stored.credential, requestHeaders.first(.authorization) != credential { return false }
+        return matchesVary(stored, requestHeaders: requestHeaders)
+    }
+
     /// Whether a request has the fields that a stored response was chosen by (section 4.1).
     ///
     /// "The header fields from two requests are defined to match if and only if those in the first request can be transformed
@@ -54,7 +63,7 @@ package enum CacheKey {
     /// syntax; combining multiple header field lines with the same field name; normalizing both header field values in a way
     /// that is known to have identical semantics". The case of what is negotiated is such a way; order is not, for servers are
     /// known to look at it.
-    package static func matches(_ stored: StoredResponse, requestHeaders: HeaderBlock) -> Bool {
+    package static func matchesVary(_ stored: StoredResponse, requestHeaders: HeaderBlock) -> Bool {
         guard stored.headers.contains(.vary) else { return true }
         for name in varyNames(of: stored.headers) {
             // "A stored response with a Vary header field value containing a member "*" always fails to match."

@@ -29,6 +29,13 @@ package struct StoredResponse: Hashable, Sendable {
     package var storedRange: Range<Int64>?
     /// The length of the whole representation, where a part is stored and the server said it.
     package var completeLength: Int64?
+    /// The seal of the credential that the request carried.
+    ///
+    /// Nil where it carried none, or where the response is `public`: then it may answer every request
+    /// (``CacheKey/matches(_:requestHeaders:)``).
+    package var credential: String?
+    /// What the connection was like that the response came over; nil in clear, and for what an app stores itself.
+    package var security: ConnectionSecurity?
 
     package init(
         url: String,
@@ -41,7 +48,9 @@ package struct StoredResponse: Hashable, Sendable {
         responseTime: Double,
         bodyLength: Int64 = 0,
         storedRange: Range<Int64>? = nil,
-        completeLength: Int64? = nil
+        completeLength: Int64? = nil,
+        credential: String? = nil,
+        security: ConnectionSecurity? = nil
     ) {
         self.url = url
         self.method = method
@@ -54,12 +63,15 @@ package struct StoredResponse: Hashable, Sendable {
         self.bodyLength = bodyLength
         self.storedRange = storedRange
         self.completeLength = completeLength
+        self.credential = credential
+        self.security = security
     }
 
     /// What to keep of the answer to a GET: drops the fields that are not stored, picks what `Vary` depends on, and reads the
-    /// range of a 206.
+    /// range of a 206, and notes whose credential it was obtained with.
     ///
-    /// The caller has asked ``Storability``, and sets the length of the body once it is known.
+    /// The caller has asked ``Storability``, and sets the length of the body once it is known. The request's fields are those that were
+    /// sent, with `Authorization` and `Cookie` sealed: they are written to disk.
     package init(
         url: String,
         requestHeaders: HeaderBlock,
@@ -68,7 +80,8 @@ package struct StoredResponse: Hashable, Sendable {
         headers: HeaderBlock,
         requestTime: Double,
         responseTime: Double,
-        bodyLength: Int64 = 0
+        bodyLength: Int64 = 0,
+        security: ConnectionSecurity? = nil
     ) {
         self.init(
             url: url,
@@ -78,7 +91,9 @@ package struct StoredResponse: Hashable, Sendable {
             varyFields: CacheKey.varyFields(of: headers, requestHeaders: requestHeaders),
             requestTime: requestTime,
             responseTime: responseTime,
-            bodyLength: bodyLength
+            bodyLength: bodyLength,
+            credential: CacheControl(headers).isPublic ? nil : requestHeaders.first(.authorization),
+            security: security
         )
         guard status == 206, let part = Storability.part(headers) else { return }
         storedRange = part.range

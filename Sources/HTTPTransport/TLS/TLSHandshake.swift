@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+
 import FoundationEssentials
 import HTTPRules
 import LoadingModel
@@ -38,6 +39,9 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     private var wasAskedForCertificate = false
     private var chain: [Data] = []
     private var isVerified = false
+    /// Of the server's chain.
+    private var keys: [Data] = []
+    private var hasStrongKeys = false
 
     init(
         with server: ServerName, policy: TLSPolicy, demands: TLSDemands, advice: HandshakeAdvice,
@@ -88,6 +92,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             // What the app trusts the roots may vouch for as well; then the server is verified, as without the app's word.
             check(on: loop) { handshake, failure in
                 handshake.isVerified = failure == nil
+                handshake.hasStrongKeys = handshake.demands.requiresStrongKeys
                 handshake.conclude(nil)
             }
         case .trusted, .checked:
@@ -100,14 +105,18 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         let bound = NIOLoopBound(self, eventLoop: loop)
         TrustVerdicts.verdict(
             on: chain.map { Array($0) }, host: server.host, roots: policy.trustRoots, demands: demands, now: .now()
-        ) { failure in
-            loop.execute { then(bound.value, failure) }
+        ) { verdict in
+            loop.execute {
+                bound.value.keys = verdict.keys
+                then(bound.value, verdict.failure)
+            }
         }
     }
 
     private func checked(_ failure: TrustFailure?, isLoosened: Bool) {
         guard let failure else {
             isVerified = true
+            hasStrongKeys = demands.requiresStrongKeys
             return conclude(nil)
         }
         conclude(LoadError(failure.kind, failure.message + (isLoosened ? hint(on: failure) : "")))
@@ -195,7 +204,11 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             wasAskedForCertificate: wasAskedForCertificate,
             hasShownCertificate: identity != nil,
             isVerified: isVerified,
-            serverChain: chain
+            serverChain: chain,
+            trust: ConnectionTrust(
+                clientCertificate: identity?.fingerprint, keys: keys,
+                hasStrongKeys: hasStrongKeys
+            )
         )
         let completion = completion
         self.completion = nil

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
 package import HTTPRules
-import LoadingModel
+package import LoadingModel
 import LoadingTrust
 import NIOCore
 import NIOSSL
@@ -33,6 +33,7 @@ package final class TLSSession: Sendable {
         package var serverCertificate: Data? { serverChain.first }
         /// All that it showed, its own first.
         package var serverChain: [Data] = []
+        package var trust = ConnectionTrust()
     }
 
     package let policy: TLSPolicy

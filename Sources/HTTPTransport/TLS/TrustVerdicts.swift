@@ -13,6 +13,14 @@ import LoadingTrust
 import NIOCore
 import Synchronization
 
+/// What was found out about a server's chain.
+struct TrustVerdict: Sendable {
+    /// Nil if the server is to be trusted.
+    let failure: TrustFailure?
+    /// SHA-256 of the keys in the chain, the server's own first: of the chain that was validated, or else of what was sent.
+    var keys: [Data] = []
+}
+
 /// Remembers for a while which chains were found good for which host, and has a chain that many connections show at once
 /// checked once.
 enum TrustVerdicts {
@@ -24,8 +32,8 @@ enum TrustVerdicts {
     }
 
     fileprivate enum Entry {
-        case pending([@Sendable (TrustFailure?) -> Void])
-        case trusted(until: NIODeadline)
+        case pending([@Sendable (TrustVerdict) -> Void])
+        case trusted(TrustVerdict, until: NIODeadline)
     }
 
     /// Short enough that a certificate that expires, or roots that change, are noticed.
@@ -44,24 +52,28 @@ enum TrustVerdicts {
     /// Replies at once if the verdict is known, and otherwise from a thread of ours.
     static func verdict(
         on chain: [[UInt8]], host: String, roots: [Data], demands: TLSDemands, now: NIODeadline,
-        reply: @escaping @Sendable (TrustFailure?) -> Void
+        reply: @escaping @Sendable (TrustVerdict) -> Void
     ) {
         let key = Key(chain: digest(chain), host: host, roots: roots, demands: demands)
         let step = state.withLock { $0.next(key, reply, now: now) }
         switch step {
-        case .isTrusted: return reply(nil)
-        case .isTooMuch: return reply(.unchecked(host))
+        case .isTrusted(let verdict): return reply(verdict)
+        case .isTooMuch: return reply(TrustVerdict(failure: .unchecked(host)))
         case .waits: return
         case .mustCheck: break
         }
         // Not on the cooperative pool, which is the app's to block.
         Task(executorPreference: WorkerThreads.computing) {
-            let failure = await TrustCheck.failure(
-                of: chain, host: host, roots: roots, requiresStrongKeys: demands.requiresStrongKeys,
-                pins: TrustPins(leaf: demands.leafPins, ca: demands.caPins)
-            )
-            let replies = state.withLock { $0.conclude(failure, key, now: now) }
-            for reply in replies { reply(failure) }
+            var question = TrustQuestion(chain.map { Data($0) }, hosts: [host])
+            question.roots = roots
+            question.requiresStrongKeys = demands.requiresStrongKeys
+            question.pins = TrustPins(leaf: demands.leafPins, ca: demands.caPins)
+            let judgement = await TrustCheck.judge(question)
+            let path = judgement.failure == nil ? judgement.chain : TrustCheck.path(through: question.chain)
+            let keys = path.map { CertificateFacts(der: $0)?.spkiSHA256 ?? Data() }
+            let verdict = TrustVerdict(failure: judgement.failure, keys: keys)
+            let replies = state.withLock { $0.conclude(verdict, key, now: now) }
+            for reply in replies { reply(verdict) }
         }
     }
 
@@ -77,7 +89,7 @@ enum TrustVerdicts {
 
 extension TrustVerdicts {
     fileprivate enum Step {
-        case isTrusted
+        case isTrusted(TrustVerdict)
         case isTooMuch
         case waits
         case mustCheck
@@ -86,9 +98,9 @@ extension TrustVerdicts {
 
 extension TrustVerdicts.State {
     fileprivate mutating func next(
-        _ key: TrustVerdicts.Key, _ reply: @escaping @Sendable (TrustFailure?) -> Void, now: NIODeadline
+        _ key: TrustVerdicts.Key, _ reply: @escaping @Sendable (TrustVerdict) -> Void, now: NIODeadline
     ) -> TrustVerdicts.Step {
-        if case .trusted(let until) = entries[key], until > now { return .isTrusted }
+        if case .trusted(let verdict, let until) = entries[key], until > now { return .isTrusted(verdict) }
         guard waitingCount < TrustVerdicts.maximumWaiting else { return .isTooMuch }
         waitingCount += 1
         // Taken out while it grows, so that it is not copied for each who waits.
@@ -102,16 +114,16 @@ extension TrustVerdicts.State {
     }
 
     fileprivate mutating func conclude(
-        _ failure: TrustFailure?, _ key: TrustVerdicts.Key, now: NIODeadline
-    ) -> [@Sendable (TrustFailure?) -> Void] {
-        var waiting: [@Sendable (TrustFailure?) -> Void] = []
+        _ verdict: TrustVerdict, _ key: TrustVerdicts.Key, now: NIODeadline
+    ) -> [@Sendable (TrustVerdict) -> Void] {
+        var waiting: [@Sendable (TrustVerdict) -> Void] = []
         if case .pending(let replies) = entries.removeValue(forKey: key) { waiting = replies }
         waitingCount -= waiting.count
-        guard failure == nil else { return waiting }
+        guard verdict.failure == nil else { return waiting }
         if entries.count >= TrustVerdicts.maximumCount {
             entries = entries.filter { if case .pending = $0.value { true } else { false } }
         }
-        entries[key] = .trusted(until: now + TrustVerdicts.lifetime)
+        entries[key] = .trusted(verdict, until: now + TrustVerdicts.lifetime)
         return waiting
     }
 }

@@ -41,6 +41,8 @@ final class Authenticator {
     var bodyHash: (@Sendable (DigestAlgorithm) -> String)?
     /// The last request carried something that the server has not accepted yet.
     private(set) var isOnTrial = false
+    /// The server asked this load for the credential, and has not accepted it yet.
+    var wasAsked: Bool { isOnTrial && answers > 0 }
     /// The last request carried something that the server could refuse.
     private var wasCarried = false
     private var knowsNegotiate = false

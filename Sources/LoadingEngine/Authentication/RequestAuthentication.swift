@@ -11,6 +11,7 @@ import HTTPRules
 import HTTPTransport
 import HTTPWire
 import LoadingModel
+import LoadingStores
 
 /// What a message carries of who sends it, and by whose connections it goes.
 enum RequestAuthentication {
@@ -102,6 +103,24 @@ enum RequestAuthentication {
             fields.append(("Proxy-Authorization", value))
         }
     }
+
+    /// Whom the server takes a request for, as a cache needs to know it.
+    @inline(__always)
+    static func credential(of hop: Hop) -> SentFields.Credential {
+        hop.authentication.server == nil ? .field : answered(hop)
+    }
+
+    @inline(never)
+    private static func answered(_ hop: Hop) -> SentFields.Credential {
+        guard let proof = hop.authentication.server?.proof else { return .field }
+        // What Basic sends is the same each time, whoever puts it together.
+        if proof.scheme == .basic { return .field }
+        guard let user = proof.credential?.user, let password = proof.credential?.password else { return .unknown }
+        return .text("\(user)\0\(password)")
+    }
+
+    /// Whether the credential of a hop is one that the server has just asked for, so that it is not known yet whether it is right.
+    static func isUntried(_ hop: Hop) -> Bool { hop.authentication.server?.wasAsked ?? false }
 
     @inline(__always)
     static func route(

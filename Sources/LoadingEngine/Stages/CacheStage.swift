@@ -27,53 +27,92 @@ final class CacheStage: LoadStage {
         fileprivate(set) var found: CachedAnswer?
         /// Whether the cache may have something for this hop, which an answer that is not stored makes outdated.
         fileprivate(set) var mayHaveMore = false
+        /// The session's own responses, where what was found is among them.
+        fileprivate var own: ResponseCache?
     }
 
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         hop.cache.found = nil
+        hop.cache.own = nil
         let policy = Self.policy(hop, in: load.session)
         guard !load.isDownload, let message = hop.preparation.message,
             message.outgoing.head.method == "GET" || message.outgoing.head.method == "HEAD",
             policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote, !Self.namesAnotherHost(hop)
         else {
             defer { hop.cache.mayHaveMore = !load.isDownload }
-            return try settle(hop, nil, policy)
+            return try settle(hop, nil, policy, in: load)
+        }
+        if load.session.own != nil, let (hit, part) = ResponseTrust.ownHit(message.target, Self.sent(hop, message), in: load) {
+            hop.cache.own = part
+            return try settle(hop, hit, policy, in: load)
+        }
+        guard ResponseTrust.mayTakeEveryones(message.target.origin, in: load.session) else {
+            return try settle(hop, nil, policy, in: load)
         }
         if load.wants(.cache) {
             hop.cache.found = .asksApp
             return .wait
         }
-        guard let cache = load.session.stores.cache, cache.mayHaveAny(now: load.now, touchingDisk: false) else {
-            return try settle(hop, nil, policy)
+        guard let cache = load.session.stores.cache,
+            cache.mayHaveAny(now: load.now, touchingDisk: false) || mustReadKey(of: cache, for: message, hop)
+        else {
+            return try settle(hop, nil, policy, in: load)
         }
         let found = cache.lookUp(
-            key: CacheKey.text(of: message.target), requestHeaders: message.head.headers, now: load.now, touchingDisk: false
+            key: CacheKey.text(of: message.target), sent: Self.sent(hop, message), now: load.now, touchingDisk: false
         )
         switch found {
-        case .hit(let hit): return try settle(hop, hit, policy, now: load.now)
-        case .miss: return try settle(hop, nil, policy)
+        case .hit(let hit): return try settle(hop, hit, policy, in: load)
+        case .miss: return try settle(hop, nil, policy, in: load)
         case .unavailable:
             // There may be one all the same.
             defer { hop.cache.mayHaveMore = true }
-            return try settle(hop, nil, policy)
+            return try settle(hop, nil, policy, in: load)
         case .wait(let lookUp):
             hop.cache.found = .pending(lookUp)
             return .wait
         }
     }
 
+    /// Whether what comes could not be stored, since the key of the seal was not read yet.
+    private func mustReadKey(of cache: ResponseCache, for message: PreparedMessage, _ hop: Hop) -> Bool {
+        guard message.head.headers.contains(.authorization) || hop.authentication.server != nil else { return false }
+        return Self.sent(hop, message).hasSecrets && !cache.seal.isReady
+    }
+
+    private static func sent(_ hop: Hop, _ message: PreparedMessage) -> SentFields {
+        SentFields(message.head.headers, credential: RequestAuthentication.credential(of: hop))
+    }
+
+    /// The message's fields as a cache compares them.
+    ///
+    /// The app's own cache gets no credential, and seals none.
+    private static func sealed(_ hop: Hop, _ message: PreparedMessage, in load: Load) -> HeaderBlock {
+        let sent = sent(hop, message)
+        guard let cache = load.session.stores.cache else { return sent.plain }
+        return sent.sealed(by: cache.seal) ?? sent.plain
+    }
+
     /// Decides: the request goes on as any other, or there is something to be made of what is stored.
     private func settle(
-        _ hop: Hop, _ hit: ResponseCache.Hit?, _ policy: CacheDecision.Policy, now: Double = 0
+        _ hop: Hop, _ found: ResponseCache.Hit?, _ policy: CacheDecision.Policy, in load: Load
     ) throws(LoadError) -> StageStep {
         hop.cache.found = nil
-        hop.cache.mayHaveMore = hit != nil
+        hop.cache.mayHaveMore = found != nil
         // The session's own fields are in the message only.
         guard let message = hop.preparation.message else { return .goOn }
-        if hit == nil, policy == .useProtocol, !message.outgoing.head.headers.contains(.cacheControl) { return .goOn }
-        let decision = CacheDecision.decide(
-            method: message.head.method, requestHeaders: message.head.headers, policy: policy, stored: hit?.response, now: now
+        if found == nil, policy == .useProtocol, !message.outgoing.head.headers.contains(.cacheControl) { return .goOn }
+        let hit = found.flatMap {
+            ResponseTrust.admits($0.response, message.target.origin, by: load.session.security, load.session.policy) ? $0 : nil
+        }
+        var decision = CacheDecision.decide(
+            method: message.head.method,
+            requestHeaders: hit == nil ? message.head.headers : Self.sealed(hop, message, in: load), policy: policy,
+            stored: hit?.response, now: load.now
         )
+        if let hit, hit.response.credential != nil, RequestAuthentication.isUntried(hop) {
+            decision = decision.validated(hit.response, method: message.head.method)
+        }
         switch (decision, hit) {
         case (.fail, _) where policy == .returnCacheDontLoad:
             throw LoadError(
@@ -101,7 +140,7 @@ final class CacheStage: LoadStage {
         case .decided, .nothing: break
         case .asksApp, .pending, nil:
             let found = try await lookUp(hop, in: load)
-            _ = try settle(hop, found ?? nil, Self.policy(hop, in: load.session), now: load.now)
+            _ = try settle(hop, found ?? nil, Self.policy(hop, in: load.session), in: load)
             // A look-up that was given up says nothing.
             if found == nil { hop.cache.mayHaveMore = true }
         }
@@ -144,8 +183,11 @@ final class CacheStage: LoadStage {
     /// What is stored, if anything; nil where that is not known.
     private func lookUp(_ hop: Hop, in load: Load) async throws(LoadError) -> ResponseCache.Hit?? {
         guard case .pending(let lookUp) = hop.cache.found else {
-            guard case .cached(let cached?) = try await load.ask(.cachedResponse(hop.request)) else { return nil }
-            return StoredAnswer.hit(cached, hop, now: load.now)
+            let fields = hop.preparation.message.map { Self.sent(hop, $0).plain } ?? hop.request.headers
+            var request = hop.request
+            request.sentFields = fields
+            guard case .cached(let cached?) = try await load.ask(.cachedResponse(request)) else { return nil }
+            return StoredAnswer.hit(cached, hop, fields, now: load.now)
         }
         // Who wants nothing but what is stored waits for as long as any load does.
         let isPatient = Self.policy(hop, in: load.session) == .returnCacheDontLoad
@@ -170,7 +212,7 @@ final class CacheStage: LoadStage {
         _ hit: ResponseCache.Hit, _ fields: [(String, String)], _ hop: Hop, in load: Load, then next: LowerStages
     ) async throws(LoadError) -> Answer {
         let unconditional = hop.preparation.message
-        let requestHeaders = unconditional?.head.headers ?? HeaderBlock()
+        let requestHeaders = unconditional.map { Self.sealed(hop, $0, in: load) } ?? HeaderBlock()
         let policy = Self.policy(hop, in: load.session)
         hop.preparation.add(fields)
         let answer: Answer
@@ -178,7 +220,7 @@ final class CacheStage: LoadStage {
             answer = try await send(hop, in: load, then: next)
         } catch {
             // A stale connection is tried again first.
-            guard load.control.failure == nil, !isTriedAgain(error, hop, load.lastAttempt),
+            guard load.control.failure == nil, !ResponseTrust.isRefusal(error), !isTriedAgain(error, hop, load.lastAttempt),
                 mayStandIn(hit, status: nil, requestHeaders, policy, now: load.now)
             else { throw error }
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
@@ -200,11 +242,11 @@ final class CacheStage: LoadStage {
             )
         else {
             // It speaks of another version than the one that is stored.
-            try await replace(hit, by: nil, hop, in: load)
+            try await replace(hit, by: nil, answer, hop, in: load)
             hop.preparation.restore(unconditional)
             return try await send(hop, in: load, then: next)
         }
-        try await replace(hit, by: Storability.mayKeep(merged) ? merged : nil, hop, in: load)
+        try await replace(hit, by: Storability.mayKeep(merged) ? merged : nil, answer, hop, in: load)
         var renewed = hit
         renewed.response = merged
         return try StoredAnswer.make(renewed, wasValidated: true, hop, in: load)
@@ -231,19 +273,29 @@ final class CacheStage: LoadStage {
     }
 
     /// Gives what is stored a new head, or removes it.
+    ///
+    /// Only where the answer came over a connection that what is stored could have come over as well.
     private func replace(
-        _ hit: ResponseCache.Hit, by response: StoredResponse?, _ hop: Hop, in load: Load
+        _ hit: ResponseCache.Hit, by response: StoredResponse?, _ answer: Answer, _ hop: Hop, in load: Load
     ) async throws(LoadError) {
-        if load.wants(.cache) {
+        guard let keeper = Self.keeper(of: hop, in: load), keeper.isSame(as: answer.keeper(hop, in: load)) else { return }
+        guard let store = keeper.store else {
             var renewed = hit
             if let response { renewed.response = response }
-            let cached = response.flatMap { _ in StoredAnswer.cachedResponse(renewed, hop) }
-            _ = try await load.ask(.storeCached(cached, hop.request))
-        } else if let response {
-            load.session.stores.cache?.update(response, replacing: hit.response)
-        } else {
-            load.session.stores.cache?.remove(key: hit.response.url, only: hit.response)
+            let cached = response.flatMap { _ in StoredAnswer.cachedResponse(renewed, hop, answer.transaction.sent?.plain) }
+            _ = try await load.ask(.storeCached(cached, answer.transaction.sentRequest))
+            return
         }
+        if let response {
+            store.update(response, replacing: hit.response)
+        } else {
+            store.remove(key: hit.response.url, only: hit.response)
+        }
+    }
+
+    /// Where the response is kept that was found for a hop.
+    static func keeper(of hop: Hop, in load: Load) -> ResponseKeeper? {
+        hop.cache.own.map { .store($0) } ?? ResponseTrust.everyonesKeeper(in: load)
     }
 
     // MARK: Completing what is stored in part
@@ -259,7 +311,9 @@ final class CacheStage: LoadStage {
         guard head.status == 206, let joined = ResponseCaching.joined(hit, answer, head, hop, in: load) else {
             // The parts are of different versions, or it is none of ours.
             answer.body.cancel()
-            load.session.stores.cache?.remove(key: hit.response.url, only: hit.response)
+            if let keeper = Self.keeper(of: hop, in: load), keeper.isSame(as: answer.keeper(hop, in: load)) {
+                keeper.store?.remove(key: hit.response.url, only: hit.response)
+            }
             hop.preparation.restore(whole)
             return try await send(hop, in: load, then: next)
         }
@@ -288,6 +342,13 @@ final class CacheStage: LoadStage {
             let target = try? RequestTarget(url)
         else { return false }
         return own.lowercased() != target.hostHeader.lowercased()
+    }
+}
+
+extension Answer {
+    /// Where it may be kept; nil where it did not come from the network, or nowhere.
+    func keeper(_ hop: Hop, in load: Load) -> ResponseKeeper? {
+        transaction.exchange.flatMap { ResponseTrust.keeper(of: $0, hop, in: load) }
     }
 }
 

@@ -21,7 +21,10 @@ import NIOCore
 final class CachingBody: ResponseBody {
     private let body: any ResponseBody
     private let load: Load
+    private let keeper: ResponseKeeper
     private let request: LoadRequest
+    /// For the app's own cache.
+    private let sentFields: HeaderBlock?
     private let response: LoadResponse
     private let stored: StoredResponse
     private let joint: PartJoint?
@@ -38,23 +41,28 @@ final class CachingBody: ResponseBody {
     init(
         _ body: any ResponseBody, _ stored: StoredResponse, _ response: LoadResponse, expectedLength: Int64,
         joint: PartJoint? = nil,
-        _ hop: Hop, in load: Load
+        _ hop: Hop, _ keeper: ResponseKeeper, in load: Load
     ) {
         self.body = body
         self.load = load
+        self.keeper = keeper
         self.stored = stored
         self.response = response
         self.joint = joint
+        sentFields = load.transaction?.sent?.plain
         request = hop.request
         mayReplace = ResponseCaching.mayReplace(hop, in: load.session)
         asksBeforeStoring = load.wants(.willCache) && stored.isSuccess
         window = joint.map { PartWindow($0.window) }
-        writer = load.wants(.cache) ? nil : load.session.stores.cache?.writer(for: stored, expectedLength: expectedLength)
-        if load.wants(.cache) ? expectedLength <= load.session.policy.cachedBodyLimit : asksBeforeStoring && writer != nil {
+        writer = keeper.store?.writer(for: stored, expectedLength: expectedLength)
+        if isForApp ? expectedLength <= load.session.policy.cachedBodyLimit : asksBeforeStoring && writer != nil {
             gathered = Data()
         }
         if let joint { append(joint.before) }
     }
+
+    /// The app keeps its own cache.
+    private var isForApp: Bool { keeper.store == nil }
 
     func next() async throws(LoadError) -> ByteBuffer? {
         do {
@@ -93,7 +101,7 @@ final class CachingBody: ResponseBody {
         gathered?.append(contentsOf: bytes)
         // What is larger than the cache takes is not gathered to be refused.
         if let count = gathered?.count,
-            load.wants(.cache) ? Int64(count) > load.session.policy.cachedBodyLimit : writer?.isOpen != true
+            isForApp ? Int64(count) > load.session.policy.cachedBodyLimit : writer?.isOpen != true
         {
             gathered = nil
         }
@@ -111,22 +119,26 @@ final class CachingBody: ResponseBody {
         isOver = true
         if let joint { append(joint.after) }
         guard let data = gathered else {
-            if !load.wants(.cache) { finishOrForget() }
+            if !isForApp { finishOrForget() }
             writer = nil
             return
         }
         gathered = nil
-        var proposed: CachedResponse? = CachedResponse(response: dated, data: data)
+        var proposed: CachedResponse? = CachedResponse(response: dated, data: data, sentFields: isForApp ? sentFields : nil)
         if asksBeforeStoring, let asked = proposed, case .cached(let answer) = try await load.ask(.willCache(asked)) {
             proposed = answer?.storagePolicy == .notAllowed ? nil : answer
         }
         defer { writer = nil }
-        guard let proposed else {
+        guard var proposed else {
             writer?.abandon()
-            if !load.wants(.cache) { forget() }
+            if !isForApp { forget() }
             return
         }
-        if load.wants(.cache) {
+        if isForApp {
+            // What the app was asked about, and may have changed, was obtained so.
+            proposed.sentFields = sentFields
+            var request = request
+            request.sentFields = sentFields
             _ = try await load.ask(.storeCached(proposed, request))
         } else {
             store(proposed, insteadOf: data)
@@ -140,7 +152,7 @@ final class CachingBody: ResponseBody {
     /// What is not kept, because it is too large or the app does not want it, makes outdated what was kept before, as what may not be
     /// kept does (``ResponseCaching``).
     private func forget() {
-        if stored.isComplete, mayReplace { load.session.stores.cache?.remove(key: stored.url) }
+        if stored.isComplete, mayReplace { keeper.store?.remove(key: stored.url) }
     }
 
     /// "A recipient with a clock that receives a response message without a Date header field MUST record the time it was received and
@@ -157,7 +169,7 @@ final class CachingBody: ResponseBody {
         if let head = proposed.response.head, head.headers != dated.head?.headers {
             stored.headers = Storability.storedHeaders(head.headers)
         }
-        guard proposed.data != data || stored != self.stored, let cache = load.session.stores.cache else {
+        guard proposed.data != data || stored != self.stored, let cache = keeper.store else {
             writer?.amend(userInfo: proposed.userInfo, attachment: proposed.attachment, memoryOnly: memoryOnly)
             return finishOrForget()
         }

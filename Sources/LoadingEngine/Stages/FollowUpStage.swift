@@ -106,7 +106,9 @@ final class FollowUpStage {
             if let fields = ResponseSideEffects.cookiesForApp(hop, acceptance: load.session.policy.cookieAcceptance) {
                 _ = try await load.ask(.storeCookies(fields, hop.request))
             }
-            if load.wants(.cache), makesOutdated(answer, hop) { _ = try await load.ask(.storeCached(nil, hop.request)) }
+            if load.wants(.cache), makesOutdated(answer, hop), case .app? = answer.keeper(hop, in: load) {
+                _ = try await load.ask(.storeCached(nil, answer.transaction.sentRequest))
+            }
             return mayNeedFollowUp(answer) ? try await followUp(answer, hop, in: load) : nil
         } catch {
             // Nobody else lets go of what is still to come.
@@ -179,7 +181,7 @@ final class FollowUpStage {
         case .fail(let reason):
             load.take(answer.response)
             // Stored redirects that go round would do so for as long as they are fresh.
-            if reason == .tooMany { ResponseCaching.forget(url, in: load.session) }
+            if reason == .tooMany { ResponseCaching.forget(url, answer, hop, in: load) }
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
         case .follow(let proposal):
             var request = hop.request

@@ -11,6 +11,7 @@ import HTTPRules
 import HTTPTransport
 import HTTPWire
 import LoadingModel
+import LoadingStores
 import NIOCore
 
 /// Sends the message over a connection of the pool and waits for the head of the response.
@@ -156,6 +157,9 @@ final class NetworkStage: LoadStage {
             if load.wants(.sentHeads) { load.tell(.sentHead(connection.framedHead(of: message.outgoing))) }
             // What was sent is not needed while the load waits, perhaps with ten thousand others.
             transaction.sentBodyLength = message.outgoing.body.length ?? 0
+            if load.session.stores.cache != nil || load.wants(.cache) {
+                transaction.sent = SentFields(message.head.headers, credential: RequestAuthentication.credential(of: hop))
+            }
             hop.network.askedToContinue = message.outgoing.expectsContinue
             hop.preparation.letGo()
             hop.network.wasSent = true
@@ -204,7 +208,7 @@ final class NetworkStage: LoadStage {
         ResponseSideEffects.keep(head.headers, of: hop, exchange, in: load.session, isForApp: load.wants(.cookies))
         let body = ExchangeBody(exchange, decoder: decoder, transaction: transaction, of: load)
         return Answer(
-            response: response, body: ResponseCaching.keep(body, response, head, hop, exchange, in: load) ?? body,
+            response: response, body: ResponseCaching.keep(body, response, head, hop, transaction, in: load) ?? body,
             transaction: transaction
         )
     }

@@ -149,6 +149,7 @@ final class PrepareStage: LoadStage {
         if !known.target.isSecure, load.session.policy.usesStrictTransportSecurity,
             let store = load.session.stores.strictTransportSecurity,
             store.requiresUpgrade(host: known.target.origin.host, now: load.now)
+                || load.session.ownSecurity?.requiresUpgrade(host: known.target.origin.host, now: load.now) ?? false
         {
             try SecureUpgrade.upgrade(hop, in: load)
             known = try self.known(hop, by: load.session)

@@ -20,37 +20,61 @@ import NIOCore
 enum ResponseCaching {
     /// A body that is stored while it is delivered; nil where nothing is stored.
     static func keep(
-        _ body: any ResponseBody, _ response: LoadResponse, _ head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load
+        _ body: any ResponseBody, _ response: LoadResponse, _ head: ResponseHead, _ hop: Hop, _ transaction: Transaction,
+        in load: Load
     ) -> (any ResponseBody)? {
-        guard load.session.stores.cache != nil || load.wants(.cache), !CacheStage.namesAnotherHost(hop) else {
+        guard load.session.stores.cache != nil || load.wants(.cache), let exchange = transaction.exchange,
+            !CacheStage.namesAnotherHost(hop), let keeper = ResponseTrust.keeper(of: exchange, hop, in: load)
+        else {
             return nil
         }
+        let answered = Answered(head: head, hop: hop, exchange: exchange, transaction: transaction, keeper: keeper)
         switch hop.request.method {
         case "GET":
             // The app's own cache is asked by the task, which is the same for a redirect and what it leads to: it is given, as by Apple's
             // system, statuses from 200 to 299 alone.
-            guard !load.isDownload, (200...299).contains(head.status) || !load.wants(.cache),
+            guard !load.isDownload, (200...299).contains(head.status) || keeper.store != nil,
                 Storability.mayStore(
                     requestMethod: "GET", requestHeaders: directives(hop, in: load.session), status: head.status,
                     headers: head.headers
                 )
             else {
                 if head.status != 304 {
-                    forget(head, hop, in: load.session, at: load.control.lastProgress)
-                } else if !load.wants(.cache), !load.isDownload {
-                    // What the app keeps is the app's.
-                    renew(by: head, hop, exchange, in: load.session)
+                    forget(answered, in: load.session)
+                } else if !load.isDownload {
+                    renew(by: answered, in: load.session)
                 }
                 return nil
             }
-            return store(body, response, head, hop, exchange, in: load)
+            return store(body, response, answered, in: load)
         case "HEAD":
-            update(by: head, hop, exchange, in: load.session)
+            update(by: answered)
             return nil
         default:
-            invalidate(by: head, hop, in: load.session)
+            invalidate(by: answered)
             return nil
         }
+    }
+
+    /// A response from the network, what it answers, and where it may be kept.
+    private struct Answered {
+        let head: ResponseHead
+        let hop: Hop
+        let exchange: Exchange
+        let transaction: Transaction
+        let keeper: ResponseKeeper
+
+        var instant: NIODeadline { exchange.control.lastProgress }
+
+        /// The request's fields as they were sent, with the credential sealed; nil where nothing may be stored that they obtained.
+        var sentFields: HeaderBlock? {
+            guard let sent = transaction.sent, sent.credential != .unknown else { return nil }
+            // The app's own cache gets no credential, and seals none.
+            guard let seal = keeper.store?.seal else { return sent.plain }
+            return sent.sealed(by: seal)
+        }
+
+        var times: (request: Double, response: Double) { transaction.times }
     }
 
     /// The request's fields, with the directives that the session gives to those without.
@@ -66,62 +90,47 @@ enum ResponseCaching {
 
     @inline(never)
     private static func store(
-        _ body: any ResponseBody, _ response: LoadResponse, _ head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in load: Load
+        _ body: any ResponseBody, _ response: LoadResponse, _ answered: Answered, in load: Load
     ) -> (any ResponseBody)? {
-        guard let url = hop.request.url else { return nil }
-        // The credential of a challenge is in no request that could be compared with this one.
-        if hop.authentication.server != nil, head.headers.hasToken("Authorization", in: .vary) { return nil }
+        guard let url = answered.hop.request.url, let sentFields = answered.sentFields else { return nil }
+        let head = answered.head
+        let times = answered.times
         let stored = StoredResponse(
-            url: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, head, in: load.session, at: load.control.lastProgress),
-            status: head.status, reason: head.reason, headers: head.headers,
-            requestTime: WallClock.seconds(exchange.record.requestStart),
-            responseTime: WallClock.seconds(exchange.record.responseStart ?? exchange.record.requestStart)
+            url: CacheKey.text(of: url), requestHeaders: sentFields, status: head.status, reason: head.reason,
+            headers: head.headers, requestTime: times.request, responseTime: times.response,
+            security: ResponseTrust.security(of: answered.exchange.facts)
         )
         guard Storability.isWorthKeeping(stored) else {
-            forget(head, hop, in: load.session, at: load.control.lastProgress)
+            forget(answered, in: load.session)
             return nil
         }
-        if stored.storedRange != nil, let joined = join(body, stored, response, hop, in: load) { return joined }
-        return CachingBody(body, stored, response, expectedLength: response.expectedLength, hop, in: load)
-    }
-
-    /// The message's fields, composed once more where they matter: they are not kept while a load waits for its answer.
-    private static func sentHeaders(
-        _ hop: Hop, _ head: ResponseHead, in session: SessionFacts, at instant: NIODeadline
-    ) -> HeaderBlock {
-        guard head.headers.contains(.vary) else { return hop.request.headers }
-        return sentHeaders(hop, withCookies: head.headers.hasToken("Cookie", in: .vary), in: session, at: instant)
-    }
-
-    private static func sentHeaders(
-        _ hop: Hop, withCookies: Bool, in session: SessionFacts, at instant: NIODeadline
-    ) -> HeaderBlock {
-        guard let url = hop.request.url, let target = try? RequestTarget(url) else { return hop.request.headers }
-        var extra: [(String, String)] = []
-        if withCookies, let cookies = PrepareStage.cookies(for: target, hop, in: session, at: instant) {
-            extra.append(("Cookie", cookies))
-        }
-        return session.headers.compose(
-            request: hop.request.headers, target: target, method: hop.request.method, bodyLength: nil, extra: extra,
-            leftOrigin: hop.followUp.leftOrigin
-        )
+        if stored.storedRange != nil, let joined = join(body, stored, sentFields, response, answered, in: load) { return joined }
+        return CachingBody(
+            body, stored, response, expectedLength: response.expectedLength, answered.hop, answered.keeper, in: load)
     }
 
     /// What is stored of a URL is outdated once the origin answered something else that is not stored.
-    private static func forget(_ head: ResponseHead, _ hop: Hop, in session: SessionFacts, at instant: NIODeadline) {
-        guard mayReplace(hop, in: session), !hop.request.hasField(.range), let url = hop.request.url else { return }
-        switch head.status {
-        case 200...299, 404, 410: forget(url, in: session)
+    private static func forget(_ answered: Answered, in session: SessionFacts) {
+        let hop = answered.hop
+        guard mayReplace(hop, in: session), !hop.request.hasField(.range), let url = hop.request.url,
+            let cache = answered.keeper.store
+        else { return }
+        switch answered.head.status {
+        case 200...299, 404, 410: cache.remove(key: CacheKey.text(of: url))
         case 300...399:
             // Another redirect takes the place of one. A success may be right again when what leads elsewhere for now is over.
-            withStored(hop, in: session, at: instant) { stored, cache in
+            withStored(answered) { stored, cache in
                 if !stored.isSuccess { cache.remove(key: stored.url, only: stored) }
             }
         default: break
         }
     }
 
-    static func forget(_ url: URL, in session: SessionFacts) { session.stores.cache?.remove(key: CacheKey.text(of: url)) }
+    /// What is stored of a redirect that leads round is forgotten, so far as the answer may say so.
+    static func forget(_ url: URL, _ answer: Answer, _ hop: Hop, in load: Load) {
+        let keeper = answer.transaction.exchange == nil ? CacheStage.keeper(of: hop, in: load) : answer.keeper(hop, in: load)
+        keeper?.store?.remove(key: CacheKey.text(of: url))
+    }
 
     /// Whether something may be stored that the answer to a hop takes the place of.
     static func mayReplace(_ hop: Hop, in session: SessionFacts) -> Bool {
@@ -137,48 +146,65 @@ enum ResponseCaching {
 
     /// A part that is stored together with one that was stored before.
     private static func join(
-        _ body: any ResponseBody, _ part: StoredResponse, _ response: LoadResponse, _ hop: Hop, in load: Load
+        _ body: any ResponseBody, _ part: StoredResponse, _ sentFields: HeaderBlock, _ response: LoadResponse,
+        _ answered: Answered,
+        in load: Load
     ) -> (any ResponseBody)? {
-        guard let cache = load.session.stores.cache, !load.wants(.cache) else { return nil }
+        guard let cache = answered.keeper.store else { return nil }
+        let (hop, keeper) = (answered.hop, answered.keeper)
         func join(with hit: ResponseCache.Hit) -> (any ResponseBody)? {
-            guard let (combined, joint) = joint(hit, part, response) else {
+            guard hit.response.security == part.security, let (combined, joint) = joint(hit, part, response) else {
                 // What is complete is worth more than a part of it.
                 return hit.response.isComplete && hit.response.isSuccess ? body : nil
             }
-            return CachingBody(body, combined, response, expectedLength: joint.length, joint: joint, hop, in: load)
+            return CachingBody(body, combined, response, expectedLength: joint.length, joint: joint, hop, keeper, in: load)
         }
-        let found = cache.lookUp(key: part.url, requestHeaders: hop.request.headers, now: load.now, touchingDisk: false)
+        let found = cache.lookUp(key: part.url, requestHeaders: sentFields, now: load.now, touchingDisk: false)
         switch found {
         case .hit(let hit): return join(with: hit)
         case .miss, .unavailable: return nil
         case .wait(let lookUp):
             return JoinedBody(body, lookUp, in: load.control, timeout: load.requestTimeout) { hit in
                 hit.flatMap { join(with: $0) }
-                    ?? CachingBody(body, part, response, expectedLength: response.expectedLength, hop, in: load)
+                    ?? CachingBody(body, part, response, expectedLength: response.expectedLength, hop, keeper, in: load)
             }
         }
     }
 
     /// The whole answer of a part that is stored and the rest that comes; nil where they do not fit.
+    ///
+    /// It is kept only where both came over connections that the same loads accept.
     static func joined(
         _ hit: ResponseCache.Hit, _ answer: Answer, _ head: ResponseHead, _ hop: Hop, in load: Load
     ) -> Answer? {
         let times = answer.transaction.times
+        let keeper = answer.keeper(hop, in: load)
+        let seal = keeper?.store?.seal
+        let sentFields: HeaderBlock? =
+            if let sent = answer.transaction.sent, sent.credential != .unknown {
+                seal.map { sent.sealed(by: $0) } ?? sent.plain
+            } else {
+                nil
+            }
         let part = StoredResponse(
-            url: hit.response.url, requestHeaders: hop.request.headers, status: head.status, reason: head.reason,
-            headers: head.headers,
-            requestTime: times.request, responseTime: times.response
+            url: hit.response.url, requestHeaders: sentFields ?? HeaderBlock(), status: head.status, reason: head.reason,
+            headers: head.headers, requestTime: times.request, responseTime: times.response,
+            security: answer.transaction.exchange.flatMap { ResponseTrust.security(of: $0.facts) }
         )
-        guard let (combined, joint) = joint(hit, part, answer.response), combined.isComplete else { return nil }
+        guard let (whole, joint) = joint(hit, part, answer.response), whole.isComplete else { return nil }
+        var combined = whole
+        combined.credential = hit.response.credential ?? part.credential
+        combined.security = part.security
         let response = LoadResponse(
             url: answer.response.url,
             kind: .http(ResponseHead(status: combined.status, reason: combined.reason, headers: combined.headers)),
             expectedLength: joint.length
         )
-        let whole = CompletedBody(answer.body, joint)
-        let body: any ResponseBody =
-            Storability.mayKeep(combined)
-            ? CachingBody(whole, combined, response, expectedLength: joint.length, hop, in: load) : whole
+        let content = CompletedBody(answer.body, joint)
+        guard let keeper, sentFields != nil, Storability.mayKeep(combined), hit.response.security == part.security,
+            keeper.isSame(as: CacheStage.keeper(of: hop, in: load))
+        else { return Answer(response: response, body: content, transaction: answer.transaction) }
+        let body = CachingBody(content, combined, response, expectedLength: joint.length, hop, keeper, in: load)
         return Answer(response: response, body: body, transaction: answer.transaction)
     }
 
@@ -197,9 +223,10 @@ enum ResponseCaching {
     // MARK: Other methods
 
     @inline(never)
-    private static func update(by head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in session: SessionFacts) {
-        let (requestTime, responseTime) = times(exchange)
-        withStored(hop, in: session, at: exchange.control.lastProgress) { stored, cache in
+    private static func update(by answered: Answered) {
+        let head = answered.head
+        let (requestTime, responseTime) = answered.times
+        withStored(answered) { stored, cache in
             let outcome = Revalidation.updatedByHead(
                 stored, status: head.status, headers: head.headers, requestTime: requestTime, responseTime: responseTime
             )
@@ -214,16 +241,16 @@ enum ResponseCaching {
     /// Renews what is stored by a 304 that a condition of the app's own brought: "when a cache receives a 304 (Not Modified)
     /// response, it needs to identify stored responses that are suitable for updating" (section 4.3.4).
     @inline(never)
-    private static func renew(by head: ResponseHead, _ hop: Hop, _ exchange: Exchange, in session: SessionFacts) {
+    private static func renew(by answered: Answered, in session: SessionFacts) {
+        let hop = answered.hop
         // What the cache asked itself, it deals with itself.
         let isOwn = ["If-None-Match", "If-Modified-Since"].contains { name in
             hop.request.headers.contains(name) || session.headers.sessionValue(name) != nil
         }
-        guard isOwn, !CacheControl(directives(hop, in: session)).noStore else { return }
-        let (requestTime, responseTime) = times(exchange)
-        let instant = exchange.control.lastProgress
-        let requestHeaders = sentHeaders(hop, head, in: session, at: instant)
-        withStored(hop, in: session, at: instant) { stored, cache in
+        guard isOwn, !CacheControl(directives(hop, in: session)).noStore, let requestHeaders = answered.sentFields else { return }
+        let head = answered.head
+        let (requestTime, responseTime) = answered.times
+        withStored(answered) { stored, cache in
             let renewed = Revalidation.renewed(
                 stored, byOthers304: head.headers, requestHeaders: requestHeaders, requestTime: requestTime,
                 responseTime: responseTime
@@ -238,17 +265,14 @@ enum ResponseCaching {
     }
 
     /// Calls back with what is stored for a hop, if anything is: at once, or once the disk has answered.
-    private static func withStored(
-        _ hop: Hop, in session: SessionFacts, at instant: NIODeadline,
-        _ change: @escaping @Sendable (StoredResponse, ResponseCache) -> Void
-    ) {
-        guard let cache = session.stores.cache, let url = hop.request.url else { return }
-        let now = WallClock.seconds(instant)
+    ///
+    /// What the app keeps is the app's.
+    private static func withStored(_ answered: Answered, _ change: @escaping @Sendable (StoredResponse, ResponseCache) -> Void) {
+        guard let cache = answered.keeper.store, let url = answered.hop.request.url, let requestHeaders = answered.sentFields
+        else { return }
+        let now = WallClock.seconds(answered.instant)
         guard cache.mayHaveAny(now: now, touchingDisk: false) else { return }
-        let found = cache.lookUp(
-            key: CacheKey.text(of: url), requestHeaders: sentHeaders(hop, withCookies: true, in: session, at: instant), now: now,
-            touchingDisk: false
-        )
+        let found = cache.lookUp(key: CacheKey.text(of: url), requestHeaders: requestHeaders, now: now, touchingDisk: false)
         switch found {
         case .hit(let hit): change(hit.response, cache)
         case .wait(let lookUp): lookUp { hit in if let hit { change(hit.response, cache) } }
@@ -256,17 +280,12 @@ enum ResponseCaching {
         }
     }
 
-    private static func times(_ exchange: Exchange) -> (request: Double, response: Double) {
-        (
-            WallClock.seconds(exchange.record.requestStart),
-            WallClock.seconds(exchange.record.responseStart ?? exchange.record.requestStart)
-        )
-    }
-
     @inline(never)
-    private static func invalidate(by head: ResponseHead, _ hop: Hop, in session: SessionFacts) {
-        guard let cache = session.stores.cache, let url = hop.request.url else { return }
-        let keys = Revalidation.invalidated(method: hop.request.method, url: url, status: head.status, headers: head.headers)
+    private static func invalidate(by answered: Answered) {
+        guard let cache = answered.keeper.store, let url = answered.hop.request.url else { return }
+        let head = answered.head
+        let keys = Revalidation.invalidated(
+            method: answered.hop.request.method, url: url, status: head.status, headers: head.headers)
         for key in keys { cache.remove(key: key) }
     }
 }

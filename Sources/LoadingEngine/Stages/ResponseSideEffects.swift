@@ -66,14 +66,18 @@ enum ResponseSideEffects {
 
     /// Only the first field counts, and only over a connection "with no underlying secure transport errors or warnings" (RFC 6797,
     /// section 8.1): the app's word for a certificate is not enough.
+    ///
+    /// What the session's own roots vouch for is for this session alone.
     @inline(never)
     private static func keepSecurity(
         _ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts
     ) {
-        guard session.policy.usesStrictTransportSecurity, let store = session.stores.strictTransportSecurity,
+        guard session.policy.usesStrictTransportSecurity, let shared = session.stores.strictTransportSecurity,
             let field = headers.first(.strictTransportSecurity), let url = hop.request.url, let origin = Origin(url),
-            origin.isSecure
+            origin.isSecure, exchange.facts.isVerified
         else { return }
+        let isForEveryone = ResponseTrust.isForEveryone(exchange.facts, hop, in: session)
+        let store = isForEveryone ? shared : session.keepingOwnSecurity()
         store.note(
             field, host: origin.host, isVerified: exchange.facts.isVerified, now: WallClock.seconds(exchange.control.lastProgress)
         )

@@ -83,11 +83,21 @@ enum StoredAnswer {
     // MARK: The app's cache
 
     /// What the app's cache gave, in the terms of ours.
-    static func hit(_ cached: CachedResponse, _ hop: Hop, now: Double) -> ResponseCache.Hit? {
+    ///
+    /// How it was obtained is not known of what the app put together itself: it is taken to be nobody's, and to suit the request otherwise.
+    static func hit(_ cached: CachedResponse, _ hop: Hop, _ fields: HeaderBlock, now: Double) -> ResponseCache.Hit? {
         guard let url = hop.request.url, let head = cached.response.head else { return nil }
+        let sentFields: HeaderBlock
+        if let known = cached.sentFields {
+            sentFields = known
+        } else {
+            var unknown = fields
+            for name in ["Authorization", "Cookie"] { unknown.remove(name) }
+            sentFields = unknown
+        }
         // When it came is not known; its date tells how old it is.
         let stored = StoredResponse(
-            url: CacheKey.text(of: url), requestHeaders: hop.preparation.message?.head.headers ?? hop.request.headers,
+            url: CacheKey.text(of: url), requestHeaders: sentFields,
             status: head.status,
             reason: head.reason, headers: head.headers, requestTime: now, responseTime: now, bodyLength: Int64(cached.data.count)
         )
@@ -98,7 +108,7 @@ enum StoredAnswer {
     }
 
     /// What ours has, for the app's cache; nil where the body is not in memory.
-    static func cachedResponse(_ hit: ResponseCache.Hit, _ hop: Hop) -> CachedResponse? {
+    static func cachedResponse(_ hit: ResponseCache.Hit, _ hop: Hop, _ sentFields: HeaderBlock?) -> CachedResponse? {
         guard case .bytes(let data) = hit.body, let url = hop.request.url else { return nil }
         let stored = hit.response
         return CachedResponse(
@@ -106,7 +116,7 @@ enum StoredAnswer {
                 url: url, kind: kind(status: stored.status, stored.reason, stored.headers), expectedLength: Int64(data.count)
             ),
             data: data, userInfo: hit.userInfo, attachment: hit.attachment,
-            storagePolicy: hit.mayGoToDisk ? .allowed : .allowedInMemoryOnly
+            storagePolicy: hit.mayGoToDisk ? .allowed : .allowedInMemoryOnly, sentFields: sentFields
         )
     }
 }

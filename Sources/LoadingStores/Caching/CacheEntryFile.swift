@@ -20,7 +20,7 @@ package import HTTPRules
 ///     40      8       checksum of the preamble up to here and of the head
 ///     48      …       the body, then the head: key, response, user info
 ///
-/// Numbers are little-endian. The head comes last since it is known last: what an app answers to `willCacheResponse` belongs to
+/// Numbers are little-endian. A file of another version is removed as one that is damaged. The head comes last since it is known last: what an app answers to `willCacheResponse` belongs to
 /// it, and by then a large body is on the disk. A file whose length is not the sum of its parts is damaged.
 package struct CacheEntryFile: Sendable {
     package static let preambleLength = 48
@@ -59,7 +59,7 @@ package struct CacheEntryFile: Sendable {
         package var body: Range<Int>
     }
 
-    private static let mark: UInt64 = 0x0150_5352_4C4C_5255  // "URLLRSP", version 1
+    private static let mark: UInt64 = 0x0250_5352_4C4C_5255  // "URLLRSP", version 2
 
     // MARK: Writing
 

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+import FoundationEssentials
 import HTTPRules
 import HTTPWire
 
@@ -14,6 +15,9 @@ import HTTPWire
 ///
 /// Every length is compared with what is left before anything is allocated for it.
 enum CacheHeadCoding {
+    /// Of SHA-256.
+    private static let digestLength = 32
+
     static func encoded(_ head: CacheEntryFile.Head) -> [UInt8] {
         let response = head.response
         var bytes: [UInt8] = []
@@ -29,6 +33,8 @@ enum CacheHeadCoding {
         append(response.responseTime.bitPattern, to: &bytes)
         append(numbers: response.storedRange.map { [$0.lowerBound, $0.upperBound] } ?? [], to: &bytes)
         append(numbers: response.completeLength.map { [$0] } ?? [], to: &bytes)
+        append(response.credential ?? "", to: &bytes)
+        append(response.security, to: &bytes)
         append(numbers: head.userInfo == nil ? [] : [0], to: &bytes)
         append(head.userInfo ?? [], to: &bytes)
         return bytes
@@ -41,6 +47,7 @@ enum CacheHeadCoding {
             let headers = reader.block(), let varyFields = reader.block(),
             let requestTime = reader.time(), let responseTime = reader.time(),
             let range = reader.numbers(), let completeLength = reader.numbers(),
+            let credential = reader.text(), let security = reader.security(),
             let hasUserInfo = reader.numbers(), let userInfo = reader.part(), reader.isAtEnd,
             status == 0 || (100...999).contains(status),
             range.isEmpty || range.count == 2 && 0 <= range[0] && range[0] <= range[1],
@@ -57,7 +64,9 @@ enum CacheHeadCoding {
             responseTime: responseTime,
             bodyLength: bodyLength,
             storedRange: range.isEmpty ? nil : range[0]..<range[1],
-            completeLength: completeLength.first
+            completeLength: completeLength.first,
+            credential: credential.isEmpty ? nil : credential,
+            security: security.value
         )
         return CacheEntryFile.Head(key: key, response: response, userInfo: hasUserInfo.isEmpty ? nil : [UInt8](userInfo))
     }
@@ -84,6 +93,14 @@ enum CacheHeadCoding {
     private static func append(numbers: [Int64], to bytes: inout [UInt8]) {
         append(UInt64(numbers.count), to: &bytes)
         for number in numbers { append(UInt64(bitPattern: number), to: &bytes) }
+    }
+
+    /// Version and properties, then the digests of the keys end to end; no numbers where there was no TLS.
+    private static func append(_ security: ConnectionSecurity?, to bytes: inout [UInt8]) {
+        guard let security else { return append(numbers: [], to: &bytes) }
+        append(
+            numbers: [Int64(security.version), security.hasForwardSecrecy ? 1 : 0, security.hasStrongKeys ? 1 : 0], to: &bytes)
+        append(security.keys.flatMap { Array($0) }, to: &bytes)
     }
 
     /// The lines' lengths, then all names and values end to end.
@@ -141,6 +158,21 @@ enum CacheHeadCoding {
         mutating func numbers() -> [Int64]? {
             guard let count = count(each: 8), count <= 8 else { return nil }
             return (0..<count).compactMap { _ in number().map { Int64(bitPattern: $0) } }
+        }
+
+        /// Nil where it is malformed.
+        mutating func security() -> (value: ConnectionSecurity?, Void)? {
+            guard let numbers = numbers() else { return nil }
+            if numbers.isEmpty { return (nil, ()) }
+            guard numbers.count == 3, let version = UInt16(exactly: numbers[0]), let digests = part(),
+                digests.count % CacheHeadCoding.digestLength == 0
+            else { return nil }
+            let keys = stride(from: 0, to: digests.count, by: CacheHeadCoding.digestLength).map {
+                Data(digests[$0..<$0 + CacheHeadCoding.digestLength])
+            }
+            let value = ConnectionSecurity(
+                version: version, hasForwardSecrecy: numbers[1] == 1, hasStrongKeys: numbers[2] == 1, keys: keys)
+            return (value, ())
         }
 
         mutating func block() -> HeaderBlock? {

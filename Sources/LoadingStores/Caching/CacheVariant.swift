@@ -12,11 +12,16 @@ import HTTPWire
 
 /// Tells which of a key's entries a response takes the place of (RFC 9111, section 4.1).
 enum CacheVariant {
-    /// Whether the requests of both would select the same response.
+    /// Whether there is a request that would select both.
+    ///
+    /// Responses that were obtained with different credentials stand side by side; one that is for everyone takes the place of all.
     static func isSame(_ old: StoredResponse, _ new: StoredResponse) -> Bool {
-        guard hasSameFields(old, new) else { return false }
+        guard hasSameFields(old, new), old.credential == new.credential || old.credential == nil || new.credential == nil else {
+            return false
+        }
         // One with `*` is never used (section 4.1), so that one place is enough for all of them.
-        return CacheKey.matches(old, requestHeaders: new.varyFields) || !CacheKey.matches(old, requestHeaders: old.varyFields)
+        return CacheKey.matchesVary(old, requestHeaders: new.varyFields)
+            || !CacheKey.matchesVary(old, requestHeaders: old.varyFields)
     }
 
     /// Whether both are selected by the same fields.

@@ -23,6 +23,9 @@ package struct DiskLookUp: Sendable {
         begin(answer)
         return answer
     }
+
+    /// Begins it for an answer that is waited for already.
+    func callAsFunction(for answer: PendingAnswer) { begin(answer) }
 }
 
 /// What a ``DiskLookUp`` comes to.

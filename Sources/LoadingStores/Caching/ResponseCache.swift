@@ -65,12 +65,22 @@ package final class ResponseCache: Sendable {
     /// Nothing on the queue takes it.
     let storing = Mutex(())
     let disk: DiskTier?
+    /// Of the credentials that requests carry.
+    package let seal: CacheSeal
+    let parts = Mutex(Parts())
 
     /// A capacity of 0 switches its tier off; without a directory there is none on the disk.
     package init(memoryCapacity: Int, diskCapacity: Int, directory: String?, queue: DiskQueue = .shared) {
         memory = Mutex(MemoryTier(capacity: memoryCapacity))
         disk = directory.map { DiskTier(directory: $0, capacity: diskCapacity, queue: queue) }
+        seal = CacheSeal(directory: directory)
         disk?.open()
+    }
+
+    init(partOf whole: ResponseCache, capacity: Int) {
+        memory = Mutex(MemoryTier(capacity: capacity))
+        disk = nil
+        seal = whole.seal
     }
 
     // MARK: Reading
@@ -151,6 +161,38 @@ package final class ResponseCache: Sendable {
         }
     }
 
+    /// The entry that a request selects, with its credential sealed: see ``lookUp(key:requestHeaders:now:touchingDisk:)``.
+    ///
+    /// The key of the seal is read from the disk once, also where nothing is stored, so that what comes can be.
+    package func lookUp(key: String, sent: SentFields, now: Double, touchingDisk: Bool = true) -> Lookup {
+        if let headers = sent.sealed(by: seal) {
+            guard mayHaveAny(now: now, touchingDisk: touchingDisk) else { return .miss }
+            return lookUp(key: key, requestHeaders: headers, now: now, touchingDisk: touchingDisk)
+        }
+        guard let disk, disk.isEnabled, !disk.queue.isStuck(.changes) else { return .unavailable }
+        return .wait(
+            DiskLookUp { [self] answer in
+                disk.queue.run(on: .changes) { [self] in
+                    guard answer.isWanted else { return }
+                    seal.prepare()
+                    switch lookUp(key: key, sent: sent, now: now, touchingDisk: false) {
+                    case .hit(let hit): answer.give(hit)
+                    case .miss, .unavailable: answer.give(nil)
+                    case .wait(let lookUp): lookUp(for: answer)
+                    }
+                }
+            })
+    }
+
+    /// A request's fields with the credential sealed; nil where the disk, which may be waited for, does not give the key of the seal.
+    package func sealed(_ sent: SentFields) -> HeaderBlock? {
+        if let headers = sent.sealed(by: seal) { return headers }
+        guard let disk else { return nil }
+        disk.queue.run(on: .changes) { [seal] in seal.prepare() }
+        disk.waitForChanges()
+        return sent.sealed(by: seal)
+    }
+
     // MARK: Writing
 
     /// Begins to keep a response whose body comes piece by piece; nothing is visible until ``EntryWriter/finish()``.
@@ -200,16 +242,19 @@ package final class ResponseCache: Sendable {
     package func remove(key: String, only old: StoredResponse? = nil) {
         disk?.remove(CacheEntryName(key: key), only: old)
         memory.withLock { $0.remove(key, only: old) }
+        if old == nil { forEachPart { $0.remove(key: key) } }
     }
 
     package func removeAll() {
         disk?.removeAll()
         memory.withLock { $0.removeAll() }
+        forEachPart { $0.removeAll() }
     }
 
     package func removeEntries(storedAfter time: Double) {
         disk?.removeEntries(storedAfter: time)
         memory.withLock { $0.removeEntries(storedAfter: time) }
+        forEachPart { $0.removeEntries(storedAfter: time) }
     }
 
     // MARK: Sizes

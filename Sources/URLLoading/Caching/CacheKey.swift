@@ -28,6 +28,7 @@ struct CacheKey: Hashable {
     ///
     /// So an app finds what a session stored, and the other way round.
     static func fields(of request: URLRequest) -> HeaderBlock {
+        if let sent = request.storage.load.sentFields { return sent }
         var fields = request.storage.load.headers
         for field in sessionFields where !fields.contains(field.name) { fields.append(field.name, field.value) }
         return fields

@@ -10,6 +10,7 @@
 import Foundation
 import HTTPRules
 import HTTPWire
+import LoadingModel
 import LoadingStores
 
 /// An entry as the app sees it, and as a cache keeps it.
@@ -22,14 +23,16 @@ extension CachedURLResponse {
     /// What the store found; nil where its body turns out to be damaged.
     ///
     /// Reads a body that is on disk, and may wait for it.
-    convenience init?(_ hit: ResponseCache.Hit) {
+    convenience init?(_ hit: ResponseCache.Hit, for request: URLRequest) {
         let notes = hit.attachment as? CacheNotes ?? hit.userInfo.flatMap(CacheNotes.init)
         guard let url = notes?.url ?? URL(string: hit.response.url), let data = try? Self.data(hit.body) else { return nil }
         self.init(
             response: Self.response(hit.response, url),
             data: data,
             userInfo: notes?.userInfo,
-            storagePolicy: hit.mayGoToDisk ? .allowed : .allowedInMemoryOnly
+            storagePolicy: hit.mayGoToDisk ? .allowed : .allowedInMemoryOnly,
+            // Those of the request that selected it are as good.
+            sentFields: request.storage.load.sentFields
         )
     }
 

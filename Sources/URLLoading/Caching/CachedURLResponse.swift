@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 public import Foundation
+import HTTPWire
 
 /// A response and its body, as a cache keeps them.
 ///
@@ -17,6 +18,8 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
     private let keptData: Data
     private let keptUserInfo: [AnyHashable: Any]?
     private let policy: URLCache.StoragePolicy
+    /// All fields that the request was sent with, where the entry came by way of a session; archives have none.
+    let sentFields: HeaderBlock?
 
     /// Makes an entry that may be kept in memory and on disk.
     public convenience init(response: URLResponse, data: Data) {
@@ -34,6 +37,19 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
     public init(
         response: URLResponse, data: Data, userInfo: [AnyHashable: Any]? = nil, storagePolicy: URLCache.StoragePolicy
     ) {
+        sentFields = nil
+        keptResponse = response
+        keptData = data
+        keptUserInfo = userInfo
+        policy = storagePolicy
+        super.init()
+    }
+
+    init(
+        response: URLResponse, data: Data, userInfo: [AnyHashable: Any]?, storagePolicy: URLCache.StoragePolicy,
+        sentFields: HeaderBlock?
+    ) {
+        self.sentFields = sentFields
         keptResponse = response
         keptData = data
         keptUserInfo = userInfo
@@ -64,6 +80,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
         keptData = data
         let notes = coder.decodeObject(of: NSData.self, forKey: "notes").map { [UInt8]($0 as Data) }
         keptUserInfo = notes.flatMap(CacheNotes.init)?.userInfo
+        sentFields = nil
         policy = URLCache.StoragePolicy(rawValue: UInt(clamping: coder.decodeInteger(forKey: "storagePolicy"))) ?? .notAllowed
         super.init()
     }

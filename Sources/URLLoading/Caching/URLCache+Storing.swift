@@ -35,7 +35,7 @@ extension URLCache {
     /// What the store has for a request; waits for the disk.
     func lookUp(_ request: URLRequest) -> CachedURLResponse? {
         switch find(request) {
-        case .hit(let hit): return CachedURLResponse(hit)
+        case .hit(let hit): return CachedURLResponse(hit, for: request)
         case .miss, .unavailable: return nil
         case .wait(let ask):
             let answer = Answer()
@@ -49,7 +49,7 @@ extension URLCache {
                 pending.cancel()
                 break
             }
-            return answer.hit.withLock { $0 }.flatMap(CachedURLResponse.init)
+            return answer.hit.withLock { $0 }.flatMap { CachedURLResponse($0, for: request) }
         }
     }
 
@@ -57,7 +57,7 @@ extension URLCache {
     func lookUp(_ request: URLRequest, _ completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void) {
         switch find(request) {
         case .hit(let hit):
-            if case .bytes = hit.body { return completionHandler(CachedURLResponse(hit)) }
+            if case .bytes = hit.body { return completionHandler(CachedURLResponse(hit, for: request)) }
         case .miss, .unavailable: return completionHandler(nil)
         case .wait: break
         }
@@ -68,7 +68,7 @@ extension URLCache {
     private func find(_ request: URLRequest) -> ResponseCache.Lookup {
         guard Self.isServed(request), let key = CacheKey(request) else { return .miss }
         let now = Date().timeIntervalSinceReferenceDate
-        return store.lookUp(key: key.text, requestHeaders: CacheKey.fields(of: request), now: now)
+        return store.lookUp(key: key.text, sent: SentFields(CacheKey.fields(of: request)), now: now)
     }
 
     /// Only the answers to GET are kept.
@@ -78,9 +78,10 @@ extension URLCache {
 
     func keep(_ entry: CachedURLResponse, _ request: URLRequest) {
         guard entry.storagePolicy != .notAllowed, Self.isServed(request), let key = CacheKey(request)?.text,
+            let fields = store.sealed(SentFields(entry.sentFields ?? CacheKey.fields(of: request))),
             let response = entry.stored(
                 under: key,
-                requestHeaders: CacheKey.fields(of: request),
+                requestHeaders: fields,
                 now: Date().timeIntervalSinceReferenceDate
             )
         else { return }

@@ -154,7 +154,7 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     /// Keeps an entry for a task's request: by default with ``storeCachedResponse(_:for:)-(_,URLRequest)``.
     open func storeCachedResponse(_ cachedResponse: CachedURLResponse, for dataTask: URLSessionDataTask) {
-        guard let request = dataTask.currentRequest else { return }
+        guard let request = dataTask.requestForCache else { return }
         storeCachedResponse(cachedResponse, for: request)
     }
 
@@ -165,7 +165,7 @@ open class URLCache: NSObject, @unchecked Sendable {
     open func getCachedResponse(
         for dataTask: URLSessionDataTask, completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
     ) {
-        guard let request = dataTask.currentRequest else { return completionHandler(nil) }
+        guard let request = dataTask.requestForCache else { return completionHandler(nil) }
         guard Self.isPlain(self) else { return completionHandler(cachedResponse(for: request)) }
         lookUp(request, completionHandler)
     }
@@ -180,7 +180,7 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     /// Removes the entries for a task's request: by default with ``removeCachedResponse(for:)-(URLRequest)``.
     open func removeCachedResponse(for dataTask: URLSessionDataTask) {
-        guard let request = dataTask.currentRequest else { return }
+        guard let request = dataTask.requestForCache else { return }
         removeCachedResponse(for: request)
     }
 

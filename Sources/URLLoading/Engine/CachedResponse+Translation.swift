@@ -17,7 +17,8 @@ extension CachedURLResponse {
         let notes = cached.attachment as? CacheNotes ?? cached.userInfo.flatMap(CacheNotes.init)
         self.init(
             response: URLResponse.make(cached.response), data: cached.data, userInfo: notes?.userInfo,
-            storagePolicy: URLCache.StoragePolicy(rawValue: cached.storagePolicy.rawValue) ?? .notAllowed
+            storagePolicy: URLCache.StoragePolicy(rawValue: cached.storagePolicy.rawValue) ?? .notAllowed,
+            sentFields: cached.sentFields
         )
     }
 
@@ -26,7 +27,7 @@ extension CachedURLResponse {
         let notes = userInfo.map { CacheNotes(userInfo: $0) }
         return CachedResponse(
             response: response.forEngine, data: data, userInfo: notes?.encoded(), attachment: notes,
-            storagePolicy: CachedResponse.StoragePolicy(rawValue: storagePolicy.rawValue) ?? .notAllowed
+            storagePolicy: CachedResponse.StoragePolicy(rawValue: storagePolicy.rawValue) ?? .notAllowed, sentFields: sentFields
         )
     }
 }

@@ -89,6 +89,15 @@ struct SessionMemory: Sendable {
 }
 
 extension URLSessionTask {
+    /// The current request as a cache has to see it, with all that was, or would be, sent.
+    var requestForCache: URLRequest? {
+        mutex.withLock { state in
+            var request = state.visibleRequest()
+            request?.note(sentFields: state.sentFields)
+            return request
+        }
+    }
+
     /// Puts a question about what the app keeps to the app, away from the event loop.
     ///
     /// The first answer counts.
@@ -112,11 +121,13 @@ extension URLSessionTask {
                 if !found.isEmpty { memory.cookies?.storeCookies(found, for: self) }
             }
             reply(.done)
-        case .cachedResponse:
+        case .cachedResponse(let request):
             guard let cache = memory.cache, let task = self as? URLSessionDataTask else { return reply(.cached(nil)) }
+            mutex.withLock { $0.sentFields = request.sentFields }
             cache.getCachedResponse(for: task) { found in reply(.cached(found?.forEngine)) }
-        case .storeCached(let cached, _):
+        case .storeCached(let cached, let request):
             if let cache = memory.cache, let task = self as? URLSessionDataTask {
+                mutex.withLock { $0.sentFields = request.sentFields }
                 if let cached {
                     cache.storeCachedResponse(CachedURLResponse(cached), for: task)
                 } else {

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 public import Foundation
+import HTTPWire
 package import LoadingModel
 
 /// What to load and how: a URL, and everything a request to it says.
@@ -42,6 +43,9 @@ public struct URLRequest: Sendable {
             )
         )
     }
+
+    /// Notes all fields that the request was sent with, or is about to be, for caches.
+    mutating func note(sentFields: HeaderBlock?) { storage.load.sentFields = sentFields }
 
     /// What to load.
     ///

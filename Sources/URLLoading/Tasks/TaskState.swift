@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 internal import Foundation
+internal import HTTPWire
 internal import LoadingModel
 
 /// Everything that changes about a task; it lives in the one `Mutex` of its `URLSessionTask`.
@@ -31,6 +32,8 @@ struct TaskState: ~Copyable, Sendable {
     var sentRequest: LoadRequest?
     /// The configuration's header fields, which `current` has once the load began.
     let sessionFields: [(name: String, value: String)]
+    /// All fields that the request was sent with, or is about to be, while the app's own cache is asked.
+    var sentFields: HeaderBlock?
     var response: URLResponse?
     /// What `response` will be made of when somebody asks for it.
     var loadResponse: LoadResponse?

@@ -260,7 +260,7 @@ struct CacheSubclassTests {
 }
 
 /// Keeps responses itself, by the calls with requests.
-private final class RequestCache: URLCache, @unchecked Sendable {
+final class RequestCache: URLCache, @unchecked Sendable {
     let kept = Mutex<[URL: CachedURLResponse]>([:])
     let calls = Mutex<[String]>([])
 

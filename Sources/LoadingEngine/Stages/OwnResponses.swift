@@ -1,0 +1,80 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPTransport
+import LoadingModel
+import LoadingStores
+
+/// Responses that one session alone may be answered with, in memory: see ``ResponseTrust``.
+///
+/// Confined to the session's loop.
+final class OwnResponses {
+    /// Which of a session's loads accept a connection.
+    struct Circle: Hashable {
+        enum Voucher: Hashable {
+            case roots
+            /// The app's word: a task's own delegate's, or where there is none, that of the session's.
+            case app(ConnectionHolder?)
+        }
+
+        var voucher: Voucher
+        /// The fingerprint of the certificate that was shown.
+        var clientCertificate: Data?
+    }
+
+    /// An app may make a delegate for each task.
+    private static let maximumParts = 4
+
+    /// Nil where the app keeps its own cache.
+    private let whole: ResponseCache?
+    /// Bytes of all parts together.
+    private let capacity: Int
+    /// The one used last comes last.
+    private var parts: [(circle: Circle, responses: ResponseCache)] = []
+
+    init(partOf whole: ResponseCache?) {
+        self.whole = whole
+        capacity = whole?.memoryCapacity ?? 4 << 20
+    }
+
+    func part(for circle: Circle) -> ResponseCache {
+        if let index = parts.firstIndex(where: { $0.circle == circle }) {
+            let part = parts.remove(at: index)
+            parts.append(part)
+            return part.responses
+        }
+        if parts.count >= Self.maximumParts { parts.removeFirst() }
+        let share = capacity / (parts.count + 1)
+        for part in parts { part.responses.memoryCapacity = share }
+        let responses =
+            whole?.makePart(capacity: share) ?? ResponseCache(memoryCapacity: share, diskCapacity: 0, directory: nil)
+        parts.append((circle, responses))
+        return responses
+    }
+
+    /// The parts that a load may be answered from.
+    ///
+    /// - Parameters:
+    ///   - judge: The load's own judge of servers, if it has one.
+    ///   - identity: The one that its connection would show.
+    /// - Returns: Those that it may, the one used last first.
+    func parts(admitting judge: ConnectionHolder?, _ identity: ClientIdentity?) -> [ResponseCache] {
+        parts.reversed().filter { circle, _ in
+            circle.clientCertificate == nil || circle.clientCertificate == identity?.fingerprint
+        }.filter { circle, _ in
+            switch circle.voucher {
+            case .roots: true
+            case .app(let other): other == judge
+            }
+        }.map(\.responses)
+    }
+
+    func removeAll() { parts = [] }
+}

@@ -1,0 +1,147 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import LoadingStores
+
+/// Decides which stored responses a load may be answered with, and where the responses that it brings are kept.
+///
+/// What other sessions read (``SessionStores``) takes only what came over a connection that every session would have accepted: in clear, or
+/// to a server that the system's roots vouch for, that was shown no client certificate, and that was found where the URL and the system's
+/// look-ups lead. All else is this session's alone (``OwnResponses``).
+enum ResponseTrust {
+    // MARK: What comes
+
+    /// Whether what came over a connection may be kept where other sessions read it.
+    @inline(__always)
+    static func isForEveryone(_ facts: ConnectionFacts, _ hop: Hop, in session: SessionFacts) -> Bool {
+        if session.leavesSystemsWay {
+            guard let origin = hop.request.url.flatMap({ Origin($0) }), mayTakeEveryones(origin, in: session) else {
+                return false
+            }
+        }
+        guard let trust = facts.trust, !facts.isForwarded else { return true }
+        return facts.isVerified && trust.clientCertificate == nil
+    }
+
+    /// Where the response to a hop is kept; nil where the session has no cache.
+    static func keeper(of exchange: Exchange, _ hop: Hop, in load: Load) -> ResponseKeeper? {
+        let session = load.session
+        if isForEveryone(exchange.facts, hop, in: session) { return everyonesKeeper(in: load) }
+        guard session.stores.cache != nil || load.wants(.cache) else { return nil }
+        if session.own == nil { session.own = OwnResponses(partOf: session.stores.cache) }
+        return session.own.map { .store($0.part(for: circle(of: exchange.facts))) }
+    }
+
+    /// The session's cache, which others may read.
+    static func everyonesKeeper(in load: Load) -> ResponseKeeper? {
+        load.wants(.cache) ? .app : load.session.stores.cache.map { .store($0) }
+    }
+
+    private static func circle(of facts: ConnectionFacts) -> OwnResponses.Circle {
+        guard let trust = facts.trust, !facts.isForwarded else {
+            return OwnResponses.Circle(voucher: .roots, clientCertificate: nil)
+        }
+        return OwnResponses.Circle(
+            voucher: facts.isVerified ? .roots : .app(trust.judge), clientCertificate: trust.clientCertificate)
+    }
+
+    /// What the connection of an exchange was like, to be kept with its response; nil in clear.
+    static func security(of facts: ConnectionFacts) -> ConnectionSecurity? {
+        guard let trust = facts.trust, !facts.isForwarded, let version = facts.tlsVersion else { return nil }
+        return ConnectionSecurity(
+            version: version, cipherSuite: facts.tlsCipherSuite, hasStrongKeys: trust.hasStrongKeys, keys: trust.keys)
+    }
+
+    // MARK: What is stored
+
+    /// Whether a load to an origin may be answered from what every session accepts.
+    ///
+    /// Not where it would be sent to another server than theirs, nor where the session trusts other roots.
+    static func mayTakeEveryones(_ origin: Origin, in session: SessionFacts) -> Bool {
+        session.leavesSystemsWay ? mayTakeEveryones(origin, by: session.policy) : true
+    }
+
+    static func mayTakeEveryones(_ origin: Origin, by policy: SessionPolicy) -> Bool {
+        !(origin.isSecure && policy.hasOwnTrustRoots || policy.substitutes(origin))
+    }
+
+    /// Whether a load would have accepted the connection that a stored response came over, as far as its session's settings decide.
+    ///
+    /// What an app stored by its own hand came over none, and is the app's word.
+    static func admits(
+        _ stored: StoredResponse, _ origin: Origin, by security: AppTransportSecurity, _ policy: SessionPolicy
+    ) -> Bool {
+        guard origin.isSecure, let connection = stored.security else { return true }
+        guard case .allowed(let demands) = security.verdict(isSecure: true, host: origin.host) else { return false }
+        let lowest = policy.minimumTLSVersion ?? 0x0303
+        return connection.satisfies(demands, versions: lowest...max(lowest, policy.maximumTLSVersion ?? .max))
+    }
+
+    /// What is stored for this session alone.
+    static func ownHit(_ target: RequestTarget, _ sent: SentFields, in load: Load) -> (ResponseCache.Hit, ResponseCache)? {
+        guard let own = load.session.own else { return nil }
+        let server = ServerName(host: target.origin.host, port: target.origin.port)
+        let judge = load.order.connectionHolder
+        let identity = load.session.credentials.identity(for: server, judge: judge)
+        for part in own.parts(admitting: judge, identity) {
+            let found = part.lookUp(key: CacheKey.text(of: target), sent: sent, now: load.now, touchingDisk: false)
+            if case .hit(let hit) = found { return (hit, part) }
+        }
+        return nil
+    }
+
+    // MARK: Failures
+
+    /// Whether a failure means that the server is not to be trusted, or that the app does not want it: what is stored does not hide that.
+    static func isRefusal(_ error: LoadError) -> Bool {
+        switch error.kind {
+        case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted, .serverCertificateHasUnknownRoot,
+            .serverCertificateNotYetValid, .clientCertificateRejected, .clientCertificateRequired, .cancelled,
+            .userCancelledAuthentication, .userAuthenticationRequired, .appTransportSecurityRequiresSecureConnection:
+            true
+        default: false
+        }
+    }
+}
+
+/// Where a response is kept.
+enum ResponseKeeper {
+    /// In the app's own cache, which is asked.
+    case app
+    case store(ResponseCache)
+
+    var store: ResponseCache? {
+        if case .store(let store) = self { store } else { nil }
+    }
+
+    func isSame(as other: ResponseKeeper?) -> Bool {
+        switch (self, other) {
+        case (.app, .app): true
+        case (.store(let store), .store(let other)): store === other
+        case (.app, _), (.store, _): false
+        }
+    }
+}
+
+extension SessionPolicy {
+    func substitutes(_ origin: Origin) -> Bool { connections?.substitutes(host: origin.host, port: origin.port) ?? false }
+
+    /// Whether the session may reach servers that others would not reach by the same URL, or not accept.
+    var leavesSystemsWay: Bool {
+        if hasOwnTrustRoots { return true }
+        guard let connections else { return false }
+        return connections.unixSocketPath != nil || !connections.nameServers.isEmpty || !connections.addresses.isEmpty
+            || !connections.substitutions.isEmpty
+    }
+}

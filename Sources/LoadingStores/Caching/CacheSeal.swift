@@ -1,0 +1,68 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Crypto
+import FoundationEssentials
+import Synchronization
+
+/// Seals credentials, so that a cache can tell whose a response is without keeping the credential.
+///
+/// A seal is the HMAC-SHA-256 of the credential under a random key of the store. The key of a directory is in its file `key`, which only the
+/// user may read (mode 0600); a cache without a directory draws its own. Where the key is lost, what was stored with it answers no request
+/// that carries a credential.
+///
+/// Safe to use from any thread.
+package final class CacheSeal: Sendable {
+    private static let envelope = StoreEnvelope(kind: "cache-key", version: 1)
+    private static let keySize = 32
+
+    /// Nil where there is no directory.
+    private let file: SharedFile?
+    private let key = Mutex<SymmetricKey?>(nil)
+
+    init(directory: String?) {
+        file = directory.map { SharedFile(path: $0 + "/key") }
+        if directory == nil { key.withLock { $0 = SymmetricKey(size: .bits256) } }
+    }
+
+    /// Whether the key was read.
+    package var isReady: Bool { key.withLock { $0 != nil } }
+
+    /// Reads the key, and makes one where there is none: waits for the disk.
+    func prepare() {
+        guard let file, !isReady else { return }
+        let bytes = (try? Self.known(in: file)) ?? (try? Self.made(in: file))
+        // A directory that cannot be used keeps nothing, and the memory needs a key all the same.
+        key.withLock { $0 = $0 ?? bytes.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256) }
+    }
+
+    /// Nil where the key was not read yet.
+    package func seal(_ credential: String) -> String? {
+        guard let key = key.withLock({ $0 }) else { return nil }
+        return Data(HMAC<SHA256>.authenticationCode(for: Data(credential.utf8), using: key)).base64EncodedString()
+    }
+
+    private static func known(in file: SharedFile) throws(StoreFailure) -> [UInt8]? { key(in: try file.read()) }
+
+    /// Of two processes that find none, the one that locks the file first makes it.
+    private static func made(in file: SharedFile) throws(StoreFailure) -> [UInt8] {
+        let locked = try file.lock()
+        if let key = key(in: try locked.read()) { return key }
+        let key = SymmetricKey(size: .bits256).withUnsafeBytes { Array($0) }
+        _ = try locked.replace(with: envelope.seal(key, envelope.header(of: key)))
+        return key
+    }
+
+    private static func key(in content: SharedFile.Content) -> [UInt8]? {
+        guard case .bytes(let bytes, _) = content, case .whole(_, let start) = envelope.open(bytes),
+            bytes.count - start == keySize
+        else { return nil }
+        return Array(bytes[start...])
+    }
+}

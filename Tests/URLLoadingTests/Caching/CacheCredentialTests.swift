@@ -1,0 +1,204 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// What was obtained with a credential, or with a cookie that the response varies by, answers no load that would have sent another.
+@Suite(.timeLimit(.minutes(2)))
+struct CacheCredentialTests {
+    private static func basic(_ user: String, _ password: String = "pw") -> String {
+        "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
+    }
+
+    private static func mine(_ url: URL, _ value: String?) -> URLRequest {
+        URLRequest(url, headers: value.map { ["Authorization": $0] } ?? [:])
+    }
+
+    // MARK: Authorization
+
+    @Test func `a response to one credential answers neither another nor none, and each has its own`() async throws {
+        try await withCachedScenario(
+            reply: { .ok("\($0.order) \($0.header("Authorization") ?? "-")", Fields.fresh) }
+        ) { (server, session, scene) async throws in
+            let rows: [(String?, String)] = [
+                ("Bearer ali", "0 Bearer ali"), ("Bearer bob", "1 Bearer bob"), ("Bearer ali", "0 Bearer ali"),
+                ("Bearer bob", "1 Bearer bob"), ("Bearer eve", "2 Bearer eve"),
+                // What no credential obtained may answer all, and takes the place of what did.
+                (nil, "3 -"), ("Bearer ali", "3 -"),
+            ]
+            for (value, text) in rows {
+                #expect(try await session.text(Self.mine(server.url(), value)).text == text)
+            }
+            _ = scene
+        }
+    }
+
+    @Test func `a public response is for everyone, also in a later run`() async throws {
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
+            .ok("\($0.order)", [("Cache-Control", $0.path == "/p" ? "public, max-age=600" : "max-age=600")])
+        }
+        try await withCachedScenario(reply: reply) { (server, session, scene) async throws in
+            #expect(try await session.text(Self.mine(server.url("/p"), "Bearer ali")).text == "0")
+            #expect(try await session.text(Self.mine(server.url("/q"), "Bearer ali")).text == "1")
+            scene.cache.removeCachedResponse(for: URLRequest(url: server.url("/unknown")))
+            try await withSession(on: scene.reopened()) { (later) async throws in
+                #expect(try await later.text(server.url("/p")) == "0")
+                #expect(try await later.text(Self.mine(server.url("/q"), "Bearer ali")).text == "1")
+                #expect(try await later.text(Self.mine(server.url("/q"), "Bearer bob")).text == "2")
+                #expect(try await later.text(Self.mine(server.url("/q"), "Bearer ali")).text == "1")
+            }
+        }
+    }
+
+    @Test func `the app's look at its cache is judged alike`() async throws {
+        try await withCachedScenario(reply: { _ in .ok("x", Fields.fresh) }) { (server, session, scene) async throws in
+            _ = try await session.text(Self.mine(server.url(), "Bearer ali"))
+            #expect(scene.cache.cachedResponse(for: Self.mine(server.url(), "Bearer ali")) != nil)
+            #expect(scene.cache.cachedResponse(for: Self.mine(server.url(), "Bearer bob")) == nil)
+            #expect(scene.cache.cachedResponse(for: Self.mine(server.url(), nil)) == nil)
+        }
+    }
+
+    @Test func `what is stored of a credential is no more than its seal`() async throws {
+        let secret = "Bearer correct-horse-battery"
+        try await withCachedScenario(
+            reply: { _ in .ok("x", Fields.fresh + [("Vary", "Authorization")]) }
+        ) { (server, session, scene) async throws in
+            #expect(try await session.text(Self.mine(server.url(), secret)).text == "x")
+            await session.flush()
+            let root = scene.directory.url
+            let files = try FileManager.default.subpathsOfDirectory(atPath: root.path)
+            var hasEntry = false
+            for file in files {
+                guard let bytes = try? Data(contentsOf: root.appendingPathComponent(file)) else { continue }
+                #expect(bytes.range(of: Data("correct-horse".utf8)) == nil, "\(file)")
+                hasEntry = hasEntry || bytes.range(of: Data("Vary".utf8)) != nil
+            }
+            #expect(hasEntry)
+            let key = try FileManager.default.attributesOfItem(atPath: root.path + "/key")
+            #expect(key[.posixPermissions] as? Int == 0o600)
+            try await withSession(on: scene.reopened()) { (later) async throws in
+                #expect(try await later.text(Self.mine(server.url(), secret)).text == "x")
+                #expect(server.requests.count == 1)
+            }
+            // Without the key nobody can tell whose it is.
+            try FileManager.default.removeItem(atPath: root.path + "/key")
+            try await withSession(on: scene.reopened()) { (later) async throws in
+                #expect(try await later.text(Self.mine(server.url(), secret)).text == "x")
+                #expect(server.requests.count == 2)
+            }
+        }
+    }
+
+    // MARK: Challenges
+
+    @Test func `what a challenge's credential obtained serves after the server was asked`() async throws {
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            guard request.header("Authorization") == Self.basic("ali") else {
+                return .status(401, [("WWW-Authenticate", "Basic realm=\"r\"")], body: "no")
+            }
+            guard request.header("If-None-Match") == nil else { return .raw(ScriptedReply.head(304, Fields.fresh)) }
+            return .ok("private", Fields.fresh + [("ETag", "\"v\"")])
+        }
+        try await withCachedScenario(reply: reply) { (server, session, scene) async throws in
+            func text(_ user: String, _ password: String, times: Int = 1) async throws -> String {
+                var text = ""
+                let judge = Judge { question in
+                    question.space.authenticationMethod == NSURLAuthenticationMethodHTTPBasic
+                        && question.challenge.previousFailureCount == 0
+                        ? question.answer(
+                            .useCredential, URLCredential(user: user, password: password, persistence: .forSession))
+                        : question.answer(.performDefaultHandling, nil)
+                }
+                try await withSession(delegate: TaskJudge(judge)) {
+                    $0.urlCache = scene.cache
+                } test: { session in
+                    for _ in 0..<times { text = try await session.text(server.url()) }
+                }
+                return text
+            }
+            #expect(try await text("ali", "pw") == "private")
+            #expect(server.requests.count == 2)
+            // Asked for, and then sent with a condition; after that the credential is known to be right.
+            #expect(try await text("ali", "pw", times: 2) == "private")
+            #expect(server.requests.count == 4)
+            #expect(server.requests.last?.header("If-None-Match") == "\"v\"")
+            #expect(try await text("bob", "pw") == "no")
+            #expect(try await text("ali", "wrong") == "no")
+            #expect(try await session.text(server.url()) == "no")
+        }
+    }
+
+    // MARK: Cookies
+
+    @Test(arguments: ["GET", "HEAD"])
+    func `a response that varies by the cookie is kept under the one that was sent`(method: String) async throws {
+        // The first answer sets the cookie; a HEAD and a 304 that set it must not file what is stored under it either.
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            let fields = [("Vary", "Cookie"), ("Cache-Control", "max-age=600"), ("ETag", "\"v\""), ("Set-Cookie", "id=ali")]
+            let text = request.header("Cookie") ?? "anonymous"
+            return request.method == "HEAD"
+                ? .raw(ScriptedReply.head(200, fields + [("Content-Length", "\(text.utf8.count)")])) : .ok(text, fields)
+        }
+        try await withCachedScenario(reply: reply) { (server, session, scene) async throws in
+            if method == "HEAD" { _ = try await session.text(URLRequest(server.url(), method: "HEAD")) }
+            #expect(try await session.text(server.url()) == (method == "HEAD" ? "id=ali" : "anonymous"))
+            #expect(try await session.text(server.url()) == "id=ali")
+            let count = server.requests.count
+            #expect(try await session.text(server.url()) == "id=ali")
+            #expect(server.requests.count == count)
+            try await withSession(on: scene.cache) { (nobody) async throws in
+                #expect(try await nobody.text(server.url()) == "anonymous")
+            }
+        }
+    }
+
+    @Test func `a 304 that sets a cookie renews what was asked about, and files nothing under the new cookie`() async throws {
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            let fields = [("Vary", "Cookie"), ("ETag", "\"\(request.header("Cookie") ?? "-")\"")]
+            if request.header("If-None-Match") == "\"-\"", request.header("Cookie") == nil {
+                return .raw(ScriptedReply.head(304, fields + [("Cache-Control", "max-age=600"), ("Set-Cookie", "id=ali")]))
+            }
+            return .ok(request.header("Cookie") ?? "anonymous", fields + [("Cache-Control", "max-age=0")])
+        }
+        try await withCachedScenario(reply: reply) { (server, session, _) async throws in
+            for text in ["anonymous", "anonymous", "id=ali"] { #expect(try await session.text(server.url()) == text) }
+        }
+    }
+
+    // MARK: The app's own cache
+
+    @Test(arguments: [false, true])
+    func `a cache of the app's own is judged by what was sent, too`(keepsItself: Bool) async throws {
+        let cache: URLCache = keepsItself ? RequestCache() : PassingCache(memoryCapacity: 1 << 20, diskCapacity: 0)
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            let fields = [("Vary", "Cookie"), ("Cache-Control", "max-age=600"), ("Set-Cookie", "id=ali")]
+            return .ok("\(request.header("Cookie") ?? "-") \(request.header("Authorization") ?? "-")", fields)
+        }
+        try await withCachedScenario(cache: cache, reply: reply) { (server, session, _) async throws in
+            #expect(try await session.text(server.url("/a")) == "- -")
+            #expect(try await session.text(server.url("/a")) == "id=ali -")
+            let ali = Self.mine(server.url("/c"), "Bearer ali")
+            #expect(try await session.text(ali).text == "id=ali Bearer ali")
+            #expect(try await session.text(server.url("/c")) == "id=ali -")
+            // Neither the credential nor the cookie.
+            try await withSession(on: cache) { (nobody) async throws in
+                #expect(try await nobody.text(server.url("/a")) == "- -")
+            }
+        }
+    }
+}
+
+/// Leaves everything to the class above.
+private final class PassingCache: URLCache, @unchecked Sendable {
+    override func cachedResponse(for request: URLRequest) -> CachedURLResponse? { super.cachedResponse(for: request) }
+}

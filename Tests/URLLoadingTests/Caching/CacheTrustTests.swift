@@ -1,0 +1,259 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// What came over a connection that another load would not have accepted is not stored for that load.
+@Suite(.timeLimit(.minutes(2)))
+struct CacheTrustTests {
+    private let certificates: TestCertificates
+
+    init() throws { certificates = try TestCertificates.shared.get() }
+
+    private func withServer(
+        _ identity: TestCertificates.Identity, later: [TestCertificates.Identity] = [],
+        _ fields: [(String, String)] = Fields.fresh,
+        test: (ScriptedServer, CacheScene) async throws -> Void
+    ) async throws {
+        let scene = try CacheScene()
+        let server = try await ScriptedServer.start(identity: identity, laterIdentities: later) { .ok("\($0.order)", fields) }
+        do { try await test(server, scene) } catch {
+            try? await server.close()
+            throw error
+        }
+        try await server.close()
+    }
+
+    private func withSession(
+        _ scene: CacheScene, _ delegate: (any URLSessionDelegate)? = nil, roots: [Data] = [],
+        test: (URLSession) async throws -> Void
+    ) async throws {
+        try await URLLoadingTests.withSession(delegate: delegate) {
+            $0.urlCache = scene.cache
+            $0.tlsTrustRoots = roots
+        } test: {
+            try await test($0)
+        }
+    }
+
+    // MARK: Who may have it
+
+    @Test func `what the app alone vouches for answers that session, and no other`() async throws {
+        try await withServer(certificates.selfSigned) { (server, scene) async throws in
+            try await withSession(scene, SessionJudge(.trusting)) { (session) async throws in
+                #expect(try await session.text(server.url()) == "0")
+                #expect(try await session.text(server.url()) == "0")
+                #expect(server.requests.count == 1)
+                try await withSession(scene) { (other) async throws in
+                    await expectFailure(.serverCertificateUntrusted, .serverCertificateHasUnknownRoot) {
+                        try await other.text(server.url())
+                    }
+                }
+                try await withSession(scene, SessionJudge(.trusting)) { (other) async throws in
+                    #expect(try await other.text(server.url()) == "1")
+                }
+                #expect(scene.cache.entries().isEmpty && scene.reopened().entries().isEmpty)
+                #expect(scene.cache.cachedResponse(for: URLRequest(url: server.url())) == nil)
+            }
+        }
+    }
+
+    @Test func `what a session's own roots vouch for answers that session, and no other`() async throws {
+        try await withServer(certificates.valid) { (server, scene) async throws in
+            try await withSession(scene, roots: [certificates.root]) { (session) async throws in
+                #expect(try await session.text(server.url()) == "0")
+                #expect(try await session.text(server.url()) == "0")
+                try await withSession(scene) { (other) async throws in
+                    await expectFailure(.serverCertificateUntrusted, .serverCertificateHasUnknownRoot) {
+                        try await other.text(server.url())
+                    }
+                }
+                try await withSession(scene, roots: [certificates.root]) { (other) async throws in
+                    #expect(try await other.text(server.url()) == "1")
+                }
+                #expect(scene.cache.entries().isEmpty)
+            }
+        }
+    }
+
+    @Test func `what a task's own delegate vouches for answers that delegate's tasks`() async throws {
+        try await withServer(certificates.selfSigned) { (server, scene) async throws in
+            try await withSession(scene) { (session) async throws in
+                func text(_ delegate: TaskJudge?) async throws -> String {
+                    String(decoding: try await session.data(from: server.url(), delegate: delegate).0, as: UTF8.self)
+                }
+                let (one, two) = (TaskJudge(.trusting), TaskJudge(.trusting))
+                #expect(try await text(one) == "0")
+                #expect(try await text(one) == "0")
+                #expect(try await text(two) == "1")
+                #expect(try await text(one) == "0")
+                await expectFailure(.serverCertificateUntrusted, .serverCertificateHasUnknownRoot) { try await text(nil) }
+            }
+        }
+    }
+
+    @Test func `an app that empties its cache empties what a session has for itself`() async throws {
+        try await withServer(certificates.selfSigned) { (server, scene) async throws in
+            try await withSession(scene, SessionJudge(.trusting)) { (session) async throws in
+                let removals: [() -> Void] = [
+                    { scene.cache.removeAllCachedResponses() },
+                    { scene.cache.removeCachedResponse(for: URLRequest(url: server.url())) },
+                    { scene.cache.removeCachedResponses(since: .distantPast) },
+                ]
+                for (order, remove) in removals.enumerated() {
+                    #expect(try await session.text(server.url()) == "\(order)")
+                    #expect(try await session.text(server.url()) == "\(order)")
+                    remove()
+                }
+            }
+        }
+    }
+
+    @Test func `a session's reset empties what it has for itself`() async throws {
+        try await withServer(certificates.selfSigned) { (server, scene) async throws in
+            try await withSession(scene, SessionJudge(.trusting)) { (session) async throws in
+                #expect(try await session.text(server.url()) == "0")
+                await session.reset()
+                #expect(try await session.text(server.url()) == "1")
+            }
+        }
+    }
+
+    @Test func `a stale response does not hide that the server is not trusted any more`() async throws {
+        let fields = [("Cache-Control", "max-age=0, stale-if-error=600"), ("ETag", "\"v\""), ("Connection", "close")]
+        try await withServer(certificates.valid, later: [certificates.selfSigned], fields) { (server, scene) async throws in
+            try await withSession(scene, roots: [certificates.root]) { (session) async throws in
+                #expect(try await session.text(server.url()) == "0")
+                await expectFailure(.serverCertificateUntrusted, .serverCertificateHasUnknownRoot) {
+                    try await session.text(server.url())
+                }
+            }
+        }
+    }
+
+    // MARK: Another end
+
+    @Test func `a session whose connections lead elsewhere neither gives nor takes`() async throws {
+        let scene = try CacheScene()
+        try await withScriptedServer(reply: { _ in .ok("real", Fields.fresh) }) { (real) async throws in
+            try await withScriptedServer(reply: { _ in .ok("other", Fields.fresh) }) { (other) async throws in
+                let url = real.url("/", host: "localhost")
+                func text(_ port: Int?) async throws -> String {
+                    var text = ""
+                    try await URLLoadingTests.withSession {
+                        $0.urlCache = scene.cache
+                        if let port {
+                            $0.connectionOptions.substitutions = [
+                                .init(of: .init(host: "localhost", port: nil), with: .init(host: nil, port: port))
+                            ]
+                        }
+                    } test: { session in
+                        for _ in 0..<2 { text += try await session.text(url) + " " }
+                    }
+                    return text
+                }
+                #expect(try await text(other.port) == "other other ")
+                #expect(try await text(nil) == "real real ")
+                #expect(try await text(other.port) == "other other ")
+                #expect(real.requests.count == 1 && other.requests.count == 2)
+            }
+        }
+    }
+
+    // MARK: The system's roots
+
+    @Test func `what the system's roots vouch for is for every session that would accept the connection`() async throws {
+        let folder = try TemporaryDirectory()
+        let roots = try folder.write(certificates.rootPEM.utf8, to: "roots.pem")
+        let valid = try await ScriptedServer.start(identity: certificates.valid, tls: .v1_2 ... .v1_2) {
+            .ok("\($0.order)", Fields.fresh + [("Strict-Transport-Security", "max-age=600")])
+        }
+        let fields = [("Cache-Control", "max-age=0"), ("ETag", "\"v\""), ("Connection", "close")]
+        let turned = try await ScriptedServer.start(identity: certificates.valid, laterIdentities: [certificates.selfSigned]) {
+            $0.header("If-None-Match") == nil
+                ? .ok("turned", fields)
+                : .raw(ScriptedReply.head(304, [("Cache-Control", "max-age=600"), ("Connection", "close")]))
+        }
+        try await OwnProcess.run(
+            "SharedTrustProbe",
+            environment: [
+                "SSL_CERT_FILE": roots.path, "PROBED_VALID": valid.url("/", host: "localhost").absoluteString,
+                "HOME": folder.path,
+                "PROBED_TURNED": turned.url().absoluteString,
+                "XDG_DATA_HOME": folder.path, "XDG_CACHE_HOME": folder.path, "XDG_STATE_HOME": folder.path,
+            ])
+        try await valid.close()
+        try await turned.close()
+    }
+}
+
+/// In a process whose system trusts the test's root.
+@Suite(.enabled(if: OwnProcess.isHere("SharedTrustProbe")), .serialized, .timeLimit(.minutes(1)))
+struct SharedTrustProbe {
+    private func url(_ name: String) throws -> URL {
+        try #require(ProcessInfo.processInfo.environment[name].flatMap { URL(string: $0) })
+    }
+
+    private func text(
+        _ url: URL, _ scene: CacheScene, _ delegate: (any URLSessionDelegate)? = nil,
+        _ configure: (URLSessionConfiguration) -> Void = { _ in }
+    ) async throws -> String {
+        var text = ""
+        try await withSession(delegate: delegate) {
+            $0.urlCache = scene.cache
+            configure($0)
+        } test: {
+            text = try await $0.text(url)
+        }
+        return text
+    }
+
+    @Test func `it answers sessions that would accept it, those that pin another key or want a newer TLS not`() async throws {
+        let scene = try CacheScene()
+        let url = try url("PROBED_VALID")
+        // Another run's of the same name.
+        let otherRoot = try TestCertificates.shared.get().root
+        let first = try await text(url, scene)
+        #expect(try await text(url, scene) == first)
+        // A delegate that trusts what the roots vouch for as well makes no difference.
+        #expect(try await text(url, scene, SessionJudge(.trusting)) == first)
+        await expectFailure(.secureConnectionFailed) {
+            try await text(url, scene) { $0.tlsMinimumSupportedProtocolVersion = .TLSv13 }
+        }
+        await expectFailure(.serverCertificateUntrusted, .serverCertificateHasUnknownRoot) {
+            try await text(url, scene) { $0.tlsTrustRoots = [otherRoot] }
+        }
+        let pin = Data(count: 32).base64EncodedString()
+        let pinned = ["NSPinnedDomains": ["localhost": ["NSPinnedLeafIdentities": [["SPKI-SHA256-BASE64": pin]]]]]
+        await expectFailure(.serverCertificateUntrusted) {
+            try await text(url, scene) { $0.appTransportSecurity = pinned }
+        }
+        #expect(try await text(url, scene) == first)
+    }
+
+    @Test func `a delegate that trusts the roots' servers has its responses stored for all`() async throws {
+        let scene = try CacheScene()
+        let url = try url("PROBED_VALID")
+        let first = try await text(url, scene, SessionJudge(.trusting))
+        #expect(try await text(url, scene) == first)
+        #expect(scene.cache.entries().count == 1)
+    }
+
+    @Test func `a server that is not verified renews nothing that was`() async throws {
+        let scene = try CacheScene()
+        let url = try url("PROBED_TURNED")
+        #expect(try await text(url, scene) == "turned")
+        // From here on the server shows another certificate.
+        #expect(try await text(url, scene, SessionJudge(.trusting)) == "turned")
+        await expectFailure(.serverCertificateUntrusted, .serverCertificateHasUnknownRoot) { try await text(url, scene) }
+    }
+}
