@@ -30,8 +30,20 @@ package enum ResumeDecision: Hashable, Sendable {
         case unusableContentRange
     }
 
-    package static func decide(status: Int, headers: HeaderBlock, resumingFrom point: ResumePoint) -> ResumeDecision {
+    /// Decides on one response.
+    ///
+    /// - Parameters:
+    ///   - status: Of the response.
+    ///   - headers: Those of the response.
+    ///   - voucher: Who vouches for the server. What came by less trusted connections than this one is not continued: the load would
+    ///     have refused those.
+    ///   - point: How far the download came.
+    /// - Returns: What to do with the response and with what is there.
+    package static func decide(
+        status: Int, headers: HeaderBlock, voucher: ResumePoint.Voucher = .everyone, resumingFrom point: ResumePoint
+    ) -> ResumeDecision {
         switch status {
+        case 206 where voucher < point.voucher, 416 where voucher < point.voucher: .restart
         case 206: partial(headers, point)
         case 416: unsatisfied(headers, point)
         // The server ignored Range, or If-Range told it that the file had changed; or the file is gone.

@@ -75,6 +75,8 @@ extension ResumePoint {
         var lastModified: String?
         var serverDate: String?
         var fileName: String
+        /// Left out where it is everyone.
+        var voucher: Int?
 
         enum CodingKeys: String, CodingKey {
             case version = "NSURLSessionResumeInfoVersion"
@@ -86,6 +88,7 @@ extension ResumePoint {
             case lastModified = "NSURLSessionResumeServerDownloadDate"
             case serverDate = "NSURLSessionResumeServerDate"
             case fileName = "NSURLSessionResumeInfoTempFileName"
+            case voucher = "URLLoadingResumeVoucher"
         }
     }
 
@@ -103,7 +106,8 @@ extension ResumePoint {
             entityTag: entityTag,
             lastModified: lastModified,
             serverDate: serverDate,
-            fileName: temporaryFileName
+            fileName: temporaryFileName,
+            voucher: voucher == .everyone ? nil : voucher.rawValue
         )
         guard var data = try? encoder.encode(content) else { return nil }
         data.append(contentsOf: Self.seal(data).utf8)
@@ -123,7 +127,8 @@ extension ResumePoint {
         guard content.version == Self.version else { throw .unknownVersion }
         let request = content.originalRequest
         guard let url = URL(string: content.downloadURL), let originalURL = URL(string: request.url),
-            let settings = request.settings, request.fields.count % 2 == 0
+            let settings = request.settings, request.fields.count % 2 == 0,
+            let voucher = Voucher(rawValue: content.voucher ?? 0)
         else { throw .badValue }
         var headers = HeaderBlock()
         for index in stride(from: 0, to: request.fields.count, by: 2) {
@@ -142,6 +147,7 @@ extension ResumePoint {
             temporaryFileName: content.fileName
         )
         self.settings = settings
+        self.voucher = voucher
         guard isPlausible else { throw .badValue }
     }
 

@@ -43,6 +43,20 @@ package struct ResumePoint: Hashable, Sendable {
         }
     }
 
+    /// Who vouched for the server that the bytes came from, the most trusted first.
+    package enum Voucher: Int, Hashable, Sendable, Comparable {
+        /// Every session would have accepted the connection.
+        case everyone = 0
+        /// The session's own settings: roots, a client certificate, another end.
+        case session = 1
+        /// The app's word alone.
+        case app = 2
+
+        package static func < (left: Voucher, right: Voucher) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// The least trusted of all that the bytes came by.
+    package var voucher = Voucher.everyone
     /// Where the bytes came from, after all redirects.
     package var url: URL
     /// What the app asked for.

@@ -24,8 +24,10 @@ enum DownloadDelivery {
         load.tell(.response(answer.response))
         if let start { load.resumed(at: start.offset, expected: start.total ?? -1) }
         var download: Download
+        let voucher = max(ResponseTrust.voucher(of: answer, in: load.session), start?.voucher ?? .everyone)
         do {
-            download = try await open(answer, continuing: start, in: load.session.policy.temporaryDirectory, load.control)
+            download = try await open(
+                answer, continuing: start, voucher, in: load.session.policy.temporaryDirectory, load.control)
         } catch {
             answer.body.cancel()
             throw error
@@ -48,17 +50,21 @@ enum DownloadDelivery {
         var total: Int64
         /// All bytes of the file, or -1 where that is not known.
         let expected: Int64
+        let voucher: ResumePoint.Voucher
     }
 
     private static func open(
-        _ answer: Answer, continuing start: DownloadResumption.Start?, in directory: String, _ control: LoadControl
+        _ answer: Answer, continuing start: DownloadResumption.Start?, _ voucher: ResumePoint.Voucher, in directory: String,
+        _ control: LoadControl
     ) async throws(LoadError) -> Download {
-        if let start { return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1) }
+        if let start {
+            return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1, voucher: voucher)
+        }
         let expected = answer.response.expectedLength
         let sink = try await LocalFile.open(directory, in: control, isHeldUp: true) { directory throws(LoadError) in
             try FileSink.createNow(in: directory, expectedLength: expected < 0 ? nil : expected)
         }
-        return Download(sink: sink, total: 0, expected: expected)
+        return Download(sink: sink, total: 0, expected: expected, voucher: voucher)
     }
 
     private static func write(_ answer: Answer, to download: inout Download, of load: Load) async throws(LoadError) {
@@ -121,6 +127,7 @@ enum DownloadDelivery {
             serverDate: ResumePoint.serverDate(of: head.headers, receivedAt: received(answer)),
             temporaryFileName: String(download.sink.path.split(separator: "/").last ?? "")
         )
+        point.voucher = download.voucher
         point.settings.handlesCookies = request.handlesCookies
         point.settings.timeout = request.timeout
         point.settings.mainDocumentURL = request.mainDocumentURL

@@ -20,6 +20,8 @@ struct DownloadResumption {
         let sink: FileSink
         let offset: Int64
         let total: Int64?
+        /// Of what is there.
+        let voucher: ResumePoint.Voucher
     }
 
     struct LoadPart {
@@ -129,13 +131,16 @@ struct DownloadResumption {
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             return (answer, .instead)
         }
-        switch ResumeDecision.decide(status: head.status, headers: head.headers, resumingFrom: point) {
+        let voucher = ResponseTrust.voucher(of: answer, in: load.session)
+        switch ResumeDecision.decide(status: head.status, headers: head.headers, voucher: voucher, resumingFrom: point) {
         case .append(let offset, let total):
-            return (answer, .behind(Start(sink: sink, offset: offset, total: total)))
+            return (answer, .behind(Start(sink: sink, offset: offset, total: total, voucher: point.voucher)))
         case .alreadyComplete:
             answer.body.cancel()
             let complete = Answer(response: answer.response, body: EmptyBody(), transaction: answer.transaction)
-            return (complete, .behind(Start(sink: sink, offset: point.receivedByteCount, total: point.receivedByteCount)))
+            let start = Start(
+                sink: sink, offset: point.receivedByteCount, total: point.receivedByteCount, voucher: point.voucher)
+            return (complete, .behind(start))
         case .startOver:
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             return (answer, .instead)

@@ -76,7 +76,7 @@ enum ResponseSideEffects {
             let field = headers.first(.strictTransportSecurity), let url = hop.request.url, let origin = Origin(url),
             origin.isSecure, exchange.facts.isVerified
         else { return }
-        let isForEveryone = ResponseTrust.isForEveryone(exchange.facts, hop, in: session)
+        let isForEveryone = ResponseTrust.isForEveryone(exchange.facts, hop.request, in: session)
         let store = isForEveryone ? shared : session.keepingOwnSecurity()
         store.note(
             field, host: origin.host, isVerified: exchange.facts.isVerified, now: WallClock.seconds(exchange.control.lastProgress)

@@ -24,9 +24,9 @@ enum ResponseTrust {
 
     /// Whether what came over a connection may be kept where other sessions read it.
     @inline(__always)
-    static func isForEveryone(_ facts: ConnectionFacts, _ hop: Hop, in session: SessionFacts) -> Bool {
+    static func isForEveryone(_ facts: ConnectionFacts, _ request: LoadRequest, in session: SessionFacts) -> Bool {
         if session.leavesSystemsWay {
-            guard let origin = hop.request.url.flatMap({ Origin($0) }), mayTakeEveryones(origin, in: session) else {
+            guard let origin = request.url.flatMap({ Origin($0) }), mayTakeEveryones(origin, in: session) else {
                 return false
             }
         }
@@ -37,7 +37,7 @@ enum ResponseTrust {
     /// Where the response to a hop is kept; nil where the session has no cache.
     static func keeper(of exchange: Exchange, _ hop: Hop, in load: Load) -> ResponseKeeper? {
         let session = load.session
-        if isForEveryone(exchange.facts, hop, in: session) { return everyonesKeeper(in: load) }
+        if isForEveryone(exchange.facts, hop.request, in: session) { return everyonesKeeper(in: load) }
         guard session.stores.cache != nil || load.wants(.cache) else { return nil }
         if session.own == nil { session.own = OwnResponses(partOf: session.stores.cache) }
         return session.own.map { .store($0.part(for: circle(of: exchange.facts))) }
@@ -61,6 +61,13 @@ enum ResponseTrust {
         guard let trust = facts.trust, !facts.isForwarded, let version = facts.tlsVersion else { return nil }
         return ConnectionSecurity(
             version: version, cipherSuite: facts.tlsCipherSuite, hasStrongKeys: trust.hasStrongKeys, keys: trust.keys)
+    }
+
+    /// Who vouches for the server that an answer came from, for what is to be continued later.
+    static func voucher(of answer: Answer, in session: SessionFacts) -> ResumePoint.Voucher {
+        guard let facts = answer.transaction.exchange?.facts else { return .everyone }
+        if isForEveryone(facts, answer.transaction.request, in: session) { return .everyone }
+        return facts.trust == nil || facts.isForwarded || facts.isVerified ? .session : .app
     }
 
     // MARK: What is stored

@@ -69,6 +69,26 @@ import Testing
         }
     }
 
+    @Test func `what a credential obtained is for requests that carry it, unless it is public`() {
+        let rows: [(fields: String, stored: String, asked: String, Bool)] = [
+            ("", "Authorization: a", "Authorization: a", true), ("", "Authorization: a", "Authorization: b", false),
+            ("", "Authorization: a", "", false), ("Cache-Control: public", "Authorization: a", "", true),
+            ("Cache-Control: public", "Authorization: a", "Authorization: b", true),
+            ("Cache-Control: private", "Authorization: a", "", false),
+            // What came without one may answer all, unless it varies (RFC 9111, section 4.1).
+            ("", "", "Authorization: a", true), ("Vary: Authorization", "", "Authorization: a", false),
+            ("Cache-Control: public\nVary: Authorization", "Authorization: a", "", false),
+            // A cookie is no credential here.
+            ("", "Cookie: a", "Cookie: b", true),
+        ]
+        for (fields, request, asked, expected) in rows {
+            let stored = CachingRow.stored(fields, request: request)
+            #expect(
+                CacheKey.matches(stored, requestHeaders: CachingRow.headers(asked)) == expected,
+                "\(fields): \(request) / \(asked)")
+        }
+    }
+
     @Test func `only what Vary names is kept of the request`() {
         let stored = CachingRow.stored("Vary: Accept, Foo", request: "Accept: a\nCookie: secret\naccept: b")
         #expect(stored.varyFields == CachingRow.headers("Accept: a, b"))

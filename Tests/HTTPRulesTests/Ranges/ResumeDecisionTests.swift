@@ -35,6 +35,26 @@ import Testing
         )
     }
 
+    @Test func `what came by less trusted connections is not continued`() throws {
+        let vouchers: [ResumePoint.Voucher] = [.everyone, .session, .app]
+        let fields: [(Int, [(name: String, value: String)], ResumeDecision)] = [
+            (206, [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\"")], .append(offset: 100, total: 200)),
+            (416, [("Content-Range", "bytes */100"), ("ETag", "\"a\"")], .alreadyComplete),
+            (200, [("ETag", "\"a\"")], .startOver),
+        ]
+        for earlier in vouchers {
+            for now in vouchers {
+                for (status, headers, otherwise) in fields {
+                    var point = try point(total: status == 416 ? nil : 200)
+                    point.voucher = earlier
+                    let decision = ResumeDecision.decide(
+                        status: status, headers: HeaderBlock(headers), voucher: now, resumingFrom: point)
+                    #expect(decision == (now < earlier && status != 200 ? .restart : otherwise), "\(earlier) \(now) \(status)")
+                }
+            }
+        }
+    }
+
     @Test func `a partial answer is appended only when it continues the same version`() throws {
         // RFC 9110, sections 15.3.7 and 15.3.7.3.
         let rows: [(String, [(name: String, value: String)], ResumeDecision)] = [

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+import FoundationEssentials
 import HTTPRules
 import HTTPWire
 import LoadingStores
@@ -31,7 +32,16 @@ import Testing
         partial.headers.append("X-Bytes", "")
         partial.storedRange = 10..<15
         partial.completeLength = 100
-        for (response, userInfo) in [(partial, [UInt8]([1, 2, 3])), (Sample.response(), nil), (Sample.response(), [])] {
+        partial.credential = "a seal"
+        var secure = Sample.response()
+        secure.security = ConnectionSecurity(
+            version: 0x0303, hasForwardSecrecy: true, hasStrongKeys: false,
+            keys: [Data(repeating: 1, count: 32), Data(repeating: 2, count: 32)])
+        var unpinned = secure
+        unpinned.security?.keys = []
+        for (response, userInfo) in [
+            (partial, [UInt8]([1, 2, 3])), (Sample.response(), nil), (Sample.response(), []), (secure, nil), (unpinned, nil),
+        ] {
             var response = response
             response.bodyLength = 5
             let head = CacheEntryFile.Head(key: response.url, response: response, userInfo: userInfo)
