@@ -96,7 +96,12 @@ final class Load: LoopCallee {
     var collects: Bool { if case .collect = order.delivery { true } else { false } }
 
     @inline(never)
-    func firstHop() -> Hop { Hop(number: 0, request: order.request) }
+    func firstHop() -> Hop {
+        let hop = Hop(number: 0, request: order.request)
+        // The server of a proxy script is none that the session's credentials were set for.
+        if order.isForProxies { hop.followUp = FollowUpStage.HopPart(leftOrigin: true) }
+        return hop
+    }
 
     /// Has the engine go on with the hop when the load is woken; it lives until then.
     func park(_ hop: Hop, of engine: SessionEngine) {

@@ -118,7 +118,7 @@ final class KnownTarget {
         self.refusal = refusal
     }
 
-    /// The fields of a GET that has none of its own; nil where they depend on more than the URL.
+    /// The fields of a GET that has none of its own (``OutgoingHeaders/plain(for:)``).
     func plainFields(by headers: OutgoingHeaders) -> HeaderBlock? {
         if let plainFields { return plainFields }
         let fields = headers.plain(for: target)

@@ -91,6 +91,18 @@ final class BackgroundPlace: Sendable {
         }
     }
 
+    /// Every file that daemon and programs keep, but what was downloaded.
+    func kept() throws -> [(path: String, bytes: Data)] {
+        var kept: [(path: String, bytes: Data)] = []
+        for folder in ["state", "data", "cache", "tmp", "run"].map({ home.appendingPathComponent($0) }) {
+            for case let file as URL in FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil) ?? .init() {
+                guard try file.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile == true else { continue }
+                kept.append((file.path, try Data(contentsOf: file)))
+            }
+        }
+        return kept
+    }
+
     // MARK: Programs
 
     private func variables(_ label: String) -> [String: String] {

@@ -77,6 +77,42 @@ struct BackgroundSecurityTests {
         try await server.close()
     }
 
+    // MARK: What the daemon keeps
+
+    @Test func `Authorization of the session and of a request are sent by the next daemon, and are in none of its files`()
+        async throws
+    {
+        let (session, own) = ("Bearer-session-4711", "Bearer-own-0815")
+        let file = ScriptedFile(ScriptedFile.pattern(500_000))
+        try await withScriptedServer(
+            reply: { $0.order < 2 ? file.reply(to: $0, cutAfter: 200_000, ending: .gate("never")) : file.reply(to: $0) }
+        ) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main", "header=Authorization:\(session)")
+                program.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await program.line("wrote main.1 200000/500000")
+                program.tell("download", "main", server.url("/b").absoluteString, "b", "header=Authorization:\(own)")
+                try await program.line("wrote main.2 200000/500000")
+                // With the resume data of both, and with the journal of the database before it is closed.
+                let kept = try place.kept()
+                #expect(kept.contains { $0.path.contains("/state/urlloading/background/") && $0.bytes.count > 4096 })
+                for (path, bytes) in kept {
+                    for secret in [session, own] { #expect(bytes.firstRange(of: Data(secret.utf8)) == nil, "\(path)") }
+                }
+                place.killDaemon()
+                try await program.line("completed main.1 ok")
+                try await program.line("completed main.2 ok")
+                #expect(Set(server.requests.compactMap { $0.header("Authorization") }) == [session, own])
+                #expect(server.requests.count == 4)
+                for request in server.requests {
+                    #expect(request.values(of: "Authorization") == [request.path == "/a" ? session : own])
+                }
+                try await program.leave()
+            }
+        }
+    }
+
     // MARK: Another certificate
 
     /// Its first answer breaks off in the middle; the n-th connection is shown the n-th certificate.

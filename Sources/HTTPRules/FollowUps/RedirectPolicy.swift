@@ -132,8 +132,13 @@ package enum RedirectPolicy {
         return kept
     }
 
-    /// And the app's own `Host`, which names one of the servers behind the origin that it was set for.
-    private static let boundToOrigin = ["Authorization", "Cookie", "Cookie2", "WWW-Authenticate", "Proxy-Authenticate", "Host"]
+    /// Whether a field of a request, or of its session, is for the origin alone that the load began with.
+    package static func isBoundToOrigin(_ name: String) -> Bool {
+        boundToOrigin.contains(name.lowercased())
+    }
+
+    /// Who the sender is; and the app's own `Host`, which names one of the servers behind the origin that it was set for.
+    private static let boundToOrigin = ["authorization", "cookie", "cookie2", "www-authenticate", "proxy-authenticate", "host"]
 
     private static func describesContent(_ name: String) -> Bool {
         if name.hasPrefix("content-") { return true }

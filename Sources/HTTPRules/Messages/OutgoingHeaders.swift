@@ -17,8 +17,8 @@ package final class OutgoingHeaders: Sendable {
     /// The session's fields, as they are appended.
     private let defaults: HeaderBlock
     private let names: [String]
-    /// Whether among the session's fields are some that not everybody may see.
-    private let hasCredentials: Bool
+    /// Whether some of the session's fields are for the origin alone that a load began with.
+    package let hasCredentials: Bool
 
     /// Takes `httpAdditionalHeaders`, then the standard fields of ``DefaultHeaders``; the first of a name counts.
     package init(additional: [(name: String, value: String)]) {
@@ -32,7 +32,7 @@ package final class OutgoingHeaders: Sendable {
         defaults.markAsJudged()
         self.defaults = defaults
         names = defaults.fields.map(\.name)
-        hasCredentials = names.contains(where: Self.isBoundToOrigin)
+        hasCredentials = names.contains(where: RedirectPolicy.isBoundToOrigin)
     }
 
     /// The session's own value of a field, which requests have that do not set one.
@@ -47,6 +47,8 @@ package final class OutgoingHeaders: Sendable {
     ///   - bodyLength: Nil without a body, -1 where its length is not known; how it ends is then for the connection to say.
     ///   - extra: The engine's fields for this one message, `Range`, `Cookie` or `Expect`. They win over all others.
     ///   - leftOrigin: Whether a redirect led away from the origin that the load began with; the session's credentials stay there.
+    ///   - isAnswered: Whether a challenge of the server was answered. What that answer says is in `extra`, or known by the connection,
+    ///     and no other `Authorization` is sent.
     ///   - isForProxy: Whether a proxy reads the message.
     /// - Returns: The fields as they go on the wire.
     package func compose(
@@ -56,6 +58,7 @@ package final class OutgoingHeaders: Sendable {
         bodyLength: Int64?,
         extra: [(String, String)],
         leftOrigin: Bool = false,
+        isAnswered: Bool = false,
         isForProxy: Bool = false
     ) -> HeaderBlock {
         var block = HeaderBlock()
@@ -66,13 +69,17 @@ package final class OutgoingHeaders: Sendable {
         // First, as RFC 9110, section 7.2, asks. The app's own names one of the servers that are behind the URL's address.
         block.append("Host", Self.ownHost(headers) ?? target.hostHeader)
         for (name, value) in extra { block.append(name, value) }
-        append(headers, to: &block, hidden: extra, hasBody: bodyLength != nil, isForProxy: isForProxy)
+        append(
+            headers, to: &block, hidden: extra, hasBody: bodyLength != nil, isAnswered: isAnswered, isForProxy: isForProxy)
         if headers.isEmpty, extra.isEmpty, !hasCredentials {
             block.append(contentsOf: defaults)
         } else {
             defaults.bytes.withUnsafeBytes { bytes in
                 for (line, name) in zip(defaults.lines, names) where !block.contains(name) {
-                    if hasCredentials, leftOrigin, Self.isBoundToOrigin(name) { continue }
+                    if hasCredentials {
+                        if leftOrigin, RedirectPolicy.isBoundToOrigin(name) { continue }
+                        if isAnswered, name.lowercased() == "authorization" { continue }
+                    }
                     block.append(
                         name: UnsafeRawBufferPointer(rebasing: bytes[line.name]),
                         value: UnsafeRawBufferPointer(rebasing: bytes[line.value])
@@ -86,10 +93,10 @@ package final class OutgoingHeaders: Sendable {
 
     /// The fields of a GET that has none of its own: the same for each of a target, and so laid out to be written as they are.
     ///
-    /// Nil where it matters how the request came about.
+    /// They contain the session's credentials: where ``hasCredentials``, they are for a load that has not left its first origin, and
+    /// answers no challenge of the server.
     package func plain(for target: RequestTarget) -> HeaderBlock? {
-        guard !hasCredentials else { return nil }
-        return try? compose(request: HeaderBlock(), target: target, method: "GET", bodyLength: nil, extra: []).laidOut()
+        try? compose(request: HeaderBlock(), target: target, method: "GET", bodyLength: nil, extra: []).laidOut()
     }
 
     /// The `Host` that the app set on a request; nil where it set none, or an empty one.
@@ -99,7 +106,8 @@ package final class OutgoingHeaders: Sendable {
     }
 
     private func append(
-        _ headers: HeaderBlock, to block: inout HeaderBlock, hidden: [(String, String)], hasBody: Bool, isForProxy: Bool
+        _ headers: HeaderBlock, to block: inout HeaderBlock, hidden: [(String, String)], hasBody: Bool, isAnswered: Bool,
+        isForProxy: Bool
     ) {
         guard !headers.isEmpty else { return }
         headers.bytes.withUnsafeBytes { bytes in
@@ -109,6 +117,7 @@ package final class OutgoingHeaders: Sendable {
                 if Self.isReserved(name) || !hasBody && Self.equal(name, "Expect") { continue }
                 // Meant for the proxy alone (RFC 9110, section 11.7.2).
                 if !isForProxy, Self.equal(name, "Proxy-Authorization") { continue }
+                if isAnswered, Self.equal(name, "Authorization") { continue }
                 if hidden.contains(where: { Self.equal(name, $0.0) }) { continue }
                 block.append(name: name, value: UnsafeRawBufferPointer(rebasing: bytes[line.value]))
             }
@@ -132,20 +141,13 @@ package final class OutgoingHeaders: Sendable {
         }
     }
 
-    /// Whether a field of the session is kept from other origins than the load's first, as a request's own would be
-    /// (``RedirectPolicy``).
-    private static func isBoundToOrigin(_ name: String) -> Bool {
-        switch name.lowercased() {
-        case "cookie", "cookie2": true
-        default: false
-        }
-    }
-
-    /// Whether a field is not for a session to set: those of Apple's list ("you should not modify the following headers"), and those
-    /// that are ours.
+    /// Whether a field is not for a session to set: those of Apple's list ("you should not modify the following headers") but
+    /// `Authorization`, which Apple's system sends all the same, and those that are ours.
+    ///
+    /// `Proxy-Authorization` is among them: what a session says to its proxies belongs to the settings that name them.
     package static func isReservedForSession(_ name: String) -> Bool {
         switch name.lowercased() {
-        case "authorization", "proxy-authenticate", "proxy-authorization", "www-authenticate": true
+        case "proxy-authenticate", "proxy-authorization", "www-authenticate": true
         default: isReserved(name)
         }
     }

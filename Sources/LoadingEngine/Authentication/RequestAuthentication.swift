@@ -25,6 +25,9 @@ enum RequestAuthentication {
         /// Whether the load authenticates with anybody.
         var isUsed: Bool { server != nil || proxy != nil }
 
+        /// Whether the load answers a challenge of the server, be it one of an earlier load: no other `Authorization` is sent then.
+        var isAnswered: Bool { server?.proof != nil }
+
         /// Whether there is something to make that takes waiting, by ``prepare(_:in:)``.
         var mustWait: Bool { server?.mustBeginNegotiate ?? false || proxy?.mustBeginNegotiate ?? false }
 

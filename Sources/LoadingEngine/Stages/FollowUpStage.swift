@@ -19,11 +19,15 @@ import NIOCore
 final class FollowUpStage {
     struct HopPart {
         /// A redirect led away from the origin that the load began with, if perhaps back to it: what is secret there stayed there.
-        fileprivate(set) var leftOrigin = false
+        ///
+        /// It is so from the beginning where the app did not choose that origin.
+        fileprivate(set) var leftOrigin: Bool
         /// How often this hop was sent since the last answer, and failed.
         fileprivate(set) var failedAttempts = 0
         /// The server refused `Expect: 100-continue`.
         fileprivate(set) var withoutExpectation = false
+
+        init(leftOrigin: Bool = false) { self.leftOrigin = leftOrigin }
     }
 
     struct LoadPart {

@@ -107,6 +107,7 @@ final class PrepareStage: LoadStage {
         }
         let headers: HeaderBlock
         if length == nil, extra.isEmpty, !hop.request.hasFields, hop.request.method == "GET",
+            !load.session.headers.hasCredentials || !hop.followUp.leftOrigin && !hop.authentication.isAnswered,
             let plain = known.plainFields(by: load.session.headers)
         {
             headers = plain
@@ -137,7 +138,7 @@ final class PrepareStage: LoadStage {
         if hop.followUp.withoutExpectation { fields.remove("Expect") }
         return session.headers.compose(
             request: fields, target: target, method: hop.request.method, bodyLength: length, extra: extra,
-            leftOrigin: hop.followUp.leftOrigin, isForProxy: isForwarded
+            leftOrigin: hop.followUp.leftOrigin, isAnswered: hop.authentication.isAnswered, isForProxy: isForwarded
         )
     }
 

@@ -19,7 +19,7 @@ final class SessionEquipment: Sendable {
     let background: RemoteSession?
     let customClasses: CustomClasses
     let memory: SessionMemory
-    /// The configuration's header fields, for the requests that tasks show.
+    /// Those of the configuration's header fields that the requests of tasks show.
     let additionalFields: [(name: String, value: String)]
     /// Those of the configuration, in DER.
     let trustRoots: [Data]
@@ -38,7 +38,7 @@ final class SessionEquipment: Sendable {
             background = nil
         }
         customClasses = CustomClasses(settings, isShared: false)
-        additionalFields = settings.snapshot.additionalFields()
+        additionalFields = settings.snapshot.visibleFields()
         settings.snapshot.tellOfReservedFields()
         isShared = false
     }
@@ -51,7 +51,7 @@ final class SessionEquipment: Sendable {
         background = nil
         trustRoots = []
         customClasses = CustomClasses(settings, isShared: isShared)
-        additionalFields = settings.snapshot.additionalFields()
+        additionalFields = settings.snapshot.visibleFields()
         self.isShared = isShared
     }
 

@@ -158,12 +158,17 @@ struct SessionSettings: Sendable {
     }
 
     /// The app's fields but those that are not its to set, in an order that is always the same.
-    func additionalFields() -> [(name: String, value: String)] {
+    private func additionalFields() -> [(name: String, value: String)] {
         (httpAdditionalHeaders ?? [:]).sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
             .filter { !OutgoingHeaders.isReservedForSession($0.name) }
     }
 
-    /// Says once of each field that it is left out: a program that was written for FoundationNetworking may count on `Authorization`.
+    /// Those of the app's fields that tasks show in their requests: not who the sender is, which another task or a log might carry on.
+    func visibleFields() -> [(name: String, value: String)] {
+        additionalFields().filter { $0.name.lowercased() != "authorization" }
+    }
+
+    /// Says once of each field that it is left out: a program that was written for FoundationNetworking may count on it.
     func tellOfReservedFields() {
         for name in (httpAdditionalHeaders ?? [:]).keys.sorted() where OutgoingHeaders.isReservedForSession(name) {
             guard Self.told.withLock({ $0.insert(name.lowercased()).inserted }) else { continue }

@@ -110,9 +110,14 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Header fields that are added to requests which do not have them; default nil.
     ///
-    /// The fields that Apple reserves (`Authorization`, `Connection`, `Host`, `Proxy-Authenticate`, `Proxy-Authorization`,
-    /// `WWW-Authenticate`) and those that frame a message are left out, and standard error says so once. `Cookie` goes to the origin of
-    /// the task's request, and to no other that a redirect leads to. Keys and values that are not strings are described as strings.
+    /// `Authorization` and `Cookie` are sent to the origin (scheme, host and port) of each task's request. After a redirect to another
+    /// origin the task sends them no more, not even where a later redirect leads back. A request's own `Authorization` takes the place of
+    /// the session's, and so does a credential that answered a challenge of the server. Tasks do not show the session's `Authorization`
+    /// in their requests.
+    ///
+    /// The other fields that Apple reserves (`Connection`, `Host`, `Proxy-Authenticate`, `Proxy-Authorization`, `WWW-Authenticate`) and
+    /// those that frame a message are left out, and standard error says so once. The credentials for a proxy belong to the settings that
+    /// name it (``connectionProxyDictionary``). Keys and values that are not strings are described as strings.
     open var httpAdditionalHeaders: [AnyHashable: Any]? {
         get { get { $0.httpAdditionalHeaders } }
         set {

@@ -187,6 +187,16 @@ import Testing
         )
     }
 
+    @Test func `what a redirect drops of a request is what is kept from other origins of a session's fields`() throws {
+        let crossing = try #require(try proposal(307, "https://h/n", method: "POST"))
+        for name in Self.fields.fields.map(\.name) where name != "Proxy-Authorization" {
+            let kept = RedirectPolicy.strippedHeaders(HeaderBlock([(name: name, value: "x")]), proposal: crossing)
+            #expect(kept.contains(name) == !RedirectPolicy.isBoundToOrigin(name), "\(name)")
+        }
+        for name in ["authorization", "AUTHORIZATION", "Cookie", "cookie2"] { #expect(RedirectPolicy.isBoundToOrigin(name)) }
+        for name in ["", "Authorizations", "X-Authorization", "Accept"] { #expect(!RedirectPolicy.isBoundToOrigin(name)) }
+    }
+
     @Test func `a redirect within the origin keeps all but the proxy's credentials`() throws {
         #expect(try kept("/n") == Self.fields.fields.map(\.name).filter { $0 != "Proxy-Authorization" })
     }

@@ -47,29 +47,55 @@ import Testing
         let target = try RequestTarget(text: "http://h:81/")
         let shared = try #require(Self.session.plain(for: target))
         #expect(shared.fields.map { "\($0.name): \($0.value)" } == (try compose()))
-        // Where a redirect led matters to those with credentials.
-        #expect(OutgoingHeaders(additional: [(name: "Cookie", value: "c")]).plain(for: target) == nil)
+        #expect(!Self.session.hasCredentials)
+        // Whoever uses those of a session with credentials looks first where a redirect led.
+        let secret = OutgoingHeaders(additional: [(name: "authorization", value: "a")])
+        #expect(secret.plain(for: target)?.fields.map(\.name) == ["Host", "authorization"])
+        #expect(secret.hasCredentials)
     }
 
     @Test func `the session's credentials go to the load's own origin`() throws {
         let session = OutgoingHeaders(additional: [
-            (name: "Cookie", value: "c"), (name: "X-Session", value: "1"),
+            (name: "authorization", value: "a"), (name: "Cookie", value: "c"), (name: "Cookie2", value: "d"),
+            (name: "X-Session", value: "1"),
         ])
-        let rows: [(leftOrigin: Bool, fields: [String])] = [(false, ["Cookie: c", "X-Session: 1"]), (true, ["X-Session: 1"])]
+        let rows: [(leftOrigin: Bool, isAnswered: Bool, fields: [String])] = [
+            (false, false, ["authorization: a", "Cookie: c", "Cookie2: d", "X-Session: 1"]),
+            // A connection may be known by a credential, whose fields say nothing then (NTLM).
+            (false, true, ["Cookie: c", "Cookie2: d", "X-Session: 1"]), (true, false, ["X-Session: 1"]),
+            (true, true, ["X-Session: 1"]),
+        ]
         for row in rows {
             for own in [HeaderBlock(), HeaderBlock([(name: "X-Own", value: "1")])] {
                 let block = session.compose(
                     request: own, target: try RequestTarget(text: "http://h/"), method: "GET", bodyLength: nil, extra: [],
-                    leftOrigin: row.leftOrigin
+                    leftOrigin: row.leftOrigin, isAnswered: row.isAnswered
                 )
                 #expect(block.fields.dropFirst(1 + own.count).map { "\($0.name): \($0.value)" } == row.fields)
             }
         }
     }
 
+    @Test func `of Authorization the request's own comes before the session's, and a challenge's before both`() throws {
+        let session = OutgoingHeaders(additional: [(name: "Authorization", value: "session")])
+        let own = HeaderBlock([(name: "authorization", value: "own")])
+        let answer = [("Authorization", "answer")]
+        let rows: [(own: HeaderBlock, extra: [(String, String)], isAnswered: Bool, value: [String])] = [
+            (HeaderBlock(), [], false, ["session"]), (own, [], false, ["own"]), (HeaderBlock(), answer, true, ["answer"]),
+            (own, answer, true, ["answer"]), (own, [], true, []), (HeaderBlock(), [], true, []),
+        ]
+        for row in rows {
+            let block = session.compose(
+                request: row.own, target: try RequestTarget(text: "http://h/"), method: "GET", bodyLength: nil, extra: row.extra,
+                isAnswered: row.isAnswered
+            )
+            #expect(block.all("Authorization") == row.value)
+        }
+    }
+
     @Test func `reserved fields of the session are left out`() throws {
         let reserved = [
-            "Authorization", "Connection", "HOST", "Proxy-Authenticate", "proxy-authorization", "WWW-Authenticate",
+            "Connection", "HOST", "Proxy-Authenticate", "proxy-authorization", "WWW-Authenticate",
             "Content-Length",
         ]
         let session = OutgoingHeaders(additional: reserved.map { (name: $0, value: "x") } + [(name: "X-Session", value: "1")])
@@ -81,7 +107,7 @@ import Testing
             #expect(block.fields.map { "\($0.name): \($0.value)" } == ["Host: h", "X-Session: 1"])
         }
         for name in reserved { #expect(OutgoingHeaders.isReservedForSession(name), "\(name)") }
-        for name in ["", "XX", "Hosts", "Post", "Accept", "Upgraded", "Cookie", "X-Long-Name-Of-17"] {
+        for name in ["", "XX", "Hosts", "Post", "Accept", "Upgraded", "Cookie", "Authorization", "X-Long-Name-Of-17"] {
             #expect(!OutgoingHeaders.isReservedForSession(name), "\(name)")
         }
     }
