@@ -75,7 +75,7 @@ extension Dialer.Dial {
     }
 
     private func askForTunnel(_ proxy: ProxyServer, by channel: any Channel) {
-        let attempt = tunnel ?? ProxyTunnel.attempt(destination, through: proxy)
+        let attempt = tunnel ?? ProxyTunnel.attempt(destination, through: proxy, with: route.details?.tunnelCredential)
         tunnel = attempt
         ProxyTunnel.open(channel, attempt, advice: advice) { [self] outcome in
             guard !isOver else { return }

@@ -46,13 +46,16 @@ package final class TunnelAttempt {
     package let proxy: ProxyServer
     /// Host and port of the server, as they stand in the request.
     package let authority: String
+    /// What the requests that the tunnel is for say themselves to the proxy; it comes before what an adviser knows.
+    let credential: TunnelCredential?
     /// The advisers' memory.
     package var state: AnyObject?
     /// What the proxy closed its connection before: it goes over the next one.
     var unsent: String?
 
-    init(proxy: ProxyServer, authority: String) {
+    init(proxy: ProxyServer, authority: String, credential: TunnelCredential?) {
         self.proxy = proxy
+        self.credential = credential
         self.authority = authority
     }
 }

@@ -42,9 +42,11 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     /// The app is asked: what becomes of the connection meanwhile is of no consequence.
     private var isThinking = false
 
-    static func attempt(_ server: ServerName, through proxy: ProxyServer) -> TunnelAttempt {
+    static func attempt(
+        _ server: ServerName, through proxy: ProxyServer, with credential: TunnelCredential?
+    ) -> TunnelAttempt {
         let host = server.host.contains(":") && server.host.first != "[" ? "[\(server.host)]" : server.host
-        return TunnelAttempt(proxy: proxy, authority: "\(host):\(server.port)")
+        return TunnelAttempt(proxy: proxy, authority: "\(host):\(server.port)", credential: credential)
     }
 
     static func open(
@@ -56,7 +58,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
             try channel.pipeline.syncOperations.addHandler(tunnel)
             let unsent = attempt.unsent
             attempt.unsent = nil
-            tunnel.ask(unsent ?? advice.adviser?.authorization(for: attempt))
+            tunnel.ask(unsent ?? attempt.credential?.value ?? advice.adviser?.authorization(for: attempt))
         } catch {
             tunnel.finish(.failure(tunnel.failure("the connection broke", cause: error)))
         }

@@ -35,12 +35,25 @@ package struct Route: Sendable, Hashable {
         var route = self
         route.details = RouteDetails(
             proxy: details?.proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: details?.holder,
-            needs: details?.needs, requiresHTTP1: true, hasAlternatives: details?.hasAlternatives ?? false)
+            needs: details?.needs, tunnelCredential: details?.tunnelCredential, requiresHTTP1: true,
+            hasAlternatives: details?.hasAlternatives ?? false)
         return route
     }
 
     /// Whether somebody may have to say something while the connection is made.
     package var raisesQuestions: Bool { isSecure || details.map { $0.proxy != nil && !$0.isForwarded } ?? false }
+}
+
+/// What a request says itself to the proxy that makes its tunnel: the value of its own `Proxy-Authorization`.
+///
+/// The proxy knows the tunnel by it, so that requests with other values, or none, have other tunnels. It is never printed.
+package struct TunnelCredential: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+    let value: String
+
+    package init(_ value: String) { self.value = value }
+
+    package var description: String { "(not shown)" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// What few routes have; in an object of its own, since routes are compared for every request.
@@ -54,6 +67,8 @@ package final class RouteDetails: Sendable, Hashable {
     package let holder: ConnectionHolder?
     /// Where they are others than the session's.
     package let needs: ConnectionNeeds?
+    /// Nil where the session speaks to the proxy, or there is no tunnel.
+    package let tunnelCredential: TunnelCredential?
     /// The server wants to be spoken to by HTTP/1.1.
     package let requiresHTTP1: Bool
     /// Whether there is another way, so that the proxy is not waited for as long as a server; no part of what is compared.
@@ -61,8 +76,10 @@ package final class RouteDetails: Sendable, Hashable {
 
     package init(
         proxy: ProxyServer?, isForwarded: Bool = false, judge: ConnectionHolder? = nil, holder: ConnectionHolder? = nil,
-        needs: ConnectionNeeds? = nil, requiresHTTP1: Bool = false, hasAlternatives: Bool = false
+        needs: ConnectionNeeds? = nil, tunnelCredential: TunnelCredential? = nil, requiresHTTP1: Bool = false,
+        hasAlternatives: Bool = false
     ) {
+        self.tunnelCredential = tunnelCredential
         self.requiresHTTP1 = requiresHTTP1
         self.hasAlternatives = hasAlternatives
         self.proxy = proxy
@@ -76,6 +93,7 @@ package final class RouteDetails: Sendable, Hashable {
         left === right
             || left.proxy == right.proxy && left.isForwarded == right.isForwarded && left.judge == right.judge
                 && left.holder == right.holder && left.needs == right.needs && left.requiresHTTP1 == right.requiresHTTP1
+                && left.tunnelCredential == right.tunnelCredential
     }
 
     package func hash(into hasher: inout Hasher) {
@@ -85,5 +103,6 @@ package final class RouteDetails: Sendable, Hashable {
         hasher.combine(holder)
         hasher.combine(needs)
         hasher.combine(requiresHTTP1)
+        hasher.combine(tunnelCredential)
     }
 }

@@ -119,10 +119,16 @@ package enum RedirectPolicy {
     ///
     /// Hand in what the request before was given, not what the app first set: a field dropped on the way from A to B stays
     /// dropped when B leads back to A.
-    package static func strippedHeaders(_ headers: HeaderBlock, proposal: Proposal) -> HeaderBlock {
+    ///
+    /// - Parameters:
+    ///   - headers: The fields of the request before.
+    ///   - proposal: Where the redirect leads.
+    ///   - mayHaveProxy: Whether the next request may go through a proxy. `Proxy-Authorization` is kept only then; whether it is the
+    ///     proxy of the request before is known when the request is sent, and the field sent to no other.
+    /// - Returns: The fields of the next request.
+    package static func strippedHeaders(_ headers: HeaderBlock, proposal: Proposal, mayHaveProxy: Bool = false) -> HeaderBlock {
         var kept = headers
-        // It was meant for the proxy of that request, never for an origin.
-        kept.remove("Proxy-Authorization")
+        if !mayHaveProxy || Origin(proposal.url) == nil { kept.remove("Proxy-Authorization") }
         if proposal.crossesOrigin {
             for name in boundToOrigin { kept.remove(name) }
         }

@@ -49,7 +49,7 @@ package final class OutgoingHeaders: Sendable {
     ///   - leftOrigin: Whether a redirect led away from the origin that the load began with; the session's credentials stay there.
     ///   - isAnswered: Whether a challenge of the server was answered. What that answer says is in `extra`, or known by the connection,
     ///     and no other `Authorization` is sent.
-    ///   - isForProxy: Whether a proxy reads the message.
+    ///   - isForProxy: Whether a proxy reads the message that the request's own `Proxy-Authorization` is for.
     /// - Returns: The fields as they go on the wire.
     package func compose(
         request headers: HeaderBlock,

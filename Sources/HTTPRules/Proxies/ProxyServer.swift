@@ -39,6 +39,11 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
         self.password = password
     }
 
+    /// Whether both are one proxy, spoken to in the same way: what was said to one may be said to the other.
+    package func isSame(as other: ProxyServer) -> Bool {
+        kind == other.kind && port == other.port && host.lowercased() == other.host.lowercased()
+    }
+
     package var isSOCKS: Bool { kind == .socks4 || kind == .socks5 }
 
     /// Whether requests are sent to it whole, in place of through a tunnel.

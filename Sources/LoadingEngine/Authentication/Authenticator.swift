@@ -290,8 +290,8 @@ extension Route {
         var route = self
         route.details = RouteDetails(
             proxy: proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: holder,
-            needs: details?.needs, requiresHTTP1: details?.requiresHTTP1 ?? false,
-            hasAlternatives: details?.hasAlternatives ?? false
+            needs: details?.needs, tunnelCredential: details?.tunnelCredential,
+            requiresHTTP1: details?.requiresHTTP1 ?? false, hasAlternatives: details?.hasAlternatives ?? false
         )
         return route
     }

@@ -16,6 +16,17 @@ import LoadingStores
 /// What a message carries of who sends it, and by whose connections it goes.
 enum RequestAuthentication {
     struct HopPart {
+        /// Which proxy the request's own `Proxy-Authorization` is for.
+        private enum Addressee {
+            /// Whichever the hop turns to first.
+            case first
+            /// That of the hop before; nil where that was not sent through one.
+            case proxy(of: RouteDetails?)
+            /// None any more: the load turned to another, or to none, and what was for the first does not come back.
+            case none
+        }
+
+        private var addressee = Addressee.first
         /// How the load authenticates with the server, and with a proxy, once one of them asked or is known to ask.
         fileprivate(set) var server: Authenticator?
         fileprivate(set) var proxy: Authenticator?
@@ -31,13 +42,38 @@ enum RequestAuthentication {
         /// Whether there is something to make that takes waiting, by ``prepare(_:in:)``.
         var mustWait: Bool { server?.mustBeginNegotiate ?? false || proxy?.mustBeginNegotiate ?? false }
 
+        /// Whether the load turned to another proxy than its first, or to none.
+        var leftFirstProxy: Bool { if case .none = addressee { true } else { false } }
+
+        /// Whether the request's own `Proxy-Authorization` is sent: its proxy is the one that it was for, and has not refused it.
+        var mayShowOwn: Bool { !leftFirstProxy && proxy?.proof == nil }
+
         /// The hop goes another way: what was for the proxy stays with it.
-        mutating func leftProxy() { proxy = nil }
+        mutating func leftProxy() {
+            proxy = nil
+            addressee = .none
+        }
+
+        /// The hop goes through this proxy: what was for another is not said to it.
+        fileprivate mutating func turn(to server: ProxyServer?) {
+            if case .proxy(let earlier) = addressee {
+                let isSame = server.flatMap { earlier?.proxy?.isSame(as: $0) } ?? false
+                if !isSame { addressee = .none }
+            }
+            if let proxy, server.map({ ChallengeDesk.place(of: $0, kind: "http") }) != proxy.place { self.proxy = nil }
+        }
+
+        /// The app gave the hop a `Proxy-Authorization` that the hop before did not have.
+        mutating func saysAnew() {
+            proxy = nil
+            addressee = .first
+        }
 
         /// What holds for the hop that a redirect leads to.
         var afterRedirect: HopPart {
             var part = HopPart()
             part.proxy = proxy
+            part.addressee = leftFirstProxy ? .none : .proxy(of: route?.details)
             return part
         }
     }
@@ -62,8 +98,16 @@ enum RequestAuthentication {
     /// Finds what goes with a hop before it is asked for.
     @inline(__always)
     static func adopt(_ hop: Hop, in load: Load) throws(LoadError) {
+        if let proxies = load.proxies, hop.authentication.proxy != nil || hop.request.hasField(.proxyAuthorization) {
+            try turn(hop, by: proxies, in: load)
+        }
         guard !load.session.credentials.isEmpty else { return }
         try adopt(load.session.credentials, for: hop, to: PrepareStage.target(of: hop, in: load), by: load.proxies)
+    }
+
+    @inline(never)
+    private static func turn(_ hop: Hop, by proxies: SessionProxies, in load: Load) throws(LoadError) {
+        hop.authentication.turn(to: try ProxyChoice.server(for: PrepareStage.target(of: hop, in: load), hop, proxies))
     }
 
     @inline(never)
@@ -77,7 +121,9 @@ enum RequestAuthentication {
                 hop.authentication.server?.use(proof)
             }
         }
-        if hop.authentication.proxy == nil, !target.origin.isSecure,
+        // The request's own comes first, until it is refused.
+        let hasOwn = hop.request.hasField(.proxyAuthorization) && hop.authentication.mayShowOwn
+        if hop.authentication.proxy == nil, !hasOwn, !target.origin.isSecure,
             let proxy = try ProxyChoice.server(for: target, hop, proxies),
             proxy.isSentWhole(isSecure: false)
         {
@@ -156,7 +202,8 @@ enum RequestAuthentication {
         if proxy != nil || judge != nil || needs != session || requiresHTTP1 {
             route.details = RouteDetails(
                 proxy: proxy, isForwarded: isForwarded, judge: judge, needs: needs == session ? nil : needs,
-                requiresHTTP1: requiresHTTP1, hasAlternatives: hop.proxies.hasAlternatives
+                tunnelCredential: tunnelCredential(of: hop, for: proxy, isForwarded: isForwarded), requiresHTTP1: requiresHTTP1,
+                hasAlternatives: hop.proxies.hasAlternatives
             )
         }
         let limit = policy.maximumConnectionsPerHost
@@ -166,6 +213,14 @@ enum RequestAuthentication {
         if let holder { route = route.held(by: holder) }
         hop.authentication.route = route
         return route
+    }
+
+    /// What the request says itself to a proxy that makes a tunnel for it.
+    private static func tunnelCredential(of hop: Hop, for proxy: ProxyServer?, isForwarded: Bool) -> TunnelCredential? {
+        guard let proxy, !isForwarded, !proxy.isSOCKS, hop.authentication.mayShowOwn,
+            let own = hop.request.headers.first(.proxyAuthorization)
+        else { return nil }
+        return TunnelCredential(own)
     }
 
     // MARK: Answers

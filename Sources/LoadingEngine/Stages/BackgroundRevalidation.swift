@@ -9,6 +9,7 @@
 
 import FoundationEssentials
 import HTTPRules
+import HTTPWire
 import LoadingModel
 import NIOCore
 
@@ -25,6 +26,8 @@ enum BackgroundRevalidation {
         guard load.session.revalidating.insert(key).inserted else { return }
         var request = hop.request
         request.cachePolicy = .reloadRevalidatingCacheData
+        // It begins as a load of its own, which knows nothing of the proxies before.
+        if hop.authentication.leftFirstProxy { request.headers.remove("Proxy-Authorization") }
         let id = BackgroundLoads.next()
         var interests = load.order.interests.intersection([.cookies, .cache, .credentials])
         // A redirect may lead to a server that the app wants to judge.

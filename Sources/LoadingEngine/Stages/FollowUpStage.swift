@@ -193,7 +193,8 @@ final class FollowUpStage {
             if request.mainDocumentURL == url { request.mainDocumentURL = proposal.url }
             request.url = proposal.url
             request.method = proposal.method
-            request.headers = RedirectPolicy.strippedHeaders(request.headers, proposal: proposal)
+            request.headers = RedirectPolicy.strippedHeaders(
+                request.headers, proposal: proposal, mayHaveProxy: load.proxies != nil)
             if !proposal.keepsBody { request.body = .none }
             return try await follow(request, from: answer, hop, in: load)
         }
@@ -216,6 +217,11 @@ final class FollowUpStage {
         load.tell(.requestChanged(request))
         let next = Hop(number: hop.number + 1, request: request)
         next.authentication = hop.authentication.afterRedirect
+        if request.hasField(.proxyAuthorization),
+            request.headers.all("Proxy-Authorization") != hop.request.headers.all("Proxy-Authorization")
+        {
+            next.authentication.saysAnew()
+        }
         next.followUp.leftOrigin =
             hop.followUp.leftOrigin || request.url.flatMap { Origin($0) } != hop.request.url.flatMap { Origin($0) }
         return next

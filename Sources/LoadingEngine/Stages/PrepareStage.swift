@@ -138,7 +138,8 @@ final class PrepareStage: LoadStage {
         if hop.followUp.withoutExpectation { fields.remove("Expect") }
         return session.headers.compose(
             request: fields, target: target, method: hop.request.method, bodyLength: length, extra: extra,
-            leftOrigin: hop.followUp.leftOrigin, isAnswered: hop.authentication.isAnswered, isForProxy: isForwarded
+            leftOrigin: hop.followUp.leftOrigin, isAnswered: hop.authentication.isAnswered,
+            isForProxy: isForwarded && hop.authentication.mayShowOwn
         )
     }
 

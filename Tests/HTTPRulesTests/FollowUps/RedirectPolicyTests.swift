@@ -173,9 +173,20 @@ import Testing
         ("HOST", "other.example"),
     ])
 
-    private func kept(_ location: String, status: Int = 307) throws -> [String] {
+    private func kept(_ location: String, status: Int = 307, mayHaveProxy: Bool = false) throws -> [String] {
         let proposal = try #require(try proposal(status, location, method: "POST"))
-        return RedirectPolicy.strippedHeaders(Self.fields, proposal: proposal).fields.map(\.name)
+        return RedirectPolicy.strippedHeaders(Self.fields, proposal: proposal, mayHaveProxy: mayHaveProxy).fields.map(\.name)
+    }
+
+    @Test func `what is for a proxy is kept where there may be one, and the next request is of HTTP`() throws {
+        let rows: [(location: String, mayHaveProxy: Bool, isKept: Bool)] = [
+            ("/n", true, true), ("https://h/n", true, true), ("http://other/", true, true), ("myapp://h/n", true, false),
+            ("/n", false, false), ("https://h/n", false, false), ("myapp://h/n", false, false),
+        ]
+        for row in rows {
+            let names = try kept(row.location, mayHaveProxy: row.mayHaveProxy)
+            #expect(names.contains("Proxy-Authorization") == row.isKept, "\(row)")
+        }
     }
 
     @Test func `a redirect to another origin drops credentials, and the app's own Host`() throws {

@@ -106,6 +106,19 @@ struct ProxyRulesTests {
         #expect(failed.last(ways, now: 1_000) == ways)
     }
 
+    @Test func `a proxy is the same by kind, host and port, whoever speaks to it`() {
+        let proxy = ProxyServer(.http, host: "p", port: 1)
+        for same in [ProxyServer(.http, host: "P", port: 1), ProxyServer(.http, host: "p", port: 1, user: "a", password: "b")] {
+            #expect(proxy.isSame(as: same))
+        }
+        for other in [
+            ProxyServer(.https, host: "p", port: 1), ProxyServer(.http, host: "q", port: 1),
+            ProxyServer(.http, host: "p", port: 2),
+        ] {
+            #expect(!proxy.isSame(as: other))
+        }
+    }
+
     @Test func `a script's answer names ways`() {
         func server(_ kind: ProxyServer.Kind, _ port: Int, _ host: String = "a") -> ProxyWay {
             .proxy(ProxyServer(kind, host: host, port: port))
