@@ -16,20 +16,22 @@ import TransportMachines
 package final class ConnectionPool {
     /// A load's wish for a connection; it looks here when it is woken.
     package final class Lease: PlaceInLine {
-        fileprivate let id: LeaseID
+        let id: LeaseID
         fileprivate(set) var origin: OriginID
         fileprivate let route: Route
         fileprivate var priority: Float
         fileprivate let onlyNew: Bool
-        fileprivate let control: LoadControl
+        let control: LoadControl
         /// Whom the connections that are made meanwhile may ask; nil once the wish is answered.
         fileprivate var adviser: (any HandshakeAdviser)?
-        fileprivate var connection: (any HTTPConnection)?
-        fileprivate var failure: LoadError?
+        var connection: (any HTTPConnection)?
+        fileprivate(set) var failure: LoadError?
         /// No dial runs that serves it.
         fileprivate var isHeldUp = true
         /// How many questions the app thinks about that were put to it on behalf of this load.
         fileprivate var questionCount = 0
+        /// The app was asked on behalf of this load about a connection that is being made.
+        fileprivate(set) var wasAsked = false
 
         private unowned let pool: ConnectionPool
 
@@ -50,6 +52,7 @@ package final class ConnectionPool {
         package func appIsAsked(_ isAsked: Bool) { pool.appIsAsked(isAsked, for: self) }
 
         package func priorityChanged(_ priority: Float) { pool.reprioritise(self, priority) }
+        package func suspended() { pool.stepAside(self) }
 
         /// Whether ``ConnectionPool/take(_:)`` has something to give, or to throw.
         package var isAnswered: Bool { connection != nil || failure != nil || control.failure != nil }
@@ -90,7 +93,7 @@ package final class ConnectionPool {
     var separated: Set<Route> = []
     /// The origin that was looked up last; mostly it is the next one, too.
     private var lastOrigin: (route: Route, id: OriginID)?
-    @exclusivity(unchecked) private var leases: [LeaseID: Lease] = [:]
+    @exclusivity(unchecked) var leases: [LeaseID: Lease] = [:]
     @exclusivity(unchecked) var entries: [ConnectionID: Entry] = [:]
     /// Why dials failed, until the machine said whom that refuses.
     var dialFailures: [ConnectionID: LoadError] = [:]
@@ -179,6 +182,7 @@ package final class ConnectionPool {
     fileprivate func appIsAsked(_ isAsked: Bool, for lease: Lease) {
         guard leases[lease.id] === lease, isAsked || lease.questionCount > 0 else { return }
         lease.questionCount += isAsked ? 1 : -1
+        lease.wasAsked = true
         perform(machine.handle(.appIsAsked(lease.origin, isAsked)))
     }
 
@@ -210,7 +214,7 @@ package final class ConnectionPool {
     }
 
     /// The lease's load has nothing to do any more with connections that are being made.
-    private func leave(_ lease: Lease) {
+    func leave(_ lease: Lease) {
         while lease.questionCount > 0 {
             lease.questionCount -= 1
             perform(machine.handle(.appIsAsked(lease.origin, false)))
@@ -220,7 +224,7 @@ package final class ConnectionPool {
     }
 
     /// The time of the lease's load is its server's from here on.
-    private func letGo(_ lease: Lease, now: NIODeadline) {
+    func letGo(_ lease: Lease, now: NIODeadline) {
         guard lease.isHeldUp else { return }
         lease.isHeldUp = false
         lease.control.letGo(now: now)
@@ -384,7 +388,7 @@ package final class ConnectionPool {
         leave(lease)
         lease.connection = entries[connection]?.connection
         if lease.connection == nil { lease.failure = LoadError(.connectionLost, "the connection was lost") }
-        lease.control.wake()
+        lease.control.isSuspended ? stepAside(lease) : lease.control.wake()
     }
 
     private func refuse(_ id: LeaseID, _ error: LoadError) {

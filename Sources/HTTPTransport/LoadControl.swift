@@ -143,6 +143,7 @@ package final class LoadControl {
         guard !suspended else { return }
         suspended = true
         hold(now: .now())
+        line?.suspended()
         exchange?.suspensionChanged()
         wake()
     }
@@ -169,4 +170,6 @@ package protocol PlaceInLine: AnyObject {
     /// The app is asked about a connection that may serve the load, or has answered: nobody in the line is late meanwhile.
     func appIsAsked(_ isAsked: Bool)
     func priorityChanged(_ priority: Float)
+    /// The load was suspended: it takes no place from others.
+    func suspended()
 }

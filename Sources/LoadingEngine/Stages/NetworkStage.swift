@@ -123,10 +123,17 @@ final class NetworkStage: LoadStage {
 
     /// A connection of the pool, or nil where the load has to wait.
     private func connection(for hop: Hop, in load: Load) throws(LoadError) -> (any HTTPConnection)? {
-        if let lease = load.control.line as? ConnectionPool.Lease { return lease.isAnswered ? try pool.take(lease) : nil }
+        if let lease = load.control.line as? ConnectionPool.Lease {
+            guard lease.isAnswered, !load.control.isSuspended || load.control.failure != nil else { return nil }
+            return try pool.take(lease)
+        }
         if case .offline(let wait) = load.control.place, !pool.hasEnded(wait) { return nil }
         try load.control.check()
-        guard !load.control.isSuspended else { return nil }
+        guard !load.control.isSuspended else {
+            // What was to be asked about the connection that it waited for is asked on behalf of others by now.
+            load.tunnels.forget()
+            return nil
+        }
         let route = try route(of: hop)
         if !hop.network.needsNewConnection, let idle = pool.takeIdle(route) { return idle }
         let lease = pool.wish(

@@ -1,0 +1,332 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// A task that is suspended while it waits for a connection sends nothing, and keeps no connection from others.
+@Suite(.timeLimit(.minutes(1)))
+struct SuspendedInLineTests {
+    private let certificates: TestCertificates
+
+    init() throws { certificates = try TestCertificates.shared.get() }
+
+    enum Kind: CaseIterable { case data, download }
+
+    /// Notes the ends of tasks.
+    private struct Ends {
+        private let ends = Delivered<(path: String, code: URLError.Code?)>()
+
+        func task(_ url: URL, _ kind: Kind = .data, timeout: Double = 20, in session: URLSession) -> URLSessionTask {
+            let end: @Sendable ((any Error)?) -> Void = { [ends] in ends((url.path, ($0 as? URLError)?.code)) }
+            var request = URLRequest(url: url)
+            request.timeoutInterval = timeout
+            return switch kind {
+            case .data: session.dataTask(with: request) { end($2) }
+            case .download: session.downloadTask(with: request) { end($2) }
+            }
+        }
+
+        func count(reaches count: Int) async throws { try await ends.count(reaches: count) }
+
+        var paths: [String] { ends.all.map(\.path) }
+        var codes: [String: URLError.Code] {
+            ends.all.reduce(into: [:]) { codes, end in codes[end.path] = end.code }
+        }
+    }
+
+    /// `/a` is answered when its gate opens.
+    private static func reply(_ request: RecordedRequest) -> ScriptedReply {
+        request.path == "/a" ? ScriptedReply([.gate("a")] + ScriptedReply.ok("a").effects) : .ok(request.path)
+    }
+
+    private static func oneConnection(_ configuration: URLSessionConfiguration) {
+        configuration.httpMaximumConnectionsPerHost = 1
+    }
+
+    @Test(arguments: Kind.allCases)
+    func `a task that is suspended in line is passed over, and served once it is resumed`(kind: Kind) async throws {
+        try await withScenario(configure: Self.oneConnection, reply: Self.reply) { (server, session) async throws in
+            let ends = Ends()
+            ends.task(server.url("/a"), in: session).resume()
+            try await server.reached("a")
+            let suspended = ends.task(server.url("/b"), kind, in: session)
+            suspended.resume()
+            suspended.suspend()
+            ends.task(server.url("/c"), kind, in: session).resume()
+            server.open("a")
+            try await ends.count(reaches: 2)
+            // Had the suspended one been sent, its request would be there before the third one's.
+            #expect(server.requests.map(\.path) == ["/a", "/c"])
+            #expect(suspended.state == .suspended)
+            suspended.resume()
+            try await ends.count(reaches: 3)
+            #expect(ends.paths == ["/a", "/c", "/b"] && ends.codes.isEmpty)
+            #expect(server.requests.map(\.path) == ["/a", "/c", "/b"])
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `a task that is suspended and resumed lines up again, behind those that came meanwhile`() async throws {
+        try await withScenario(configure: Self.oneConnection, reply: Self.reply) { (server, session) async throws in
+            let ends = Ends()
+            ends.task(server.url("/a"), in: session).resume()
+            try await server.reached("a")
+            let suspended = ends.task(server.url("/b"), in: session)
+            suspended.resume()
+            for _ in 0..<3 {
+                suspended.suspend()
+                suspended.suspend()
+                suspended.resume()
+            }
+            ends.task(server.url("/c"), in: session).resume()
+            // As often as it was suspended.
+            for _ in 0..<3 { suspended.resume() }
+            server.open("a")
+            try await ends.count(reaches: 3)
+            #expect(server.requests.map(\.path) == ["/a", "/c", "/b"])
+        }
+    }
+
+    /// The order and the end of the response before it are in one turn of the session's loop.
+    @Test func `a task that is suspended at the moment of its turn gives its place up`() async throws {
+        for _ in 0..<20 {
+            try await withScenario(configure: Self.oneConnection, reply: Self.reply) { (server, session) async throws in
+                let ends = Ends()
+                ends.task(server.url("/a"), in: session).resume()
+                try await server.reached("a")
+                let suspended = ends.task(server.url("/b"), in: session)
+                suspended.resume()
+                ends.task(server.url("/c"), in: session).resume()
+                try await HeldLoops.during {
+                    server.open("a")
+                    try await server.waitForBytesWritten(1, on: 0)
+                    suspended.suspend()
+                }
+                try await ends.count(reaches: 2)
+                #expect(server.requests.map(\.path) == ["/a", "/c"])
+                suspended.resume()
+                try await ends.count(reaches: 3)
+                #expect(server.requests.count == 3 && ends.codes.isEmpty)
+            }
+        }
+    }
+
+    @Test func `a task that is cancelled while it is suspended in line ends, and others are served`() async throws {
+        try await withScenario(configure: Self.oneConnection, reply: Self.reply) { (server, session) async throws in
+            let ends = Ends()
+            ends.task(server.url("/a"), in: session).resume()
+            try await server.reached("a")
+            let suspended = ends.task(server.url("/b"), in: session)
+            suspended.resume()
+            suspended.suspend()
+            ends.task(server.url("/c"), in: session).resume()
+            suspended.cancel()
+            try await ends.count(reaches: 1)
+            server.open("a")
+            try await ends.count(reaches: 3)
+            #expect(ends.codes == ["/b": .cancelled])
+            #expect(server.requests.map(\.path) == ["/a", "/c"])
+        }
+    }
+
+    /// Real timers: only the outcome is checked.
+    @Test func `the request timeout runs for a task that was suspended in line once it is sent, and not before`() async throws {
+        try await withGrowingTimes { scale in
+            var (early, codes): ([String], [String: URLError.Code]) = ([], [:])
+            try await withScenario(
+                configure: Self.oneConnection, reply: { $0.path == "/b" ? [.stall] : Self.reply($0) }
+            ) { (server, session) async throws in
+                let ends = Ends()
+                ends.task(server.url("/a"), in: session).resume()
+                try await server.reached("a")
+                let suspended = ends.task(server.url("/b"), timeout: 0.3 * scale, in: session)
+                suspended.resume()
+                suspended.suspend()
+                // This takes twice the time that the suspended task has.
+                try await withSession {
+                    $0.timeoutIntervalForRequest = 0.6 * scale
+                } test: { (other) async throws in
+                    await expectFailure(.timedOut) { try await other.data(from: server.url("/b")) }
+                }
+                early = ends.paths
+                server.open("a")
+                try await ends.count(reaches: 1)
+                suspended.resume()
+                try await ends.count(reaches: 2)
+                codes = ends.codes
+            }
+            return early.isEmpty && codes == ["/b": .timedOut]
+        }
+    }
+
+    // MARK: HTTP/2
+
+    @Test(arguments: HTTP2Way.allCases)
+    func `a stream that a suspended task waited for is another's`(way: HTTP2Way) async throws {
+        try await withHTTP2Scenario(
+            way, greeting: { _ in [.settings([.maxConcurrentStreams: 1])] },
+            reply: { $0.path == "/a" ? [.gate("a")] + .ok("a") : .ok($0.path) }
+        ) { (server, session) async throws in
+            _ = try await session.text(server.url("/known"))
+            let ends = Ends()
+            ends.task(server.url("/a"), in: session).resume()
+            _ = try await server.head(1)
+            let suspended = ends.task(server.url("/b"), in: session)
+            suspended.resume()
+            suspended.suspend()
+            ends.task(server.url("/c"), in: session).resume()
+            server.open("a")
+            try await ends.count(reaches: 2)
+            #expect(server.requests.map(\.path) == ["/known", "/a", "/c"])
+            suspended.resume()
+            try await ends.count(reaches: 3)
+            #expect(server.requests.map(\.path) == ["/known", "/a", "/c", "/b"])
+            #expect(server.connectionCount == 1 && ends.codes.isEmpty)
+        }
+    }
+
+    // MARK: Connections that are being made
+
+    /// Runs a test with a tunnel that the proxy makes when it is let.
+    private func withSlowTunnel(
+        test: (ScriptedServer, TunnelProxy, _ asked: Delivered<Void>, _ answer: DispatchSemaphore, URLSession) async throws ->
+            Void
+    ) async throws {
+        let asked = Delivered<Void>()
+        let mayAnswer = DispatchSemaphore(value: 0)
+        try await withScriptedServer(identity: certificates.valid, reply: { .ok($0.path) }) { (server) async throws in
+            try await withTunnelProxy({ [port = server.port] _ in
+                asked(())
+                mayAnswer.wait()
+                return .tunnel(to: port)
+            }) { (proxy) async throws in
+                defer { for _ in 0..<9 { mayAnswer.signal() } }
+                try await withSession {
+                    $0.tlsTrustRoots = [certificates.root]
+                    $0.connectionProxyDictionary = proxyDictionary(https: proxy.port)
+                    $0.httpMaximumConnectionsPerHost = 1
+                } test: { (session) async throws in
+                    try await test(server, proxy, asked, mayAnswer, session)
+                }
+            }
+        }
+    }
+
+    @Test func `a connection that was begun for a task that is suspended is another's`() async throws {
+        try await withSlowTunnel { (server, proxy, asked, mayAnswer, session) async throws in
+            let ends = Ends()
+            let suspended = ends.task(server.url("/b"), in: session)
+            suspended.resume()
+            try await asked.count(reaches: 1)
+            ends.task(server.url("/c"), in: session).resume()
+            suspended.suspend()
+            mayAnswer.signal()
+            try await ends.count(reaches: 1)
+            #expect(server.requests.map(\.path) == ["/c"])
+            suspended.resume()
+            try await ends.count(reaches: 2)
+            #expect(server.requests.map(\.path) == ["/c", "/b"] && ends.codes.isEmpty)
+            #expect(proxy.demands.count == 1)
+        }
+    }
+
+    @Test func `a connection that only a suspended task waited for is given up, and made again for it`() async throws {
+        try await withSlowTunnel { (server, proxy, asked, mayAnswer, session) async throws in
+            let ends = Ends()
+            let suspended = ends.task(server.url("/b"), in: session)
+            suspended.resume()
+            try await asked.count(reaches: 1)
+            suspended.suspend()
+            mayAnswer.signal()
+            try await proxy.waitForAllClosed()
+            #expect(server.requests.isEmpty && ends.paths.isEmpty)
+            mayAnswer.signal()
+            suspended.resume()
+            try await ends.count(reaches: 1)
+            #expect(server.requests.map(\.path) == ["/b"] && ends.codes.isEmpty)
+            #expect(proxy.demands.count == 2)
+        }
+    }
+
+    // MARK: The app is asked
+
+    @Test func `a task that is suspended while its delegate thinks about the server is not asked again`() async throws {
+        let judge = Judge.silent
+        try await withScenario(
+            identity: certificates.valid, delegate: SessionJudge(judge), configure: Self.oneConnection, reply: Self.reply
+        ) { (server, session) async throws in
+            let ends = Ends()
+            let suspended = ends.task(server.url("/b"), in: session)
+            suspended.resume()
+            let question = try await judge.question(0)
+            suspended.suspend()
+            ends.task(server.url("/c"), in: session).resume()
+            question.trust()
+            try await ends.count(reaches: 1)
+            #expect(server.requests.map(\.path) == ["/c"])
+            suspended.resume()
+            try await ends.count(reaches: 2)
+            #expect(server.requests.map(\.path) == ["/c", "/b"] && ends.codes.isEmpty)
+            #expect(judge.all.count == 1 && server.connectionCount == 1)
+        }
+    }
+
+    @Test func `a delegate that suspends the task, answers and resumes it is asked once`() async throws {
+        let judge = Judge.silent
+        try await withScenario(
+            identity: certificates.valid, delegate: SessionJudge(judge), reply: Self.reply
+        ) { (server, session) async throws in
+            let ends = Ends()
+            let task = ends.task(server.url("/b"), in: session)
+            task.resume()
+            let question = try await judge.question(0)
+            task.suspend()
+            question.trust()
+            // The connection stands by now, or not.
+            try await server.waitForConnections(1)
+            task.resume()
+            try await ends.count(reaches: 1)
+            #expect(server.requests.map(\.path) == ["/b"] && ends.codes.isEmpty)
+            #expect(judge.all.count == 1 && server.connectionCount == 1)
+        }
+    }
+
+    @Test func `a connection that becomes free for a suspended task whose delegate thinks goes to the next`() async throws {
+        let asked = Watched(0)
+        let judge = Judge { question in
+            let number = asked.change { count in
+                count += 1
+                return count
+            }
+            if number != 2 { question.trust() }
+        }
+        try await withScenario(
+            identity: certificates.valid, delegate: SessionJudge(judge),
+            configure: { $0.httpMaximumConnectionsPerHost = 2 }, reply: Self.reply
+        ) { (server, session) async throws in
+            let ends = Ends()
+            ends.task(server.url("/a"), in: session).resume()
+            try await server.reached("a")
+            let suspended = ends.task(server.url("/b"), in: session)
+            suspended.resume()
+            _ = try await judge.question(1)
+            suspended.suspend()
+            ends.task(server.url("/c"), in: session).resume()
+            server.open("a")
+            try await ends.count(reaches: 2)
+            #expect(server.requests.map(\.path) == ["/a", "/c"])
+            suspended.resume()
+            try await ends.count(reaches: 3)
+            #expect(server.requests.map(\.path) == ["/a", "/c", "/b"] && ends.codes.isEmpty)
+        }
+    }
+}
