@@ -20,9 +20,9 @@ struct CacheCommandTests {
 
     init() throws { home = try TemporaryDirectory() }
 
-    private func run(_ arguments: String...) async throws -> Tool.Result {
-        try await Tool.run(arguments, home: home)
-    }
+    private func run(_ arguments: String...) async throws -> Tool.Result { try await run(arguments) }
+
+    private func run(_ arguments: [String]) async throws -> Tool.Result { try await Tool.run(arguments, home: home) }
 
     /// Answers each request with its number.
     private func withFreshAnswers(_ test: (ScriptedServer) async throws -> Void) async throws {
@@ -33,15 +33,105 @@ struct CacheCommandTests {
         try await run("cache", "list").text.split(separator: "\n").dropFirst().count
     }
 
-    @Test func `a fresh response answers the next run`() async throws {
+    /// Answers with what is deployed, at first `one`.
+    private func withDeployment(
+        _ control: String, validator: Bool = true, _ test: (ScriptedServer, Watched<String>) async throws -> Void
+    ) async throws {
+        let deployed = Watched("one")
+        try await withScriptedServer(reply: { request in
+            let (content, tag) = deployed.read { ($0, "\"\($0)\"") }
+            if validator, request.header("If-None-Match") == tag { return .status(304, [("ETag", tag)]) }
+            return .ok(content, [("Cache-Control", control)] + (validator ? [("ETag", tag)] : []))
+        }) { (server) async throws in
+            try await test(server, deployed)
+        }
+    }
+
+    @Test(arguments: ["max-age=86400", "max-age=86400, immutable", "max-age=0, stale-while-revalidate=86400"])
+    func `get shows what is deployed, whatever is stored`(control: String) async throws {
+        for usesFile in [false, true] {
+            for validator in [true, false] {
+                try await withDeployment(control, validator: validator) { (server, deployed) async throws in
+                    let file = home.url.appendingPathComponent("page").path
+                    func get() async throws -> String {
+                        let result = try await run(["get", server.url("/a").absoluteString] + (usesFile ? ["-o", file] : []))
+                        #expect(result.code == 0, "\(result.errors)")
+                        return usesFile ? try String(contentsOfFile: file, encoding: .utf8) : result.text
+                    }
+                    #expect(try await get() == "one")
+                    // What is stored serves once the server was asked.
+                    #expect(try await get() == "one")
+                    #expect(server.requests.count == 2)
+                    #expect(server.requests.last?.header("If-None-Match") == (validator ? "\"one\"" : nil))
+                    #expect(server.requests.last?.header("Cache-Control") == "max-age=0")
+                    deployed.change { $0 = "two" }
+                    #expect(try await get() == "two")
+                    #expect(server.requests.count == 3)
+                }
+            }
+        }
+    }
+
+    @Test func `cached shows a fresh response without asking`() async throws {
         try await withFreshAnswers { server in
             let address = server.url("/a").absoluteString
             for _ in 1...2 {
-                let result = try await run("get", address)
+                let result = try await run("get", "--cached", address)
                 #expect(result.code == 0)
                 #expect(result.text == "answer 0")
             }
             #expect(server.requests.count == 1)
+            #expect(server.requests.first?.header("Cache-Control") == nil)
+        }
+    }
+
+    @Test func `an error of the server is shown, and no stored response in its place`() async throws {
+        let isBroken = Watched(false)
+        let fields = [("Cache-Control", "max-age=0, stale-if-error=86400"), ("ETag", "\"1\"")]
+        try await withScriptedServer(reply: { _ in isBroken.read { $0 } ? .status(503, body: "broken") : .ok("good", fields) }) {
+            (server) async throws in
+            let address = server.url("/a").absoluteString
+            #expect(try await run("get", address).text == "good")
+            isBroken.change { $0 = true }
+            #expect(try await run("get", address).text == "broken")
+            #expect(try await run("get", "--cached", address).text == "good")
+        }
+    }
+
+    /// A redirect may be kept for a week, and what it leads to may be fresh.
+    @Test func `a stored redirect, and what a redirect leads to, are asked for`() async throws {
+        try await withScriptedServer(reply: { request in
+            switch request.path {
+            case "/old": .redirect(301, to: "/new")
+            case "/form": .redirect(303, to: "/new")
+            default: .ok("answer \(request.order)", Self.fresh)
+            }
+        }) { (server) async throws in
+            #expect(try await run("get", server.url("/old").absoluteString).text == "answer 1")
+            #expect(try await run("get", server.url("/old").absoluteString).text == "answer 3")
+            #expect(try await run("get", "-d", "a=b", server.url("/form").absoluteString).text == "answer 5")
+            #expect(server.requests.map(\.path) == ["/old", "/new", "/old", "/new", "/form", "/new"])
+            let file = home.url.appendingPathComponent("file").path
+            try Data("content".utf8).write(to: URL(fileURLWithPath: file))
+            #expect(try await run("upload", file, server.url("/form").absoluteString).text == "answer 7")
+        }
+    }
+
+    @Test func `the user's own conditions and directives are sent as they are`() async throws {
+        try await withDeployment("max-age=86400, immutable") { (server, _) async throws in
+            let address = server.url("/a").absoluteString
+            #expect(try await run("get", address).text == "one")
+            let own = [("If-None-Match", "\"mine\""), ("Cache-Control", "max-age=60"), ("Cache-Control", "max-stale")]
+            for (number, field) in own.enumerated() {
+                #expect(try await run("get", "-H", "\(field.0): \(field.1)", address).text == "one")
+                try #require(server.requests.count == number + 2)
+                let request = server.requests[number + 1]
+                #expect(request.header(field.0) == field.1)
+                #expect(request.header("Cache-Control") == (field.0 == "Cache-Control" ? field.1 : nil))
+                #expect(request.header("If-None-Match") == (field.0 == "If-None-Match" ? field.1 : nil))
+            }
+            let unchanged = try await run("get", "-i", "-H", "If-None-Match: \"one\"", address)
+            #expect(unchanged.text.hasPrefix("HTTP/1.1 304 "))
         }
     }
 
@@ -51,7 +141,7 @@ struct CacheCommandTests {
             _ = try await run("get", address)
             #expect(try await run("get", "--no-cache", address).text == "answer 1")
             #expect(server.requests.last?.header("Cache-Control") == "no-cache")
-            #expect(try await run("get", address).text == "answer 1")
+            #expect(try await run("get", "--cached", address).text == "answer 1")
             #expect(server.requests.count == 2)
         }
     }
@@ -141,6 +231,8 @@ struct CacheCommandTests {
             (["cache", "show", "http://[/"], 3),
             (["cache", "clear", "http://[/"], 3),
             (["get", "--offline", "--no-cache", "http://127.0.0.1/"], 2),
+            (["get", "--cached", "--offline", "http://127.0.0.1/"], 2),
+            (["get", "--cached", "--no-cache", "http://127.0.0.1/"], 2),
             (["get", "--no-cookies", "-b", "file.txt", "http://127.0.0.1/"], 2),
             (["get", "-b", "no-such-file", "http://127.0.0.1/"], 26),
         ] as [([String], Int32)])

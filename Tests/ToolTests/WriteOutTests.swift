@@ -145,7 +145,7 @@ struct WriteOutTests {
         }
         try await withScriptedServer(reply: reply) { (server) async throws in
             func run(_ path: String) async throws -> Tool.Result {
-                try await Tool.run(["get", "-v", server.url(path).absoluteString], home: home)
+                try await Tool.run(["get", "--cached", "-v", server.url(path).absoluteString], home: home)
             }
             for path in ["/fresh", "/stale"] {
                 #expect(try await !run(path).errors.contains("from the cache"))

@@ -31,6 +31,9 @@ struct GetCommand: AsyncParsableCommand {
     @Flag(help: ArgumentHelp("Ask for a compressed body: the default.", visibility: .hidden))
     var compressed = false
 
+    @Flag(help: "Show the stored response without asking the server, as long as it is fresh.")
+    var cached = false
+
     @Flag(help: "Send nothing: show the stored response, of whatever age, or exit with 78.")
     var offline = false
 
@@ -41,8 +44,8 @@ struct GetCommand: AsyncParsableCommand {
     var parallel = 1
 
     func validate() throws {
-        if offline, options.ignoresCache {
-            throw ValidationError("--offline and --no-cache exclude each other.")
+        if [cached, offline, options.ignoresCache].count(where: { $0 }) > 1 {
+            throw ValidationError("--cached, --offline and --no-cache exclude each other.")
         }
         if parallel < 1 || `repeat` ?? 1 < 1 {
             throw ValidationError("--repeat and --parallel begin at 1.")
@@ -73,6 +76,8 @@ struct GetCommand: AsyncParsableCommand {
         }
         if offline {
             request.cachePolicy = .returnCacheDataDontLoad
+        } else if !cached, !options.ignoresCache {
+            RequestOptions.askServer(&request)
         }
         if let count = `repeat` {
             let repetition = Repetition(

@@ -70,6 +70,21 @@ struct RequestOptions: ParsableArguments {
         return request
     }
 
+    /// Has the server asked whatever is stored, also where that is fresh or `immutable` (RFC 8246), and its answer shown, also where that
+    /// is an error.
+    ///
+    /// A GET is made conditional by what is stored of it. The user's own conditions and `Cache-Control` are sent as they are.
+    static func askServer(_ request: inout URLRequest) {
+        let own = ["Cache-Control", "Pragma", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since"]
+        guard (request.httpMethod ?? "GET") == "GET", own.allSatisfy({ request.value(forHTTPHeaderField: $0) == nil }) else {
+            request.cachePolicy = .reloadIgnoringLocalCacheData
+            return
+        }
+        request.cachePolicy = .reloadRevalidatingCacheData
+        // What the policy adds by itself does not count against `immutable`.
+        request.setValue("max-age=0", forHTTPHeaderField: "Cache-Control")
+    }
+
     /// In memory: what the server sets joins them for this run alone, and the files stay as they are.
     ///
     /// An empty name stands for no cookies, as with curl.
