@@ -168,6 +168,12 @@ var targets: [Target] = [
     tests("ToolTests", ["LoadingTestKit", "urlsession", "urlsessiond"]),
     // What Scripts/crash-test kills.
     .executableTarget(name: "TransferProgram", dependencies: ["URLLoading"], path: "Tests/TransferProgram"),
+    // The dimensions of a load, and a plain model of what comes of it; the program that holds the library to it.
+    .target(name: "CombinationModel", path: "Tests/CombinationModel", swiftSettings: testSettings),
+    .executableTarget(
+        name: "CombinationProgram", dependencies: ["URLLoading", "CombinationModel", "LoadingTestKit", "SeededNumbers"],
+        path: "Tests/CombinationProgram", swiftSettings: testSettings),
+    tests("CombinationTests", ["CombinationModel", "CombinationProgram", "LoadingTestKit", "SeededNumbers"]),
     // Each folder of Examples/ is a package for who copies it. Here its sources share the build, and belong to no product.
     example("ResumableDownload"),
     example("FanOut"),

@@ -53,6 +53,7 @@ package final class ScriptedServer: Sendable {
     ///   - identity: certificate and key; with them the server speaks TLS.
     ///   - laterIdentities: those of the connections after the first one; the last one is that of all others, too.
     ///   - tls: the TLS versions it accepts.
+    ///   - clientRoot: in PEM; with it the server asks clients for a certificate, and checks one that it is shown.
     ///   - sendBuffer: the size of the sockets' send buffer, for tests of back-pressure.
     ///   - greeting: effects for a new connection before anything is read.
     ///   - early: the answer when only the head has come; nil leaves it to `reply`. Without an early answer an
@@ -67,6 +68,7 @@ package final class ScriptedServer: Sendable {
         identity: TestCertificates.Identity? = nil,
         laterIdentities: [TestCertificates.Identity] = [],
         tls: ClosedRange<TestCertificates.Version> = .v1_2 ... .v1_3,
+        clientRoot: String? = nil,
         sendBuffer: Int? = nil,
         greeting: @escaping @Sendable (_ connection: Int) -> [SocketEffect] = { _ in [] },
         early: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply? = { _ in nil },
@@ -76,7 +78,12 @@ package final class ScriptedServer: Sendable {
         let journal = Watched(ServerJournal())
         let children = Watched<[ObjectIdentifier: any Channel]>([:])
         let secure = try ([identity].compactMap { $0 } + laterIdentities).map {
-            try NIOSSLContext(configuration: $0.serverConfiguration(versions: tls))
+            var configuration = try $0.serverConfiguration(versions: tls)
+            if let clientRoot {
+                configuration.certificateVerification = .optionalVerification
+                configuration.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(clientRoot.utf8)))
+            }
+            return try NIOSSLContext(configuration: configuration)
         }
         var bootstrap = ServerBootstrap(group: group)
             .enableMPTCP(isMultipath)

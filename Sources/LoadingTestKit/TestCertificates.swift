@@ -68,6 +68,10 @@ package struct TestCertificates: Sendable {
     package let selfSigned: Identity
     /// A whole chain to a root that nobody trusts.
     package let unknownAuthority: Identity
+    /// For www.shop.localhost and img.shop.localhost, with its intermediate.
+    package let shop: Identity
+    /// For the same names, of the root that nobody trusts.
+    package let strangeShop: Identity
     /// The leaf of ``valid`` without its intermediate.
     package let missingIntermediate: Identity
     /// The leaf of ``valid`` with a certificate of the name of its intermediate, but of another key.
@@ -120,6 +124,9 @@ package struct TestCertificates: Sendable {
         wrongHost = try Self.identity(Self.leaf([.dnsName("other.example")], under: middle, years), [middle])
         selfSigned = try Self.identity(Self.leaf(names, under: nil, years), [])
         unknownAuthority = try Self.identity(Self.leaf(names, under: stranger, years), [stranger])
+        let shopNames: [GeneralName] = [.dnsName("www.shop.localhost"), .dnsName("img.shop.localhost")]
+        shop = try Self.identity(Self.leaf(shopNames, under: middle, years), [middle])
+        strangeShop = try Self.identity(Self.leaf(shopNames, under: stranger, years), [stranger])
         wildcard = try Self.identity(Self.leaf([.dnsName("*.example.com")], under: middle, years), [middle])
         let addresses = [
             ASN1OctetString(contentBytes: [127, 0, 0, 0, 255, 0, 0, 0]),

@@ -1,0 +1,101 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// The dimensions of a load that are combined; the first value of each is the plain one.
+package enum Dimension: Int, CaseIterable, Sendable {
+    case `protocol`, security, route, session, principal, cookies, stored, policy, message, answer, coding, end, way, command, moment
+
+    package var name: String { "\(self)" }
+
+    /// The names of its values, in order.
+    package var values: [String] {
+        switch self {
+        case .protocol: HTTPVersion.allCases.map(\.rawValue)
+        case .security: Security.allCases.map(\.rawValue)
+        case .route: Route.allCases.map(\.rawValue)
+        case .session: SessionKind.allCases.map(\.rawValue)
+        case .principal: Login.allCases.map(\.rawValue)
+        case .cookies: Cookies.allCases.map(\.rawValue)
+        case .stored: Stored.allCases.map(\.rawValue)
+        case .policy: Policy.allCases.map(\.rawValue)
+        case .message: Message.allCases.map(\.rawValue)
+        case .answer: AnswerKind.allCases.map(\.rawValue)
+        case .coding: Coding.allCases.map(\.rawValue)
+        case .end: Ending.allCases.map(\.rawValue)
+        case .way: Way.allCases.map(\.rawValue)
+        case .command: Command.allCases.map(\.rawValue)
+        case .moment: Moment.allCases.map(\.rawValue)
+        }
+    }
+}
+
+package enum HTTPVersion: String, CaseIterable, Sendable, Codable {
+    case http1, http2, http2Clear, http1Required
+}
+
+package enum Security: String, CaseIterable, Sendable, Codable {
+    case clear, system, sessionRoots, delegateAnswer, refused, pinnedRight, pinnedWrong, clientCertificate
+}
+
+package enum Route: String, CaseIterable, Sendable, Codable {
+    case direct, proxy, proxyAsks, deadThenAlive, socks, unixSocket, otherAddress
+}
+
+package enum SessionKind: String, CaseIterable, Sendable, Codable {
+    case standard, ephemeral, ownCache, noCache, noCookies, noCredentials, twoSharing, twoProcesses
+}
+
+/// How the principal makes itself known.
+package enum Login: String, CaseIterable, Sendable, Codable {
+    case nobody, userInfo, storage, delegateAnswer, requestField, configurationField, cookie
+}
+
+package enum Cookies: String, CaseIterable, Sendable, Codable {
+    case none, sent, set, deleted, parentDomain, secure, httpOnly, overRedirect
+}
+
+package enum Stored: String, CaseIterable, Sendable, Codable {
+    case none, fresh, staleWithValidator, stale, partial, varyCookie, varyAuthorization, varyAcceptEncoding, varyField, unverified
+    case otherPrincipal, otherPrincipalPublic, error, redirect
+}
+
+package enum Policy: String, CaseIterable, Sendable, Codable {
+    case useProtocol, reloadIgnoringLocal, reloadIgnoringAll, returnElseLoad, returnDontLoad, reloadRevalidating
+    case noStore, noCache, onlyIfCached
+}
+
+package enum Message: String, CaseIterable, Sendable, Codable {
+    case get, head, postSmall, postLarge, putSmall, putLarge, file, streamAgain, streamOnce, range, condition
+}
+
+package enum AnswerKind: String, CaseIterable, Sendable, Codable {
+    case ok, noContent, partialRight, partialWrong, notModified, redirectWithin, redirectAcross, redirectDown, redirectKept, circle
+    case unauthorized, forbidden, notFound, rangeNotSatisfiable, misdirected, tooMany, unavailable, earlyHints, earlyFinal
+}
+
+package enum Coding: String, CaseIterable, Sendable, Codable {
+    case none, gzip, br, zstd, lying
+}
+
+package enum Ending: String, CaseIterable, Sendable, Codable {
+    case stays, closes, closedWhileIdle, cutInHead, cutInBody, cutBeforeLastChunk, reset, goAwayCovering, goAwayNotCovering
+    case refusedStream, silence
+}
+
+package enum Way: String, CaseIterable, Sendable, Codable {
+    case data, delegate, completion, bytes, download, upload, executor
+}
+
+package enum Command: String, CaseIterable, Sendable, Codable {
+    case none, suspend, cancel, cancelForResuming, invalidate, prioritize, killProgram
+}
+
+package enum Moment: String, CaseIterable, Sendable, Codable {
+    case made, inLine, challenge, sending, beforeHead, withinBody, atEnd
+}

@@ -1,0 +1,98 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+extension Impossibility {
+    private static func but(_ dimension: Dimension, _ names: String...) -> [String] { all(dimension, but: names) }
+
+    private static let bodies = ["postSmall", "postLarge", "putSmall", "putLarge", "file", "streamAgain", "streamOnce"]
+    private static let endings = ["cancel", "cancelForResuming", "invalidate", "killProgram"]
+
+    /// What cannot meet, or is not made to, each with the reason.
+    package static let known: [Impossibility] = [
+        // The connection.
+        .init("HTTP/2 is negotiated in a TLS handshake", [.protocol: ["http2", "http1Required"], .security: ["clear"]]),
+        .init("prior knowledge is for http", [.protocol: ["http2Clear"], .security: but(.security, "clear")]),
+        .init("a forwarding proxy is spoken to in HTTP/1.1", [.protocol: ["http2Clear"], .route: ["proxy", "proxyAsks"]]),
+        .init("the kit's HTTP/2 server listens at ports alone", [.protocol: but(.protocol, "http1"), .route: ["unixSocket"]]),
+        .init(
+            "the kit's server that asks for certificates speaks HTTP/1.1",
+            [.protocol: but(.protocol, "http1"), .security: ["clientCertificate"]]),
+        .init(
+            "the kit's server that asks for certificates listens at a port alone",
+            [.security: ["clientCertificate"], .route: ["unixSocket"]]),
+        .init("chunks are of HTTP/1.1", [.protocol: but(.protocol, "http1"), .end: ["cutBeforeLastChunk"]]),
+        .init("an HTTP/2 connection that is idle is closed as one that ends", [.protocol: but(.protocol, "http1"), .end: ["closedWhileIdle"]]),
+        .init(
+            "GOAWAY and RST_STREAM are of HTTP/2",
+            [.protocol: ["http1", "http1Required"], .end: ["goAwayCovering", "goAwayNotCovering", "refusedStream"]]),
+        .init(
+            "the first connection is given up for HTTP_1_1_REQUIRED; the ends are those of http1",
+            [.protocol: ["http1Required"], .end: but(.end, "stays", "closes")]),
+        .init("a redirect to http needs https", [.security: ["clear"], .answer: ["redirectDown"]]),
+        .init("a Unix socket leads to one server, of one scheme", [.route: ["unixSocket"], .answer: ["redirectDown"]]),
+        .init("without TLS there is no trust", [.security: ["clear"], .stored: ["unverified"]]),
+        // Principals and stores.
+        .init("nobody has no other", [.principal: ["nobody"], .stored: ["otherPrincipal", "otherPrincipalPublic"]]),
+        .init("without a storage no cookie tells who it is", [.session: ["noCookies"], .principal: ["cookie"]]),
+        .init("without a storage there is no cookie to send", [.session: ["noCookies"], .cookies: ["sent", "deleted"]]),
+        .init(
+            "the other process does not have a credential that is for a session; permanent ones are the user's keyring's",
+            [.session: ["twoProcesses"], .principal: ["storage"]]),
+        .init("no redirect sets the cookie", [.cookies: ["overRedirect"], .answer: but(
+            .answer, "redirectWithin", "redirectAcross", "redirectDown", "redirectKept")]),
+        // Messages and answers.
+        .init("upload tasks have a body", [.way: ["upload"], .message: all(.message, but: bodies)]),
+        .init("files are uploaded", [.message: ["file"], .way: but(.way, "upload")]),
+        .init(
+            "a stream is asked for by a delegate of the task's", [.message: ["streamAgain", "streamOnce"], .way: but(.way, "upload", "delegate")]),
+        .init("left out: downloads with a body are exchanges as those of data", [.way: ["download"], .message: bodies]),
+        .init("nothing asks for a part", [.answer: ["partialRight"], .message: but(.message, "range"), .stored: but(.stored, "partial")]),
+        .init("a part of a coded body is not decoded by itself", [.answer: ["partialWrong"], .coding: but(.coding, "none")]),
+        .init(
+            "nothing is asked on a condition",
+            [.answer: ["notModified"], .message: but(.message, "condition"), .stored: but(.stored, "staleWithValidator")]),
+        .init(
+            "only a large body is not read before the answer",
+            [.answer: ["earlyFinal"], .message: but(.message, "postLarge", "putLarge", "file")]),
+        .init(
+            "left out: a large body is not sent in a circle", [.answer: ["circle"], .message: ["postLarge", "putLarge", "file"]]),
+        .init("left out: the ends are those of other final answers", [.answer: ["earlyFinal"], .end: but(.end, "stays")]),
+        // Commands.
+        .init("without a command there is no moment", [.command: ["none"], .moment: but(.moment, "made")]),
+        .init(
+            "async calls give no task",
+            [.command: ["suspend", "prioritize", "cancelForResuming"], .way: ["data", "bytes", "executor"]]),
+        .init("resume data is of downloads", [.command: ["cancelForResuming"], .way: but(.way, "download")]),
+        .init(
+            "the program is killed when the server knows that it is there",
+            [.command: ["killProgram"], .moment: but(.moment, "beforeHead", "withinBody")]),
+        .init("another program does not have these stores", [.command: ["killProgram"], .session: but(.session, "standard")]),
+        .init(
+            "another program does not have what is kept for a session",
+            [.command: ["killProgram"], .principal: ["storage", "cookie", "delegateAnswer"]]),
+        .init("left out: a killed program's cookies are those that it had written", [.command: ["killProgram"], .cookies: but(.cookies, "none")]),
+        .init("HTTP/2 has no line", [.moment: ["inLine"], .protocol: but(.protocol, "http1")]),
+        .init("left out: the line is the same over other routes", [.moment: ["inLine"], .route: but(.route, "direct")]),
+        .init("left out: the line is the same over TLS", [.moment: ["inLine"], .security: but(.security, "clear")]),
+        .init("left out: the line is for a request that nothing stored answers", [.moment: ["inLine"], .stored: but(.stored, "none")]),
+        .init("left out: in line", [.moment: ["inLine"], .policy: ["returnDontLoad", "onlyIfCached"]]),
+        .init(
+            "a challenge about a server comes where the delegate vouches for it",
+            [.moment: ["challenge"], .security: but(.security, "delegateAnswer")]),
+        .init("a connection that is there asks nothing", [.moment: ["challenge"], .stored: but(.stored, "none", "unverified")]),
+        .init("a challenge comes where something is sent", [.moment: ["challenge"], .policy: ["returnDontLoad", "onlyIfCached"]]),
+        .init(
+            "only a large body is under way for long",
+            [.moment: ["sending"], .message: but(.message, "postLarge", "putLarge", "file")]),
+        .init("left out: HTTP/2's windows are another way to wait", [.moment: ["sending"], .protocol: but(.protocol, "http1")]),
+        .init(
+            "left out: silence beside a command proves nothing",
+            [.end: ["silence"], .command: but(.command, "none")]),
+    ]
+}

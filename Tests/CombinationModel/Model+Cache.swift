@@ -1,0 +1,189 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// What is stored, and what it answers (RFC 9111), with the trust and the credential that it came by.
+extension Model {
+    /// Answers from the store, or sends, and stores what came.
+    mutating func throughCache(_ course: inout Course) -> Exchanged {
+        let order = course.order
+        var fields = fields(course)
+        let policy = course.isMain ? order.policy : .useProtocol
+        guard let store = cache(order.session), order.way != .download || !course.isMain, course.isSafe else {
+            if policy == .returnDontLoad, course.isSafe { return .ended(.failed(-1008)) }
+            if policy == .returnDontLoad { return mayBe() ? .ended(.failed(-1008)) : sendAndKeep(&course, fields, nil) }
+            if policy == .onlyIfCached { return mayBe() ? .answer(made504, request(course, fields)) : sendAndKeep(&course, fields, cache(order.session)) }
+            return sendAndKeep(&course, fields, cache(order.session))
+        }
+        let found = lookUp(store, course, fields)
+        var usable = found
+        if order.message == .range || order.message == .condition, course.isMain {
+            // A range or a condition of the app's own may go past the store.
+            if found != nil, mayBe() { usable = nil }
+        }
+        if course.method == "HEAD", found != nil, mayBe() { usable = nil }
+
+        switch policy {
+        case .reloadIgnoringLocal, .reloadIgnoringAll: return sendAndKeep(&course, fields, store)
+        case .returnDontLoad:
+            guard let entry = usable ?? found, !entry.isPart, entry.isFresh || entry.status == 200 else { return .ended(.failed(-1008)) }
+            return answer(entry, course, fields)
+        case .returnElseLoad:
+            guard let entry = usable, !entry.isPart, entry.isFresh || entry.status == 200 else { return sendAndKeep(&course, fields, store) }
+            return answer(entry, course, fields)
+        case .onlyIfCached:
+            guard let entry = usable ?? found, !entry.isPart, entry.isFresh else { return .answer(made504, request(course, fields)) }
+            return answer(entry, course, fields)
+        case .noStore, .noCache, .reloadRevalidating, .useProtocol: break
+        }
+        guard let entry = usable else { return sendAndKeep(&course, fields, store) }
+        if entry.isPart {
+            // The rest, or all of it anew.
+            if let tag = entry.tag, mayBe() {
+                fields["range"] = "bytes=10-"
+                fields["if-range"] = tag
+            }
+            return sendAndKeep(&course, fields, store)
+        }
+        if policy == .noStore, mayBe() { return sendAndKeep(&course, fields, store) }
+        if entry.isFresh, policy == .useProtocol || policy == .noStore { return answer(entry, course, fields) }
+        if let tag = entry.tag, order.message != .range, order.message != .condition, entry.status == 200 {
+            if policy != .noStore || mayBe() { fields["if-none-match"] = tag }
+        }
+        return sendAndKeep(&course, fields, store)
+    }
+
+    private var made504: Answer { Answer(504) }
+
+    private func request(_ course: Course, _ fields: [String: String]) -> SeenRequest {
+        SeenRequest(scheme: course.place.scheme, host: course.place.host, method: course.method, name: course.place.name, fields: fields)
+    }
+
+    /// What is stored, as the answer to a request.
+    private func answer(_ entry: Entry, _ course: Course, _ fields: [String: String]) -> Exchanged {
+        var answer = Answer(entry.status, entry.location.map { [("Location", $0)] } ?? [], label: entry.label)
+        if course.order.message == .range, entry.status == 200, course.isMain {
+            answer.status = 206
+            answer.part = 5...14
+        }
+        if course.order.message == .condition, course.isMain, entry.tag == conditionOfTheApp { answer = Answer(304) }
+        return .answer(answer, request(course, fields))
+    }
+
+    // MARK: Looking up
+
+    /// The response that a request may be answered with, fresh or not.
+    func lookUp(_ store: String, _ course: Course, _ fields: [String: String]) -> Entry? {
+        caches[store, default: []].last { entry in
+            guard entry.url == course.place.text, mayRead(entry, course) else { return false }
+            guard entry.varied.allSatisfy({ fields[$0.key] ?? "" == $0.value }) else { return false }
+            return entry.credential == nil || entry.isPublic || entry.credential == fields["authorization"]
+        }
+    }
+
+    private func mayRead(_ entry: Entry, _ course: Course) -> Bool {
+        let session = course.order.session
+        if case .own(let name) = entry.trust { return name == session.name }
+        if isSubstituted(session) { return false }
+        if course.place.scheme == "https", session.trust == .sessionRoots || session.trust == .pinnedWrong { return false }
+        return true
+    }
+
+    // MARK: Storing
+
+    /// Sends a request, and does to the store what RFC 9111 says of the answer.
+    private mutating func sendAndKeep(_ course: inout Course, _ fields: [String: String], _ store: String?) -> Exchanged {
+        let exchanged = send(&course, fields)
+        guard case .answer(var answer, let request) = exchanged, let store else { return exchanged }
+        let policy = course.isMain ? course.order.policy : .useProtocol
+        let trust = trust(course.order.session, scheme: course.place.scheme)
+        let url = course.place.text
+        func isReach(_ entry: Entry) -> Bool { entry.url == url && (entry.trust == trust || trust == .shared) }
+
+        if !course.isSafe {
+            // Section 4.4.
+            if (200...399).contains(answer.status) { caches[store, default: []].removeAll(where: isReach) }
+            return exchanged
+        }
+        if answer.status == 304 {
+            guard let tag = request.fields["if-none-match"], course.order.message != .condition,
+                let index = caches[store, default: []].lastIndex(where: { $0.tag == tag && $0.url == url && mayRead($0, course) })
+            else { return exchanged }
+            var entry = caches[store, default: []][index]
+            if entry.trust == trust || trust == .shared {
+                entry.isFresh = !isStale(answer)
+                caches[store, default: []][index] = entry
+            }
+            // Its answer, with the status of what is stored.
+            var renewed = Answer(entry.status, label: entry.label)
+            renewed.hints = answer.hints
+            return .answer(renewed, request)
+        }
+        if answer.status == 206, request.fields["if-range"] != nil {
+            // What is stored and what came are the whole.
+            guard let part = caches[store, default: []].last(where: { $0.isPart && $0.url == url }) else { return exchanged }
+            answer.status = 200
+            (answer.whole, answer.part) = (part.label, nil)
+            answer.fields.removeAll { $0.0 == "Content-Range" }
+        }
+        keep(answer, request, course, store, trust, policy)
+        return .answer(answer, request)
+    }
+
+    private func isStale(_ answer: Answer) -> Bool { answer.field("age") != nil }
+
+    private mutating func keep(
+        _ answer: Answer, _ request: SeenRequest, _ course: Course, _ store: String, _ trust: Trust, _ policy: Policy
+    ) {
+        let url = course.place.text
+        let isDownload = course.isMain && course.order.way == .download
+        guard let control = answer.field("cache-control"), ![401, 416, 429].contains(answer.status), !isDownload,
+            policy != .noStore, course.method == "GET", answer.coding != .lying
+        else {
+            let isKnown = caches[store, default: []].contains { $0.url == url }
+            // An answer that is not stored leaves what there is, or makes it go; so does the head alone.
+            if isKnown, answer.status != 401, !isDownload, mayBe() {
+                caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
+            }
+            return
+        }
+        var entry = Entry(url: url, trust: trust, status: answer.status, label: answer.whole, isFresh: !isStale(answer))
+        for name in answer.field("vary")?.lowercased().components(separatedBy: ", ") ?? [] where name != "accept-encoding" {
+            entry.varied[name] = request.fields[name] ?? ""
+        }
+        entry.credential = request.fields["authorization"]
+        entry.isPublic = control.contains("public")
+        entry.tag = answer.field("etag")
+        entry.location = answer.field("location")
+        if answer.status == 206 {
+            // A part that another one does not begin is of no use, and may be kept or not.
+            guard request.fields["range"] == "bytes=0-9", course.order.phase == .seed else {
+                if caches[store, default: []].contains(where: { $0.url == url }), mayBe() {
+                    caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
+                }
+                return
+            }
+            entry.status = 200
+            entry.isPart = true
+            entry.label = "v\(origin.version) doc for \(request.fields["authorization"].flatMap(user) ?? cookieUser(request) ?? "all")"
+        }
+        caches[store, default: []].removeAll {
+            $0.url == url && $0.trust == trust && $0.varied == entry.varied && ($0.credential == entry.credential || !entry.isPart)
+                && $0.varied.keys == entry.varied.keys
+        }
+        caches[store, default: []].append(entry)
+    }
+
+    private func user(_ field: String) -> String? { Origin.users.first { Origin.authorization($0) == field } }
+
+    private func cookieUser(_ request: SeenRequest) -> String? {
+        Origin.users.first { request.fields["cookie"]?.contains("who=\($0)") == true }
+    }
+}

@@ -1,0 +1,245 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// One load: redirects, challenges, and the exchange with the server.
+extension Model {
+    struct Place: Equatable {
+        var scheme: String
+        var host = "www"
+        var name: String
+        var text: String { "\(scheme)://\(host)/\(name)" }
+        func isOrigin(of other: Place) -> Bool { scheme == other.scheme && host == other.host }
+    }
+
+    /// What is known of a load while it is under way.
+    struct Course {
+        let order: LoadOrder
+        let start: Place
+        var place: Place
+        var method: String
+        var bodyLength: Int
+        var isBodyGone = false
+        /// Whether it has been at another origin than the first.
+        var hasLeft = false
+        /// The user whose credential answered a challenge of this load.
+        var answered: String?
+        var redirects = 0
+
+        init(_ order: LoadOrder) {
+            self.order = order
+            start = Place(scheme: order.scheme, name: order.name)
+            place = start
+            method = order.method
+            bodyLength = order.bodyLength
+        }
+
+        var isMain: Bool { order.phase == .main }
+        var isSafe: Bool { method == "GET" || method == "HEAD" }
+    }
+
+    enum Exchanged {
+        case answer(Answer, SeenRequest)
+        case ended(Outcome)
+    }
+
+    mutating func load(_ order: LoadOrder) -> Outcome {
+        var course = Course(order)
+        if course.isMain, order.moment == .made, endsByCommand(order) { return .failed(-999) }
+        while true {
+            let answer: (status: Int, label: String, location: String?)
+            switch hop(&course) {
+            case .ended(let outcome): return outcome
+            case .answer(let given, _): answer = (given.status, given.label, given.field("location"))
+            }
+            guard let location = answer.location, [301, 302, 307].contains(answer.status) else {
+                let hasBody = course.method != "HEAD" && ![204, 304].contains(answer.status)
+                return Outcome(status: answer.status, body: hasBody ? answer.label : "")
+            }
+            course.redirects += 1
+            if course.redirects > 16 { return .failed(-1007) }
+            var next = course.place
+            next.name = location.split(separator: "/").last.map(String.init) ?? ""
+            if location.hasPrefix("across:") { next.host = "img" }
+            if location.hasPrefix("down:") { next.scheme = "http" }
+            if !next.isOrigin(of: course.place) { course.hasLeft = true }
+            course.place = next
+            if answer.status != 307, course.method == "POST" {
+                course.method = "GET"
+                course.bodyLength = 0
+            }
+            // A body goes out a second time: a stream has to be had again.
+            if course.bodyLength > 0, order.message == .streamOnce { return .failed(Outcome.anyError) }
+            course.answered = nil
+        }
+    }
+
+    func endsByCommand(_ order: LoadOrder) -> Bool {
+        [.cancel, .cancelForResuming, .invalidate, .killProgram].contains(order.command)
+    }
+
+    // MARK: Fields
+
+    /// The user whose credential goes with a request before anybody asks.
+    func knownUser(_ course: Course) -> String? {
+        let order = course.order
+        let isHome = course.place.isOrigin(of: course.start) && !course.hasLeft
+        if isHome, order.login == .requestField { return order.user }
+        if let answered = course.answered { return answered }
+        if course.place.scheme == order.scheme, course.place.host == "www", let known = accepted[order.session.name] { return known }
+        if isHome, let user = order.session.fieldUser { return user }
+        return nil
+    }
+
+    func cookieField(_ course: Course) -> String? {
+        guard let place = jar(course.order.session) else { return nil }
+        let cookies = jars[place, default: []].filter { cookie in
+            (course.place.host == "www" || cookie.isForAll) && (!cookie.isSecure || course.place.scheme == "https")
+        }
+        return cookies.isEmpty ? nil : cookies.map { "\($0.name)=\($0.value)" }.sorted().joined(separator: "; ")
+    }
+
+    /// The fields of a request as it would go out now, without those of a cache.
+    func fields(_ course: Course) -> [String: String] {
+        var fields: [String: String] = [:]
+        fields["authorization"] = knownUser(course).map(Origin.authorization)
+        fields["cookie"] = cookieField(course)
+        fields["x-language"] = course.order.language
+        if course.order.message == .range { fields["range"] = course.order.phase == .seed ? "bytes=0-9" : "bytes=5-14" }
+        if course.order.message == .condition { fields["if-none-match"] = conditionOfTheApp }
+        return fields
+    }
+
+    package var conditionOfTheApp: String { "\"doc-v1-\(row.principal == .nobody ? "all" : "ali")\"" }
+
+    // MARK: The exchange
+
+    /// One request with its answer, from the store or a server, with the challenges in between.
+    mutating func hop(_ course: inout Course) -> Exchanged {
+        var tried: Set<String> = []
+        while true {
+            let sent: String? = knownUser(course)
+            let exchanged = throughCache(&course)
+            guard case .answer(let answer, let request) = exchanged else { return exchanged }
+            guard answer.status == 401, course.place.host == "www" else {
+                if let sent, answer.status != 401, course.order.login != .requestField, course.order.session.fieldUser == nil,
+                    request.fields["authorization"] != nil
+                {
+                    accepted[course.order.session.name] = sent
+                }
+                return exchanged
+            }
+            let wasKnown = sent != nil && course.answered == nil
+            if wasKnown { accepted[course.order.session.name] = nil }
+            guard let user = answerToChallenge(course), !tried.contains(user), course.answered == nil,
+                !(wasKnown && sent == user && mayBe())
+            else { return exchanged }
+            tried.insert(user)
+            if course.bodyLength > 0, course.order.message == .streamOnce {
+                // The 401 is delivered, or the load fails for want of a stream.
+                return mayBe() ? exchanged : .ended(.failed(Outcome.anyError))
+            }
+            course.answered = user
+        }
+    }
+
+    private func answerToChallenge(_ course: Course) -> String? {
+        let order = course.order
+        guard course.place.isOrigin(of: course.start), !course.hasLeft || order.login != .userInfo else { return nil }
+        switch order.login {
+        case .userInfo, .delegateAnswer: return order.user
+        case .storage: return credentialPlace(order.session).flatMap { stored[$0] }
+        case .nobody, .requestField, .configurationField, .cookie: return nil
+        }
+    }
+
+    /// Sends a request over a connection.
+    mutating func send(_ course: inout Course, _ fields: [String: String]) -> Exchanged {
+        let order = course.order
+        if case .refused(let code) = trust(order.session, scheme: course.place.scheme) { return .ended(.failed(code)) }
+        if course.isMain, order.moment == .inLine || order.moment == .challenge, endsByCommand(order) {
+            return .ended(.failed(-999))
+        }
+        var request = SeenRequest(
+            scheme: course.place.scheme, host: course.place.host, method: course.method, name: course.place.name, fields: fields,
+            bodyLength: course.bodyLength)
+        // The length of a stream is not known beforehand; of what is refused early nobody counts it.
+        let isStream = order.message == .streamAgain || order.message == .streamOnce
+        if isStream || (row.answer == .earlyFinal && course.isMain) { request.bodyLength = 0 }
+        seen.append(request)
+        var answer = Origin.answer(request, &origin, folder: folder)
+        takeCookies(of: answer, course)
+        if answer.coding == .lying, course.method == "GET" || course.method == "POST" || course.method == "PUT",
+            answer.hasBody
+        {
+            if answer.gate == nil || !endsByCommand(order) { return .ended(.failed(-1016)) }
+        }
+        if let gate = answer.gate, course.isMain, endsByCommand(order) {
+            let hasBody = course.method != "HEAD" && answer.hasBody && ![301, 302, 307].contains(answer.status)
+            if gate == .beforeHead || (gate == .withinBody && hasBody) || gate == .sending {
+                if gate != .withinBody { untakeCookies(of: answer, course) }
+                return .ended(.failed(-999))
+            }
+        }
+        return disturbed(&answer, request, &course)
+    }
+
+    /// What the end of the connection makes of an answer.
+    private mutating func disturbed(_ answer: inout Answer, _ request: SeenRequest, _ course: inout Course) -> Exchanged {
+        let isIdempotent = course.method != "POST"
+        let hasBody = course.method != "HEAD" && answer.hasBody
+        let ending = answer.ending
+        answer.ending = .stays
+        switch ending {
+        case .stays, .closes, .closedWhileIdle, .goAwayCovering: return .answer(answer, request)
+        case .cutInHead, .reset:
+            untakeCookies(of: answer, course)
+            if isIdempotent, course.order.message != .streamOnce, mayBe() { return send(&course, request.fields) }
+            return .ended(.failed(-1005))
+        case .cutInBody, .cutBeforeLastChunk:
+            guard hasBody else { return .answer(answer, request) }
+            // A redirect or a challenge whose body does not come is followed or answered all the same.
+            let isPassed = [301, 302, 307, 401].contains(answer.status)
+            if isPassed, answer.status != 401 || answerToChallenge(course) != nil { return .answer(answer, request) }
+            return .ended(.failed(-1005))
+        case .goAwayNotCovering, .refusedStream:
+            untakeCookies(of: answer, course)
+            if course.bodyLength > 0, course.order.message == .streamOnce { return .ended(.failed(Outcome.anyError)) }
+            return send(&course, request.fields)
+        case .silence:
+            untakeCookies(of: answer, course)
+            return .ended(.failed(-1001))
+        }
+    }
+
+    // MARK: Cookies
+
+    mutating func takeCookies(of answer: Answer, _ course: Course) {
+        guard let place = jar(course.order.session) else { return }
+        for (name, value) in answer.fields where name == "Set-Cookie" {
+            let parts = value.components(separatedBy: "; ")
+            let pair = parts[0].split(separator: "=").map(String.init)
+            let isSecure = parts.contains("Secure")
+            // RFC 6265bis, section 5.7: what is not secure sets no such cookie.
+            if isSecure, course.place.scheme == "http" { continue }
+            jars[place, default: []].removeAll { $0.name == pair[0] }
+            if parts.contains("Max-Age=0") { continue }
+            let isForAll = parts.contains { $0.hasPrefix("Domain=") }
+            jars[place, default: []].append(Cookie(name: pair[0], value: pair[1], isForAll: isForAll, isSecure: isSecure))
+        }
+    }
+
+    /// For an answer that did not come.
+    private mutating func untakeCookies(of answer: Answer, _ course: Course) {
+        guard let place = jar(course.order.session), answer.fields.contains(where: { $0.0 == "Set-Cookie" }) else { return }
+        jars[place, default: []].removeAll { $0.name == "mark" }
+        if row.cookies == .sent || row.cookies == .deleted { jars[place, default: []].append(Cookie(name: "mark", value: "sent")) }
+    }
+}

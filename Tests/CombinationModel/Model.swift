@@ -1,0 +1,218 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// What came of a load, as far as its caller sees it.
+package struct Outcome: Hashable, Sendable, Codable, CustomStringConvertible {
+    package var status: Int?
+    /// ``Body``'s label of what was delivered; of a failed load nothing.
+    package var body: String?
+    package var error: Int?
+
+    package init(status: Int? = nil, body: String? = nil, error: Int? = nil) {
+        self.status = status
+        self.body = body
+        self.error = error
+    }
+
+    /// A failure of whatever code.
+    package static let anyError = 0
+
+    package static func failed(_ code: Int) -> Outcome { Outcome(error: code) }
+
+    package func matches(_ seen: Outcome) -> Bool {
+        if let error { return seen.error.map { error == Outcome.anyError || $0 == error } ?? false }
+        return self == seen
+    }
+
+    package var description: String {
+        if let error { return "error \(error)" }
+        return "\(status ?? 0) '\(body ?? "")'"
+    }
+}
+
+/// What is expected of a step, or what was seen of it.
+package struct Report: Hashable, Sendable, Codable, CustomStringConvertible {
+    package var label: String
+    package var outcome: Outcome
+    package var seen: [SeenRequest]
+    /// What the storage has for the document then, by name; nil where there is none.
+    package var cookies: [String: String]?
+
+    package init(label: String, outcome: Outcome, seen: [SeenRequest], cookies: [String: String]?) {
+        self.label = label
+        self.outcome = outcome
+        self.seen = seen
+        self.cookies = cookies
+    }
+
+    package func matches(_ other: Report) -> Bool {
+        outcome.matches(other.outcome) && seen == other.seen && cookies == other.cookies
+    }
+
+    package var description: String {
+        let requests = seen.map { "\n        \($0)" }.joined()
+        let stored = cookies.map { $0.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: " ") }
+        return "\(label): \(outcome); cookies [\(stored ?? "no storage")]; \(seen.count) requests\(requests)"
+    }
+}
+
+/// A plain model of what a program with this API sees, and of what its servers see, written from the RFCs and the documented behaviour.
+///
+/// Where more than one thing may happen it chooses, and is run once for each choice.
+package struct Model {
+    enum Trust: Equatable { case shared, own(String), refused(Int) }
+
+    struct Entry {
+        var url: String
+        /// The fields that `Vary` named, as they were sent.
+        var varied: [String: String] = [:]
+        var credential: String?
+        var isPublic = false
+        var trust = Trust.shared
+        var status: Int
+        var label: String
+        var tag: String?
+        var isFresh: Bool
+        /// Whether it is the beginning of the body alone.
+        var isPart = false
+        var location: String?
+    }
+
+    struct Cookie {
+        var name: String
+        var value: String
+        var isForAll = false
+        var isSecure = false
+    }
+
+    let row: Row
+    let folder: String
+    var origin: OriginState
+    var caches: [String: [Entry]] = [:]
+    var jars: [String: [Cookie]] = [:]
+    /// The default credential of each credential storage.
+    var stored: [String: String] = [:]
+    /// What a server accepted in each session.
+    var accepted: [String: String] = [:]
+    var seen: [SeenRequest] = []
+    private var choices: [Int]
+    private var taken: [(value: Int, count: Int)] = []
+
+    init(row: Row, folder: String, choices: [Int]) {
+        self.row = row
+        self.folder = folder
+        self.choices = choices
+        origin = OriginState(row)
+    }
+
+    /// Everything that may be seen of a row: the reports of its loads, in order.
+    package static func traces(of row: Row, folder: String, limit: Int = 400) -> [[Report]] {
+        var traces: [[Report]] = []
+        var next: [Int]? = []
+        while let choices = next, traces.count < limit {
+            var model = Model(row: row, folder: folder, choices: choices)
+            let trace = model.run(Story.steps(of: row))
+            if !traces.contains(trace) { traces.append(trace) }
+            // The next path: the last choice that has another value.
+            var taken = model.taken
+            while let last = taken.last, last.value + 1 == last.count { taken.removeLast() }
+            if let last = taken.popLast() { next = taken.map(\.value) + [last.value + 1] } else { next = nil }
+        }
+        return traces
+    }
+
+    /// One of several things that may happen.
+    mutating func pick(_ count: Int) -> Int {
+        let value = taken.count < choices.count ? choices[taken.count] : 0
+        taken.append((value, count))
+        return value
+    }
+
+    mutating func mayBe() -> Bool { pick(2) == 1 }
+
+    private mutating func run(_ steps: [Step]) -> [Report] {
+        var reports: [Report] = []
+        for step in steps {
+            switch step {
+            case .deploy: origin.version += 1
+            case .enter(let phase): origin.phase = phase
+            case .signIn(let session, let login, let user):
+                if login == .storage, let place = credentialPlace(session) { stored[place] = user }
+                if login == .cookie, let place = jar(session) {
+                    jars[place, default: []].removeAll { $0.name == "who" }
+                    if let user { jars[place, default: []].append(Cookie(name: "who", value: user)) }
+                }
+            case .setCookie(let session, let name, let value):
+                guard let place = jar(session) else { continue }
+                jars[place, default: []].append(Cookie(name: name, value: value))
+            case .load(let order):
+                seen = []
+                let outcome = load(order)
+                let storage = jar(order.session).map { place in
+                    let isSecure = order.scheme == "https"
+                    let cookies = jars[place, default: []].filter { isSecure || !$0.isSecure }
+                    return Dictionary(cookies.map { ($0.name, $0.value) }) { $1 }
+                }
+                reports.append(Report(label: order.label, outcome: outcome, seen: seen, cookies: storage))
+            }
+        }
+        return reports
+    }
+
+    // MARK: Where things are stored
+
+    /// The name of a session's response store; nil where it has none.
+    func cache(_ session: SessionOrder) -> String? {
+        switch session.kind {
+        case .noCache: nil
+        case .ephemeral: "ephemeral"
+        case .ownCache: "own"
+        case .standard, .noCookies, .noCredentials, .twoSharing, .twoProcesses: "shared"
+        }
+    }
+
+    func jar(_ session: SessionOrder) -> String? {
+        switch session.kind {
+        case .noCookies: nil
+        case .ephemeral: "ephemeral"
+        default: "shared"
+        }
+    }
+
+    func credentialPlace(_ session: SessionOrder) -> String? {
+        switch session.kind {
+        case .noCredentials: nil
+        case .ephemeral: "ephemeral"
+        default: "shared"
+        }
+    }
+
+    // MARK: Trust
+
+    /// Whether the other end is named by the session's options and not by the URL.
+    func isSubstituted(_ session: SessionOrder) -> Bool { session.route == .unixSocket || session.route == .otherAddress }
+
+    /// Who vouches for the server that a session meets.
+    func trust(_ session: SessionOrder, scheme: String) -> Trust {
+        let own = Trust.own(session.name)
+        let good = isSubstituted(session) ? own : .shared
+        if scheme == "http" { return good }
+        let isStrange = session.isIntercepted || [.sessionRoots, .delegateAnswer, .refused].contains(row.security)
+        let untrusted = Trust.refused(Outcome.anyError)
+        switch session.trust {
+        case .clear, .system, .refused, .pinnedRight: return isStrange ? .refused(-1202) : good
+        case .pinnedWrong: return .refused(-1202)
+        case .sessionRoots: return isStrange ? own : untrusted
+        case .delegateAnswer: return isStrange ? own : good
+        case .clientCertificate: return isStrange ? untrusted : own
+        }
+    }
+}

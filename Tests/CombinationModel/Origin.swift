@@ -1,0 +1,265 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// A request as a server sees it; of the fields, those that the oracle has an opinion on, in lower case.
+package struct SeenRequest: Hashable, Sendable, Codable, CustomStringConvertible {
+    /// `http` or `https`.
+    package var scheme: String
+    /// The first label of the host: `www`, or `img` for another origin.
+    package var host: String
+    package var method: String
+    /// Without the row's folder.
+    package var name: String
+    package var fields: [String: String]
+    package var bodyLength: Int
+
+    package init(
+        scheme: String, host: String, method: String, name: String, fields: [String: String], bodyLength: Int = 0
+    ) {
+        self.scheme = scheme
+        self.host = host
+        self.method = method
+        self.name = name
+        self.fields = fields
+        self.bodyLength = bodyLength
+    }
+
+    /// The fields that are compared.
+    package static let watched = [
+        "authorization", "proxy-authorization", "cookie", "if-none-match", "if-modified-since", "if-range", "range", "x-language",
+    ]
+
+    package var description: String {
+        let fields = fields.sorted { $0.key < $1.key }.map { " \($0.key): \($0.value);" }.joined()
+        return "\(method) \(scheme)://\(host)/\(name)\(bodyLength > 0 ? " (\(bodyLength) bytes)" : "")\(fields)"
+    }
+}
+
+/// A body by what it says: which version of which document, for whom.
+package enum Body {
+    package static let length = 3000
+
+    /// The bytes of a body: its label, and as much more that is its own.
+    package static func bytes(_ label: String) -> [UInt8] {
+        var bytes = Array((label + ";").utf8)
+        var state = UInt32(truncatingIfNeeded: label.utf8.reduce(7) { ($0 &* 31) &+ Int($1) })
+        while bytes.count < length {
+            state = state &* 1_664_525 &+ 1_013_904_223
+            bytes.append(97 + UInt8(state >> 24) % 26)
+        }
+        return bytes
+    }
+
+    /// What bytes are: a label if they are the whole body, and which part otherwise.
+    package static func label(of bytes: [UInt8]) -> String {
+        if bytes.isEmpty { return "" }
+        let text = String(decoding: bytes.prefix(100), as: UTF8.self)
+        let label = String(text.prefix { $0 != ";" })
+        if bytes == Self.bytes(label) { return label }
+        if bytes.count <= 40 { return "'\(String(decoding: bytes, as: UTF8.self))'" }
+        return "\(bytes.count) bytes that begin with '\(label.prefix(40))'"
+    }
+}
+
+/// Where a story is.
+package enum Phase: String, Sendable, Codable { case seed, main, probe }
+
+/// What the servers of a row know.
+package struct OriginState: Sendable {
+    package let row: Row
+    package var phase = Phase.seed
+    /// How often something new was put on the server.
+    package var version = 1
+    /// How often the answer with the row's ending and gate was given in the main phase.
+    package var disturbed = 0
+
+    package init(_ row: Row) { self.row = row }
+}
+
+/// How a server answers.
+package struct Answer: Sendable {
+    package var status: Int
+    package var fields: [(String, String)]
+    /// What the whole body is; empty where there is none.
+    package var whole: String
+    /// What is sent of it; all if nil.
+    package var part: ClosedRange<Int>?
+    package var coding = Coding.none
+    package var hints = false
+    package var ending = Ending.stays
+    package var gate: Moment?
+    /// Answered when the head is there.
+    package var isEarly = false
+
+    package init(_ status: Int, _ fields: [(String, String)] = [], label: String = "") {
+        self.status = status
+        self.fields = fields
+        whole = label
+    }
+
+    package var hasBody: Bool { !whole.isEmpty }
+
+    /// As sent, before a coding of the connection.
+    package var body: [UInt8] {
+        guard hasBody else { return [] }
+        let bytes = Body.bytes(whole)
+        return part.map { Array(bytes[$0]) } ?? bytes
+    }
+
+    /// What the bytes are once they are decoded.
+    package var label: String { part == nil ? whole : Body.label(of: body) }
+
+    package func field(_ name: String) -> String? { fields.first { $0.0.lowercased() == name }?.1 }
+}
+
+/// The row's server as a function: the scripted servers answer by it, and the model asks it.
+package enum Origin {
+    package static func authorization(_ user: String) -> String {
+        "Basic " + Data("\(user):secret-of-\(user)".utf8).base64EncodedString()
+    }
+
+    package static let users = ["ali", "bob"]
+
+    private static func user(_ request: SeenRequest) -> String? {
+        if let field = request.fields["authorization"] { return users.first { authorization($0) == field } }
+        return users.first { request.fields["cookie"]?.contains("who=\($0)") == true }
+    }
+
+    /// Answers a request, and notes what that changes.
+    package static func answer(_ request: SeenRequest, _ state: inout OriginState, folder: String) -> Answer {
+        let row = state.row
+        let isProtected = [.userInfo, .storage, .delegateAnswer, .requestField, .configurationField].contains(row.principal)
+        let who = user(request)
+        if isProtected, who == nil, request.host == "www", request.name != "blocker" {
+            return Answer(401, [("WWW-Authenticate", "Basic realm=\"\(folder)\"")], label: "who are you")
+        }
+        if request.name == "blocker" {
+            var answer = Answer(200, label: "blocker")
+            answer.gate = .beforeHead
+            return answer
+        }
+        // The other host, and what redirects lead to.
+        let isDocument = request.host == "www" && request.name == "doc"
+        var answer: Answer
+        if state.phase == .main, isDocument {
+            answer = main(request, state, who, folder)
+            if state.disturbed == 0 {
+                answer.ending = row.end
+                answer.gate = row.command == .none ? nil : row.moment
+            }
+            state.disturbed += 1
+        } else if state.phase == .seed, isDocument, row.stored == .error {
+            answer = Answer(404, [("Cache-Control", "max-age=600")], label: "v\(state.version) missing")
+        } else if state.phase == .seed, isDocument, row.stored == .redirect {
+            answer = Answer(301, [("Cache-Control", "max-age=600"), ("Location", "/\(folder)/target")])
+        } else {
+            answer = found(request, state, who)
+        }
+        if row.end == .closedWhileIdle, state.phase == .seed { answer.ending = .closedWhileIdle }
+        if isDocument { answer.fields += cookieFields(row, folder, answer.status) }
+        return answer
+    }
+
+    private static func cookieFields(_ row: Row, _ folder: String, _ status: Int) -> [(String, String)] {
+        let rest = "; Path=/\(folder); Max-Age=3600"
+        switch row.cookies {
+        case .none, .sent: return []
+        case .set: return [("Set-Cookie", "mark=set" + rest)]
+        case .deleted: return [("Set-Cookie", "mark=gone; Path=/\(folder); Max-Age=0")]
+        case .parentDomain: return [("Set-Cookie", "mark=all; Domain=shop.localhost" + rest)]
+        case .secure: return [("Set-Cookie", "mark=safe; Secure" + rest)]
+        case .httpOnly: return [("Set-Cookie", "mark=http; HttpOnly" + rest)]
+        case .overRedirect: return (300...399).contains(status) ? [("Set-Cookie", "mark=way" + rest)] : []
+        }
+    }
+
+    /// The answer of the row to its main load.
+    private static func main(_ request: SeenRequest, _ state: OriginState, _ who: String?, _ folder: String) -> Answer {
+        let said = "v\(state.version)"
+        func redirect(_ status: Int, _ place: String) -> Answer { Answer(status, [("Location", place)], label: "moved") }
+        switch state.row.answer {
+        case .ok, .partialRight: return found(request, state, who)
+        case .noContent: return Answer(204)
+        case .partialWrong:
+            var answer = Answer(206, [("Content-Range", "bytes 3-12/\(Body.length)")], label: "\(said) doc")
+            answer.part = 3...12
+            return answer
+        case .notModified: return Answer(304)
+        case .redirectWithin: return redirect(302, "/\(folder)/target")
+        case .redirectAcross: return redirect(302, "across:/\(folder)/target")
+        case .redirectDown: return redirect(302, "down:/\(folder)/target")
+        case .redirectKept: return redirect(307, "/\(folder)/target")
+        case .circle: return redirect(302, "/\(folder)/doc")
+        case .unauthorized: return Answer(401, [("WWW-Authenticate", "Basic realm=\"\(folder)\"")], label: "not you")
+        case .forbidden: return Answer(403, label: "forbidden")
+        case .notFound: return Answer(404, label: "not found")
+        case .rangeNotSatisfiable: return Answer(416, [("Content-Range", "bytes */\(Body.length)")], label: "no such range")
+        case .misdirected: return Answer(421, label: "misdirected")
+        case .tooMany: return Answer(429, [("Retry-After", "1")], label: "too many")
+        case .unavailable: return Answer(503, [("Retry-After", "1")], label: "unavailable")
+        case .earlyHints:
+            var answer = found(request, state, who)
+            answer.hints = true
+            return answer
+        case .earlyFinal:
+            var answer = Answer(403, label: "refused early")
+            answer.isEarly = true
+            return answer
+        }
+    }
+
+    /// A document, with conditions and ranges as RFC 9110 has them.
+    private static func found(_ request: SeenRequest, _ state: OriginState, _ who: String?) -> Answer {
+        let row = state.row
+        let tag = "\"\(row.stored == .stale ? "" : "\(request.name)-v\(state.version)-\(who ?? "all")")\""
+        var fields = freshness(row)
+        if row.stored != .stale { fields.append(("ETag", tag)) }
+        if let vary = vary(row) { fields.append(("Vary", vary)) }
+        let isRead = ["GET", "HEAD"].contains(request.method)
+        if isRead, row.stored != .stale, request.fields["if-none-match"]?.contains(tag) == true { return Answer(304, fields) }
+        let language = row.stored == .varyField ? request.fields["x-language"].map { " in \($0)" } ?? "" : ""
+        let label = "v\(state.version) \(request.name) for \(who ?? "all")\(language)"
+        var answer = Answer(200, fields + [("Content-Type", "text/plain")], label: label)
+        let mayBePart = request.fields["if-range"].map { $0 == tag } ?? true
+        if request.method == "GET", mayBePart, let range = request.fields["range"]?.dropFirst("bytes=".count) {
+            let bounds = range.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
+            if let first = bounds[0], first < Body.length {
+                let last = min(bounds.count > 1 ? bounds[1] ?? (Body.length - 1) : Body.length - 1, Body.length - 1)
+                answer.status = 206
+                answer.fields.append(("Content-Range", "bytes \(first)-\(last)/\(Body.length)"))
+                answer.part = first...last
+                return answer
+            }
+        }
+        let isMain = state.phase == .main
+        if row.coding != .lying || isMain { answer.coding = row.coding }
+        return answer
+    }
+
+    private static func freshness(_ row: Row) -> [(String, String)] {
+        switch row.stored {
+        case .staleWithValidator, .stale: [("Cache-Control", "max-age=1"), ("Age", "100")]
+        case .otherPrincipalPublic: [("Cache-Control", "public, max-age=600")]
+        case .varyCookie where row.principal == .cookie: [("Cache-Control", "max-age=600")]
+        default: [("Cache-Control", "max-age=600")]
+        }
+    }
+
+    private static func vary(_ row: Row) -> String? {
+        switch row.stored {
+        case .varyCookie: "Cookie"
+        case .varyAuthorization: row.principal == .cookie ? "Authorization, Cookie" : "Authorization"
+        case .varyAcceptEncoding: row.principal == .cookie ? "Accept-Encoding, Cookie" : "Accept-Encoding"
+        case .varyField: row.principal == .cookie ? "X-Language, Cookie" : "X-Language"
+        default: row.principal == .cookie ? "Cookie" : nil
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// A session as a program makes it.
+package struct SessionOrder: Hashable, Sendable, Codable {
+    /// Loads that name the same session use one object.
+    package var name: String
+    package var kind: SessionKind
+    /// What it is ready to trust, or to show.
+    package var trust: Security
+    package var route: Route
+    package var version: HTTPVersion
+    /// Whether a proxy in between leads it to a server of another certificate than the others meet.
+    package var isIntercepted = false
+    /// In `Authorization` of the configuration.
+    package var fieldUser: String?
+    package var hasDelegate: Bool
+    package var oneConnection = false
+    package var isShort = false
+
+    package init(
+        name: String, kind: SessionKind = .standard, trust: Security = .system, route: Route = .direct,
+        version: HTTPVersion = .http1, hasDelegate: Bool = false
+    ) {
+        self.name = name
+        self.kind = kind
+        self.trust = trust
+        self.route = route
+        self.version = version
+        self.hasDelegate = hasDelegate
+    }
+}
+
+/// One load as a program asks for it.
+package struct LoadOrder: Hashable, Sendable, Codable {
+    package var label: String
+    package var session: SessionOrder
+    package var phase: Phase
+    package var scheme: String
+    package var name = "doc"
+    package var user: String?
+    package var login: Login
+    package var policy = Policy.useProtocol
+    package var message = Message.get
+    /// `X-Language`, which one stored response varies on.
+    package var language: String?
+    package var way = Way.data
+    package var command = Command.none
+    package var moment = Moment.made
+    package var isInChild = false
+
+    package init(
+        label: String, session: SessionOrder, phase: Phase, scheme: String, user: String? = nil, login: Login = .nobody
+    ) {
+        self.label = label
+        self.session = session
+        self.phase = phase
+        self.scheme = scheme
+        self.user = user
+        self.login = login
+    }
+
+    package var method: String {
+        switch message {
+        case .get, .range, .condition: "GET"
+        case .head: "HEAD"
+        case .postSmall, .postLarge, .file, .streamAgain, .streamOnce: "POST"
+        case .putSmall, .putLarge: "PUT"
+        }
+    }
+
+    package static let small = 700
+    package static let large = 1_300_000
+
+    package var bodyLength: Int {
+        switch message {
+        case .get, .head, .range, .condition: 0
+        case .postSmall, .putSmall, .streamAgain, .streamOnce: Self.small
+        case .postLarge, .putLarge, .file: Self.large
+        }
+    }
+}
+
+/// What a row does, one after the other.
+package enum Step: Hashable, Sendable, Codable {
+    /// Another version is put on the server.
+    case deploy
+    case enter(Phase)
+    /// The storages are given what a principal has: its credential, its cookie.
+    case signIn(SessionOrder, Login, String?)
+    /// A cookie is put in the storage before anything is loaded.
+    case setCookie(SessionOrder, name: String, value: String)
+    case load(LoadOrder)
+}
+
+/// The steps of a row.
+package enum Story {
+    package static func steps(of row: Row) -> [Step] {
+        let scheme = row.security == .clear ? "http" : "https"
+        var session = SessionOrder(
+            name: "own", kind: row.session, trust: row.security, route: row.route, version: row.version,
+            hasDelegate: row.way != .data && row.way != .executor || needsDelegate(row))
+        session.oneConnection = row.moment == .inLine
+        session.isShort = row.end == .silence
+        let user: String? = row.principal == .nobody ? nil : "ali"
+        session.fieldUser = row.principal == .configurationField ? user : nil
+        var steps: [Step] = []
+
+        func load(_ label: String, _ session: SessionOrder, _ phase: Phase, as user: String?) -> LoadOrder {
+            LoadOrder(
+                label: label, session: session, phase: phase, scheme: scheme, user: user,
+                login: user == nil ? .nobody : row.principal)
+        }
+        func another(_ name: String, as user: String?) -> SessionOrder {
+            var other = session
+            other.name = name
+            other.fieldUser = row.principal == .configurationField ? user : nil
+            return other
+        }
+
+        steps.append(.signIn(session, row.principal, user))
+        if row.cookies == .sent || row.cookies == .deleted { steps.append(.setCookie(session, name: "mark", value: "sent")) }
+        if row.stored != .none {
+            var seeder = session
+            if row.session == .twoSharing || row.session == .twoProcesses { seeder = another("seeder", as: user) }
+            var seedUser = user
+            if row.stored == .otherPrincipal || row.stored == .otherPrincipalPublic {
+                seedUser = "bob"
+                seeder = another("bob's", as: "bob")
+                steps.append(.signIn(seeder, row.principal, "bob"))
+            }
+            if row.stored == .unverified {
+                seeder = another("seeder", as: user)
+                seeder.trust = .delegateAnswer
+                seeder.isIntercepted = ![.sessionRoots, .delegateAnswer, .refused].contains(row.security)
+                seeder.route = .direct
+                seeder.hasDelegate = true
+            }
+            var seed = load("seed", seeder, .seed, as: seedUser)
+            seed.isInChild = row.session == .twoProcesses
+            if row.stored == .partial { seed.message = .range }
+            if row.stored == .varyField { seed.language = "en" }
+            steps.append(.load(seed))
+            if seedUser != user { steps.append(.signIn(session, row.principal, user)) }
+            if ![.staleWithValidator, .partial].contains(row.stored) { steps.append(.deploy) }
+        }
+        steps.append(.enter(.main))
+        var main = load("main", session, .main, as: user)
+        main.policy = row.policy
+        main.message = row.message
+        main.way = row.way
+        main.command = row.command
+        main.moment = row.moment
+        main.isInChild = row.command == .killProgram
+        if row.stored == .varyField { main.language = "de" }
+        steps.append(.load(main))
+        steps += [.enter(.probe), .deploy]
+
+        // The same again; as somebody else; as nobody; and by a session that trusts nobody but the system's roots.
+        let isOver = row.command == .invalidate || row.command == .killProgram
+        var again = load("again", isOver ? another("next", as: user) : session, .probe, as: user)
+        if row.stored == .varyField { again.language = "de" }
+        steps.append(.load(again))
+        if row.principal != .nobody {
+            let other = another("bob's later", as: "bob")
+            steps += [.signIn(other, row.principal, "bob"), .load(load("other", other, .probe, as: "bob"))]
+        }
+        var nobody = another("nobody's", as: nil)
+        steps += [.signIn(nobody, row.principal, nil), .load(load("nobody", nobody, .probe, as: nil))]
+        if row.security != .clear, row.security != .system || row.stored == .unverified {
+            nobody = another("stranger's", as: nil)
+            nobody.trust = .system
+            nobody.route = .direct
+            nobody.hasDelegate = false
+            steps.append(.load(load("stranger", nobody, .probe, as: nil)))
+        }
+        return steps
+    }
+
+    private static func needsDelegate(_ row: Row) -> Bool {
+        row.security == .delegateAnswer || row.security == .clientCertificate || row.principal == .delegateAnswer
+            || row.route == .proxyAsks || row.message == .streamAgain || row.message == .streamOnce
+    }
+}

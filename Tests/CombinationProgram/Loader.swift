@@ -1,0 +1,229 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CombinationModel
+import Foundation
+import LoadingTestKit
+import Synchronization
+import URLLoading
+
+/// Carries out one load in the way that its order says, with its command at its moment.
+///
+/// `reach` waits until the server stands at the row's gate; `pass` opens the gate.
+struct Loader {
+    struct Result: Sendable {
+        var outcome: Outcome
+        /// What the delegate was told; nil where it is told nothing.
+        var letters: String?
+    }
+
+    let program: Program
+    let order: LoadOrder
+    let reach: @Sendable () async throws -> Void
+    let pass: @Sendable () -> Void
+
+    func run() async throws -> Result {
+        switch order.way {
+        case .data, .executor, .bytes: try await runCall()
+        case .delegate, .completion, .download, .upload: try await runTask()
+        }
+    }
+
+    // MARK: Async calls
+
+    private func runCall() async throws -> Result {
+        let (session, recorder) = try program.session(order)
+        let request = program.request(order)
+        let (way, command, moment) = (order.way, order.command, order.moment)
+        let isCut = command != .none && moment == .made
+        let call: @Sendable () async -> Outcome = {
+            if isCut { withUnsafeCurrentTask { $0?.cancel() } }
+            do {
+                if way == .bytes {
+                    let (stream, response) = try await session.bytes(for: request)
+                    var bytes: [UInt8] = []
+                    for try await byte in stream { bytes.append(byte) }
+                    return Self.outcome(response, bytes)
+                }
+                let (data, response) = try await session.data(for: request)
+                return Self.outcome(response, Array(data))
+            } catch {
+                return .failed(Failure.code(error))
+            }
+        }
+        if command == .invalidate, moment == .made { session.invalidateAndCancel() }
+        let blocker = moment == .inLine ? try await block(session) : nil
+        if moment == .challenge { recorder.hold() }
+        let isAtOnce = isCut && command == .invalidate
+        let plainCall: @Sendable () async -> Outcome = {
+            do {
+                let (data, response) = try await session.data(for: request)
+                return Self.outcome(response, Array(data))
+            } catch {
+                return .failed(Failure.code(error))
+            }
+        }
+        let work = isAtOnce ? plainCall : call
+        // Told by a value and not by the task's, for which nobody waits who is cancelled.
+        let ended = Watched<Outcome?>(nil)
+        let told: @Sendable () async -> Void = {
+            let outcome = await work()
+            ended.change { $0 = outcome }
+        }
+        let task = way == .executor ? Task(executorPreference: session.taskExecutor, operation: told) : Task { await told() }
+        let act: @Sendable () -> Void = {
+            switch command {
+            case .cancel: task.cancel()
+            case .invalidate: session.invalidateAndCancel()
+            case .none, .suspend, .cancelForResuming, .prioritize, .killProgram: break
+            }
+        }
+        let isStanding = await stand(recorder, session, until: { _ = try? await ended.value { $0 } })
+        if isStanding { act() }
+        if isStanding, order.command == .cancel || order.command == .invalidate { _ = try await ended.value { $0 } }
+        await letGo(recorder, blocker)
+        let outcome = try await ended.value { $0 }
+        if moment == .atEnd, command != .none { act() }
+        return Result(outcome: outcome)
+    }
+
+    private static func outcome(_ response: URLResponse?, _ bytes: [UInt8]) -> Outcome {
+        Outcome(status: (response as? HTTPURLResponse)?.statusCode, body: Body.label(of: bytes))
+    }
+
+    // MARK: Tasks
+
+    private func runTask() async throws -> Result {
+        let (session, recorder) = try program.session(order)
+        let request = program.request(order)
+        let ended = Watched<Outcome?>(nil)
+        let task: URLSessionTask
+        let isTold = order.session.hasDelegate && order.way != .completion
+        switch order.way {
+        case .delegate: task = session.dataTask(with: request)
+        case .completion, .data, .bytes, .executor:
+            task = session.dataTask(with: request) { data, response, error in
+                let outcome = error.map { Outcome.failed(Failure.code($0)) } ?? Self.outcome(response, Array(data ?? Data()))
+                ended.change { $0 = outcome }
+            }
+        case .download: task = session.downloadTask(with: request)
+        case .upload:
+            switch order.message {
+            case .file: task = session.uploadTask(with: request, fromFile: try program.file(order))
+            case .streamAgain, .streamOnce: task = session.uploadTask(withStreamedRequest: request)
+            default: task = session.uploadTask(with: request, from: Data(repeating: 0x61, count: order.bodyLength))
+            }
+        }
+        let id = task.taskIdentifier
+        let wait: @Sendable () async throws -> Outcome = {
+            if !isTold {
+                return try await ended.value { $0 }
+            }
+            let notes = try await recorder.wait(id)
+            if let error = notes.error { return .failed(error) }
+            let status = notes.status ?? (task.response as? HTTPURLResponse)?.statusCode
+            return Outcome(status: status, body: Body.label(of: notes.body))
+        }
+        let blocker = order.moment == .inLine ? try await block(session) : nil
+        if order.moment == .challenge { recorder.hold() }
+        if order.moment == .made, order.command != .none {
+            task.resume()
+            if order.command == .suspend { task.suspend() }
+            await act(task, session)
+        }
+        if order.command == .none || order.moment != .made { task.resume() }
+        if order.command == .suspend, order.moment == .made { task.resume() }
+        let isStanding = await stand(recorder, session, until: { _ = try? await wait() })
+        if isStanding {
+            if order.command == .suspend { task.suspend() }
+            await act(task, session)
+        }
+        if order.command == .suspend, let blocker {
+            // The line moves on without the task that is suspended: another load takes the connection.
+            pass()
+            _ = await blocker.value
+            let passer = Loader.passer(order, program)
+            _ = try await session.data(for: passer)
+        }
+        await letGo(recorder, blocker)
+        if isStanding, order.command == .suspend { task.resume() }
+        let outcome = try await wait()
+        if order.moment == .atEnd { await act(task, session) }
+        return Result(outcome: outcome, letters: isTold ? recorder.notes(id).letters : nil)
+    }
+
+    private func act(_ task: URLSessionTask, _ session: URLSession) async {
+        switch order.command {
+        case .none, .suspend, .killProgram: break
+        case .prioritize: task.priority = URLSessionTask.highPriority
+        case .cancel: task.cancel()
+        case .invalidate: session.invalidateAndCancel()
+        case .cancelForResuming:
+            if let download = task as? URLSessionDownloadTask { _ = await download.cancelByProducingResumeData() }
+        }
+    }
+
+    // MARK: Moments
+
+    /// Waits for the command's moment; false where the load ended without it.
+    private func stand(_ recorder: Recorder, _ session: URLSession, until end: @escaping @Sendable () async -> Void) async -> Bool {
+        guard order.command != .none else { return false }
+        let (moment, reach) = (order.moment, reach)
+        switch moment {
+        case .made, .atEnd: return false
+        case .inLine:
+            // The session's loop has taken the load in when one that was asked for later has gone to another host and come back.
+            _ = try? await session.data(for: Loader.passer(order, program, host: "img.shop.localhost"))
+            return true
+        case .challenge, .sending, .beforeHead, .withinBody:
+            return await withTaskGroup(of: Bool.self) { group in
+                group.addTask {
+                    do {
+                        if moment == .challenge { try await recorder.waitUntilHeld() } else { try await reach() }
+                        return true
+                    } catch {
+                        return false
+                    }
+                }
+                group.addTask {
+                    await end()
+                    return false
+                }
+                defer { group.cancelAll() }
+                return await group.next() ?? false
+            }
+        }
+    }
+
+    private func letGo(_ recorder: Recorder, _ blocker: Task<Void, Never>?) async {
+        if order.moment == .challenge { recorder.letGo() }
+        pass()
+        await blocker?.value
+    }
+
+    /// Takes the session's only connection until the gate is opened.
+    private func block(_ session: URLSession) async throws -> Task<Void, Never> {
+        let request = Loader.passer(order, program, name: "blocker")
+        let reach = reach
+        let task = Task { _ = try? await session.data(for: request) }
+        try await reach()
+        return task
+    }
+
+    private static func passer(
+        _ order: LoadOrder, _ program: Program, name: String = "passer", host: String = "www.shop.localhost"
+    ) -> URLRequest {
+        var other = order
+        other.name = name
+        other.login = .nobody
+        var request = URLRequest(url: program.url(other, host: host))
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        return request
+    }
+}

@@ -1,0 +1,233 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CombinationModel
+import Foundation
+import LoadingTestKit
+import Synchronization
+import URLLoading
+
+/// The program's side of one row: its sessions, its stores, its loads.
+final class Program {
+    let row: Row
+    let folder: String
+    let map: TownMap
+    private let place: URL
+    private var sessions: [String: (session: URLSession, recorder: Recorder)] = [:]
+    private lazy var ephemeral: URLSessionConfiguration = .ephemeral
+    private lazy var ownCache = URLCache(memoryCapacity: 4 << 20, diskCapacity: 20 << 20, directory: place.appending(path: "cache"))
+
+    init(_ row: Row, folder: String, map: TownMap, place: URL) {
+        self.row = row
+        self.folder = folder
+        self.map = map
+        self.place = place
+    }
+
+    func end() {
+        for (session, _) in sessions.values { session.invalidateAndCancel() }
+        sessions = [:]
+    }
+
+    /// What delegates were told after the end of a task.
+    var faults: [String] { sessions.values.flatMap { $0.recorder.faults } }
+
+    /// Waits until what was stored is on the disk.
+    func flush() async { for (session, _) in sessions.values { await session.flush() } }
+
+    // MARK: Addresses
+
+    func url(_ order: LoadOrder, host: String = "www.shop.localhost") -> URL {
+        let user = order.login == .userInfo ? order.user.map { "\($0):secret-of-\($0)@" } ?? "" : ""
+        let text = "\(order.scheme)://\(user)\(host):\(map.port(row, scheme: order.scheme))/\(folder)/\(order.name)"
+        guard let url = URL(string: text) else { preconditionFailure("'\(text)' is not a URL") }
+        return url
+    }
+
+    private var documentURL: URL {
+        let scheme = row.security == .clear ? "http" : "https"
+        return url(LoadOrder(label: "", session: SessionOrder(name: ""), phase: .main, scheme: scheme))
+    }
+
+    // MARK: Sessions
+
+    /// The stores of a session, without what is its own.
+    private func stores(_ kind: SessionKind) -> URLSessionConfiguration {
+        switch kind {
+        case .ephemeral: return ephemeral
+        case .standard, .twoSharing, .twoProcesses: return .default
+        case .ownCache:
+            let configuration = URLSessionConfiguration.default
+            configuration.urlCache = ownCache
+            return configuration
+        case .noCache:
+            let configuration = URLSessionConfiguration.default
+            configuration.urlCache = nil
+            return configuration
+        case .noCookies:
+            let configuration = URLSessionConfiguration.default
+            configuration.httpCookieStorage = nil
+            return configuration
+        case .noCredentials:
+            let configuration = URLSessionConfiguration.default
+            configuration.urlCredentialStorage = nil
+            return configuration
+        }
+    }
+
+    private func configuration(_ order: SessionOrder) -> URLSessionConfiguration {
+        guard let configuration = stores(order.kind).copy() as? URLSessionConfiguration else { return .ephemeral }
+        var security: [String: Any] = ["NSAllowsArbitraryLoads": true]
+        if order.trust == .pinnedRight || order.trust == .pinnedWrong {
+            let pin = order.trust == .pinnedRight ? map.pinned : Data(repeating: 7, count: 32).base64EncodedString()
+            security["NSPinnedDomains"] = [
+                "shop.localhost": [
+                    "NSIncludesSubdomains": true, "NSPinnedLeafIdentities": [["SPKI-SHA256-BASE64": pin]],
+                ] as [String: Any]
+            ]
+        }
+        configuration.appTransportSecurity = security
+        configuration.timeoutIntervalForRequest = order.isShort ? 0.7 : 20
+        if order.oneConnection { configuration.httpMaximumConnectionsPerHost = 1 }
+        if order.trust == .sessionRoots { configuration.tlsTrustRoots = [map.strangeRoot] }
+        if let user = order.fieldUser { configuration.httpAdditionalHeaders = ["Authorization": Origin.authorization(user)] }
+        if row.version == .http2Clear { configuration.connectionOptions.httpVersions = .http2PriorKnowledge }
+        route(order, configuration)
+        return configuration
+    }
+
+    private func route(_ order: SessionOrder, _ configuration: URLSessionConfiguration) {
+        configuration.connectionProxyDictionary = [:]
+        func proxies(http: Int, https: Int) -> [AnyHashable: Any] {
+            [
+                "HTTPEnable": 1, "HTTPProxy": "127.0.0.1", "HTTPPort": http, "HTTPSEnable": 1, "HTTPSProxy": "127.0.0.1",
+                "HTTPSPort": https,
+            ]
+        }
+        if order.isIntercepted {
+            configuration.connectionProxyDictionary = proxies(http: map.forward, https: map.intercepting)
+            return
+        }
+        switch order.route {
+        case .direct: break
+        case .proxy: configuration.connectionProxyDictionary = proxies(http: map.forward, https: map.connect)
+        case .proxyAsks:
+            var dictionary = proxies(http: map.askingForward, https: map.askingConnect)
+            dictionary["kCFProxyUsernameKey"] = TunnelMaker.user
+            dictionary["kCFProxyPasswordKey"] = TunnelMaker.password
+            configuration.connectionProxyDictionary = dictionary
+        case .deadThenAlive:
+            configuration.proxyConfigurations = [map.dead, map.connect].map { port in
+                var proxy = ProxyConfiguration(
+                    httpCONNECTProxy: .hostPort(host: "127.0.0.1", port: NWEndpoint.Port(rawValue: UInt16(port))))
+                proxy.allowFailover = true
+                return proxy
+            }
+        case .socks:
+            configuration.connectionProxyDictionary = ["SOCKSEnable": 1, "SOCKSProxy": "127.0.0.1", "SOCKSPort": map.socks]
+        case .unixSocket: configuration.connectionOptions.unixSocketPath = map.socket(row)
+        case .otherAddress:
+            for host in ["www.shop.localhost", "img.shop.localhost"] {
+                configuration.connectionOptions.addresses[.init(host: host)] = ["127.0.0.1"]
+            }
+        }
+    }
+
+    func session(_ load: LoadOrder) throws -> (session: URLSession, recorder: Recorder) {
+        let order = load.session
+        if let known = sessions[order.name] { return known }
+        let identity =
+            order.trust == .clientCertificate
+            ? try SecIdentity(pem: Data(map.clientChain.utf8), key: Data(map.clientKey.utf8)) : nil
+        let recorder = Recorder(
+            order, user: load.user, login: load.login, identity: identity, streams: row.message == .streamOnce ? (row.way == .upload ? 1 : 0) : .max)
+        let session = URLSession(
+            configuration: configuration(order), delegate: order.hasDelegate ? recorder : nil, delegateQueue: nil)
+        sessions[order.name] = (session, recorder)
+        return (session, recorder)
+    }
+
+    // MARK: Storages
+
+    private func storage(_ session: SessionOrder) -> HTTPCookieStorage? { stores(session.kind).httpCookieStorage }
+
+    func signIn(_ session: SessionOrder, _ login: Login, _ user: String?) {
+        if login == .cookie {
+            let storage = storage(session)
+            for cookie in storage?.cookies(for: documentURL) ?? [] where cookie.name == "who" { storage?.deleteCookie(cookie) }
+            if let user { setCookie(session, name: "who", value: user) }
+        }
+        guard login == .storage, let storage = stores(session.kind).urlCredentialStorage else { return }
+        let space = URLProtectionSpace(
+            host: "www.shop.localhost", port: documentURL.port ?? 0, protocol: documentURL.scheme, realm: folder,
+            authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+        for credential in (storage.credentials(for: space) ?? [:]).values { storage.remove(credential, for: space) }
+        guard let user else { return }
+        let credential = URLCredential(user: user, password: "secret-of-\(user)", persistence: .forSession)
+        storage.setDefaultCredential(credential, for: space)
+    }
+
+    func setCookie(_ session: SessionOrder, name: String, value: String) {
+        let properties: [HTTPCookiePropertyKey: Any] = [
+            .name: name, .value: value, .domain: "www.shop.localhost", .path: "/\(folder)",
+            .expires: Date(timeIntervalSinceNow: 3600),
+        ]
+        guard let cookie = HTTPCookie(properties: properties) else { preconditionFailure("no cookie") }
+        storage(session)?.setCookie(cookie)
+    }
+
+    /// What a session's storage has for the document.
+    func cookies(_ session: SessionOrder) -> [String: String]? {
+        guard let storage = storage(session) else { return nil }
+        let cookies = (storage.cookies(for: documentURL) ?? []).filter { $0.path == "/\(folder)" }
+        return Dictionary(cookies.map { ($0.name, $0.value) }) { $1 }
+    }
+
+    // MARK: Requests
+
+    func request(_ order: LoadOrder) -> URLRequest {
+        var request = URLRequest(url: url(order))
+        request.httpMethod = order.method
+        if order.login == .requestField, let user = order.user {
+            request.setValue(Origin.authorization(user), forHTTPHeaderField: "Authorization")
+        }
+        request.setValue(order.language, forHTTPHeaderField: "X-Language")
+        switch order.policy {
+        case .useProtocol: break
+        case .reloadIgnoringLocal: request.cachePolicy = .reloadIgnoringLocalCacheData
+        case .reloadIgnoringAll: request.cachePolicy = .reloadIgnoringLocalAndRemoteCacheData
+        case .returnElseLoad: request.cachePolicy = .returnCacheDataElseLoad
+        case .returnDontLoad: request.cachePolicy = .returnCacheDataDontLoad
+        case .reloadRevalidating: request.cachePolicy = .reloadRevalidatingCacheData
+        case .noStore: request.setValue("no-store", forHTTPHeaderField: "Cache-Control")
+        case .noCache: request.setValue("no-cache", forHTTPHeaderField: "Cache-Control")
+        case .onlyIfCached: request.setValue("only-if-cached", forHTTPHeaderField: "Cache-Control")
+        }
+        let data = Data(repeating: 0x61, count: order.bodyLength)
+        switch order.message {
+        case .get, .head, .file: break
+        case .range: request.setValue(order.phase == .seed ? "bytes=0-9" : "bytes=5-14", forHTTPHeaderField: "Range")
+        case .condition:
+            let user = row.principal == .nobody ? "all" : "ali"
+            request.setValue("\"doc-v1-\(user)\"", forHTTPHeaderField: "If-None-Match")
+        case .postSmall, .postLarge, .putSmall, .putLarge: if order.way != .upload { request.httpBody = data }
+        case .streamAgain, .streamOnce:
+            // A streamed upload asks for its first stream, too.
+            if order.way != .upload { request.httpBodyStream = InputStream(data: data) }
+        }
+        return request
+    }
+
+    /// The file that an upload sends.
+    func file(_ order: LoadOrder) throws -> URL {
+        let file = place.appending(path: "upload-\(folder)")
+        try Data(repeating: 0x61, count: order.bodyLength).write(to: file)
+        return file
+    }
+}

@@ -1,0 +1,203 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CombinationModel
+import Foundation
+import LoadingTestKit
+import URLLoading
+
+/// The delegate of a row's session: answers as the row says, and notes what it is told of each task.
+final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
+    struct Notes: Sendable {
+        /// A letter for each call, in order: c created, t trust, i identity, p password, n stream, s sent, h informational, r redirect,
+        /// R response, D data, W written, F file, q resumed, M metrics, E end.
+        var letters = ""
+        var body: [UInt8] = []
+        var status: Int?
+        var error: Int?
+        var isOver = false
+    }
+
+    private struct State: Sendable {
+        var notes: [Int: Notes] = [:]
+        /// Waits for a question about a server to be let go.
+        var isHolding = false
+        var held: [@Sendable () -> Void] = []
+        var faults: [String] = []
+        var trustCalls = 0
+    }
+
+    private let state = Watched(State())
+    private let order: SessionOrder
+    private let user: String?
+    private let login: Login
+    private let identity: SecIdentity?
+    private let streams: Int
+
+    init(_ order: SessionOrder, user: String?, login: Login, identity: SecIdentity?, streams: Int) {
+        self.order = order
+        self.user = user
+        self.login = login
+        self.identity = identity
+        self.streams = streams
+    }
+
+    func notes(_ task: Int) -> Notes { state.read { $0.notes[task] ?? Notes() } }
+    var faults: [String] { state.read(\.faults) }
+
+    /// Waits for the end of a task, or until a condition holds.
+    func wait(_ task: Int, until condition: @escaping @Sendable (Notes) -> Bool = { $0.isOver }) async throws -> Notes {
+        try await state.value { state in state.notes[task].flatMap { condition($0) ? $0 : nil } }
+    }
+
+    // MARK: Holding a question
+
+    func hold() { state.change { $0.isHolding = true } }
+
+    func waitUntilHeld() async throws { try await state.value { $0.held.isEmpty ? nil : () } }
+
+    func letGo() {
+        let held = state.change { state in
+            defer { state.held = [] }
+            state.isHolding = false
+            return state.held
+        }
+        for answer in held { answer() }
+    }
+
+    private func note(_ task: URLSessionTask, _ letter: Character, _ change: (inout Notes) -> Void = { _ in }) {
+        let id = task.taskIdentifier
+        state.change { state in
+            var notes = state.notes[id] ?? Notes()
+            if notes.isOver { state.faults.append("'\(letter)' after the end of task \(id)") }
+            notes.letters.append(letter)
+            change(&notes)
+            state.notes[id] = notes
+        }
+    }
+
+    // MARK: Challenges
+
+    func urlSession(
+        _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        let space = challenge.protectionSpace
+        let answer: @Sendable () -> Void
+        if space.authenticationMethod == NSURLAuthenticationMethodServerTrust, order.trust == .delegateAnswer,
+            let trust = space.serverTrust
+        {
+            answer = { completionHandler(.useCredential, URLCredential(trust: trust)) }
+        } else if space.authenticationMethod == NSURLAuthenticationMethodClientCertificate, let identity {
+            answer = {
+                completionHandler(.useCredential, URLCredential(identity: identity, certificates: nil, persistence: .forSession))
+            }
+        } else {
+            answer = { completionHandler(.performDefaultHandling, nil) }
+        }
+        let isHeld = state.change { state in
+            state.trustCalls += 1
+            if state.isHolding { state.held.append(answer) }
+            return state.isHolding
+        }
+        if !isHeld { answer() }
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        note(task, "p")
+        let isOfOrigin = !challenge.protectionSpace.isProxy() && challenge.protectionSpace.host == "www.shop.localhost"
+        guard login == .delegateAnswer, let user, isOfOrigin, challenge.previousFailureCount == 0 else {
+            return completionHandler(.performDefaultHandling, nil)
+        }
+        completionHandler(.useCredential, URLCredential(user: user, password: "secret-of-\(user)", persistence: .forSession))
+    }
+
+    // MARK: Tasks
+
+    func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) { note(task, "c") }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        let count = notes(task.taskIdentifier).letters.filter { $0 == "n" }.count
+        note(task, "n")
+        completionHandler(count < streams ? InputStream(data: Data(repeating: 0x62, count: LoadOrder.small)) : nil)
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
+        totalBytesExpectedToSend: Int64
+    ) { note(task, "s") }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse) {
+        note(task, "h")
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        note(task, "r")
+        completionHandler(request)
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        note(dataTask, "R") { $0.status = (response as? HTTPURLResponse)?.statusCode }
+        completionHandler(.allow)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        note(dataTask, "D") { $0.body += data }
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
+        totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
+    ) { note(downloadTask, "W") }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
+        expectedTotalBytes: Int64
+    ) { note(downloadTask, "q") }
+
+    func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+        let data = (try? Data(contentsOf: location)) ?? Data("no file".utf8)
+        let status = (downloadTask.response as? HTTPURLResponse)?.statusCode
+        note(downloadTask, "F") { notes in
+            notes.body = Array(data)
+            notes.status = status
+        }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+        note(task, "M")
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        note(task, "E") { notes in
+            notes.error = error.map(Failure.code)
+            notes.isOver = true
+        }
+    }
+}
+
+/// What an error is compared by.
+enum Failure {
+    static func code(_ error: any Error) -> Int {
+        if let error = error as? URLError { return error.errorCode }
+        if error is CancellationError { return -999 }
+        return (error as NSError).code == 0 ? -1 : (error as NSError).code
+    }
+}

@@ -1,0 +1,222 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CombinationModel
+import Foundation
+import LoadingTestKit
+import Synchronization
+import URLLoading
+
+/// What was seen of a row, and what is wrong with it.
+struct Finding: Sendable {
+    var row: Row
+    var problems: [String]
+    var seen: [Report] = []
+}
+
+/// Runs rows against the town's servers, and holds them against the model.
+final class Runner: Sendable {
+    static let limit: Duration = .seconds(25)
+
+    let town: Town
+    let home: URL
+    private let counter = Atomic<Int>(0)
+
+    init(_ town: Town, home: URL) {
+        self.town = town
+        self.home = home
+    }
+
+    /// Runs a row; it ends within the limit, if need be without its loads.
+    func run(_ row: Row) async -> Finding {
+        let folder = "r\(counter.add(1, ordering: .relaxed).newValue)"
+        let stand = Watched<(finding: Finding?, step: String)>((nil, "the start"))
+        let scene = Scene(row, folder: folder)
+        town.scenes.add(scene)
+        let work = Task { [self] in
+            let finding = await perform(row, scene) { step in stand.change { $0.step = step } }
+            stand.change { $0.finding = finding }
+        }
+        let clock = Task {
+            try await Task.sleep(for: Self.limit)
+            stand.change { stand in
+                if stand.finding == nil {
+                    stand.finding = Finding(row: row, problems: ["'\(stand.step)' did not end; seen: \(scene.seen)"])
+                }
+            }
+            work.cancel()
+        }
+        let finding = try? await stand.value { $0.finding }
+        clock.cancel()
+        town.open(scene.gate)
+        town.scenes.remove(scene)
+        return finding ?? Finding(row: row, problems: ["stopped"])
+    }
+
+    private func perform(_ row: Row, _ scene: Scene, _ tell: @Sendable (String) -> Void) async -> Finding {
+        var finding = Finding(row: row, problems: [])
+        let place = home.appending(path: scene.folder)
+        try? FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: place) }
+        let program = Program(row, folder: scene.folder, map: town.map, place: place)
+        defer { program.end() }
+        var before: [Step] = []
+        do {
+            for step in Story.steps(of: row) {
+                switch step {
+                case .deploy: scene.deploy()
+                case .enter(let phase): scene.enter(phase)
+                case .signIn(let session, let login, let user):
+                    program.signIn(session, login, user)
+                    before.append(step)
+                case .setCookie(let session, let name, let value):
+                    program.setCookie(session, name: name, value: value)
+                    before.append(step)
+                case .load(let order):
+                    tell(order.label)
+                    let result = try await load(order, program, scene, after: before, place)
+                    let seen = scene.takeSeen()
+                    if order.phase == .main { finding.problems += Self.disorder(row, order, result, seen) }
+                    finding.seen.append(
+                        Report(
+                            label: order.label, outcome: result.outcome, seen: seen.filter { !["blocker", "passer"].contains($0.name) },
+                            cookies: program.cookies(order.session)))
+                }
+            }
+        } catch {
+            finding.problems.append("the row was not carried out: \(error)")
+        }
+        finding.problems += program.faults
+        finding.problems += Self.judge(row, scene.folder, finding.seen)
+        return finding
+    }
+
+    // MARK: Judging
+
+    private static func judge(_ row: Row, _ folder: String, _ seen: [Report]) -> [String] {
+        let traces = Model.traces(of: row, folder: folder)
+        if traces.contains(where: { trace in trace.count == seen.count && zip(trace, seen).allSatisfy { $0.matches($1) } }) { return [] }
+        // The trace that agrees for longest.
+        func agreement(_ trace: [Report]) -> Int { zip(trace, seen).prefix { $0.matches($1) }.count }
+        let best = traces.map(agreement).max() ?? 0
+        guard seen.count > best else { return ["only \(seen.count) loads were made"] }
+        let expected = Set(traces.filter { agreement($0) == best }.map { $0[best].description }).sorted()
+        return ["seen     \(seen[best])\n    expected \(expected.joined(separator: "\n    or       "))"]
+    }
+
+    /// The order of what the delegate was told, and of what the server saw.
+    private static func disorder(_ row: Row, _ order: LoadOrder, _ result: Loader.Result, _ seen: [SeenRequest]) -> [String] {
+        var problems: [String] = []
+        if let letters = result.letters {
+            let grammar = order.way == .download ? "c[pnshr]*q?W*F?ME" : "c[pnshr]*(R[sD]*)?ME"
+            let isKept = (try? Regex("^(?:\(grammar))$").wholeMatch(in: letters)) != nil
+            if !isKept { problems.append("the delegate was told '\(letters)', which is not '\(grammar)'") }
+        }
+        if order.command == .suspend, order.moment == .inLine,
+            let passer = seen.firstIndex(where: { $0.name == "passer" && $0.host == "www" }),
+            let document = seen.firstIndex(where: { $0.name == "doc" }), document < passer
+        {
+            problems.append("the suspended task was sent before one that was asked for later")
+        }
+        return problems
+    }
+
+    // MARK: Loads
+
+    private func load(
+        _ order: LoadOrder, _ program: Program, _ scene: Scene, after steps: [Step], _ place: URL
+    ) async throws -> Loader.Result {
+        let (town, gate) = (town, scene.gate)
+        if order.isInChild { return try await loadInChild(order, program.row, scene, after: steps, place) }
+        let loader = Loader(
+            program: program, order: order, reach: { try await town.reached(gate) }, pass: { town.open(gate) })
+        return try await loader.run()
+    }
+
+    private func loadInChild(
+        _ order: LoadOrder, _ row: Row, _ scene: Scene, after steps: [Step], _ place: URL
+    ) async throws -> Loader.Result {
+        let errand = Errand(row: row.description, folder: scene.folder, map: town.map, steps: steps, order: order)
+        let input = place.appending(path: "errand")
+        let output = place.appending(path: "answer-\(order.label)")
+        try JSONEncoder().encode(errand).write(to: input)
+        let environment = ProcessInfo.processInfo.environment.merging(Home.variables(home)) { $1 }
+        let process = try ServerProcess.start(
+            ServerProcess.Order(
+                [try OwnProcess.executable().path, "--errand"], environment: environment, input: input, output: .file(output),
+                errors: .file(place.appending(path: "errors"))))
+        if order.command == .killProgram {
+            let (town, gate) = (town, scene.gate)
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { try? await town.reached(gate) }
+                group.addTask { _ = try? await process.end() }
+                await group.next()
+                process.signal(SIGKILL)
+                group.cancelAll()
+            }
+            town.open(scene.gate)
+        } else {
+            _ = try await process.end()
+        }
+        guard let data = try? Data(contentsOf: output), !data.isEmpty else { return Loader.Result(outcome: .failed(-999)) }
+        return Loader.Result(outcome: try JSONDecoder().decode(Outcome.self, from: data))
+    }
+}
+
+/// What another instance of this program is to load.
+struct Errand: Codable {
+    var row: String
+    var folder: String
+    var map: TownMap
+    var steps: [Step]
+    var order: LoadOrder
+
+    /// Carries out what is on standard input, and says what came of it on standard output.
+    static func run() async throws {
+        let errand = try JSONDecoder().decode(Errand.self, from: FileHandle.standardInput.readDataToEndOfFile())
+        let place = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        let program = Program(try Row(errand.row), folder: errand.folder, map: errand.map, place: place)
+        for step in errand.steps {
+            switch step {
+            case .signIn(let session, let login, let user): program.signIn(session, login, user)
+            case .setCookie(let session, let name, let value): program.setCookie(session, name: name, value: value)
+            case .deploy, .enter, .load: break
+            }
+        }
+        var order = errand.order
+        if order.command == .killProgram { order.command = .none }
+        let result = try await Loader(program: program, order: order, reach: {}, pass: {}).run()
+        await program.flush()
+        FileHandle.standardOutput.write(try JSONEncoder().encode(result.outcome))
+        exit(0)
+    }
+}
+
+/// The folders of this program and its instances, and the system's roots as they are to see them.
+enum Home {
+    static func variables(_ home: URL) -> [String: String] {
+        [
+            "HOME": home.path, "XDG_DATA_HOME": home.path + "/data", "XDG_CACHE_HOME": home.path + "/cache",
+            "XDG_STATE_HOME": home.path + "/state", "TMPDIR": home.path + "/tmp", "SSL_CERT_FILE": home.path + "/roots.pem",
+            "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent",
+        ]
+    }
+
+    /// Has this process live there; before anything is asked of the library.
+    static func settle(_ home: URL) throws {
+        for name in ["data", "cache", "state", "tmp"] {
+            try FileManager.default.createDirectory(at: home.appending(path: name), withIntermediateDirectories: true)
+        }
+        try Data(TestCertificates.shared.get().rootPEM.utf8).write(to: home.appending(path: "roots.pem"))
+        for (name, value) in variables(home) { setenv(name, value, 1) }
+        for name in ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_DIR"] {
+            unsetenv(name)
+        }
+    }
+}

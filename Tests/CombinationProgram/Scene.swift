@@ -1,0 +1,207 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CombinationModel
+import Foundation
+import LoadingTestKit
+import Synchronization
+
+/// The servers' side of one row: what they answer, and what they saw.
+final class Scene: Sendable {
+    private struct State: Sendable {
+        var origin: OriginState
+        var seen: [SeenRequest] = []
+    }
+
+    let row: Row
+    let folder: String
+    private let state: Mutex<State>
+
+    init(_ row: Row, folder: String) {
+        self.row = row
+        self.folder = folder
+        state = Mutex(State(origin: OriginState(row)))
+    }
+
+    /// The gate at which the main answer stands.
+    var gate: String { "gate-\(folder)" }
+
+    func deploy() { state.withLock { $0.origin.version += 1 } }
+    func enter(_ phase: Phase) { state.withLock { $0.origin.phase = phase } }
+
+    /// What was seen since it was last asked.
+    func takeSeen() -> [SeenRequest] {
+        state.withLock { state in
+            defer { state.seen = [] }
+            return state.seen
+        }
+    }
+
+    var seen: [SeenRequest] { state.withLock { $0.seen } }
+
+    func answer(_ request: SeenRequest) -> Answer {
+        state.withLock { state in
+            state.seen.append(request)
+            return Origin.answer(request, &state.origin, folder: folder)
+        }
+    }
+
+    /// Whether a request is to be answered when its head is there.
+    func isEarly(_ request: SeenRequest) -> Bool {
+        let phase = state.withLock { $0.origin.phase }
+        guard phase == .main, request.name == "doc", request.host == "www", !["GET", "HEAD"].contains(request.method) else {
+            return false
+        }
+        return row.answer == .earlyFinal || row.moment == .sending
+    }
+}
+
+/// The scenes of the rows that are under way, by their folder.
+final class Scenes: Sendable {
+    private let scenes = Mutex<[String: Scene]>([:])
+
+    func add(_ scene: Scene) { scenes.withLock { $0[scene.folder] = scene } }
+    func remove(_ scene: Scene) { scenes.withLock { $0[scene.folder] = nil } }
+
+    /// The scene that a target names, and the request as it is recorded.
+    func find(
+        scheme: String, method: String, target: String, authority: String, fields: [(String, String)], length: Int
+    ) -> (Scene, SeenRequest)? {
+        var (path, host) = (target, authority)
+        if !target.hasPrefix("/"), let url = URL(string: target) { (path, host) = (url.path, url.host ?? "") }
+        let parts = path.split(separator: "/").map(String.init)
+        guard parts.count == 2, let scene = scenes.withLock({ $0[parts[0]] }) else { return nil }
+        var kept: [String: String] = [:]
+        for (name, value) in fields {
+            let name = name.lowercased()
+            guard SeenRequest.watched.contains(name) else { continue }
+            kept[name] = kept[name].map { $0 + "; " + value } ?? value
+        }
+        if let cookie = kept["cookie"] { kept["cookie"] = cookie.components(separatedBy: "; ").sorted().joined(separator: "; ") }
+        let request = SeenRequest(
+            scheme: scheme, host: String(host.prefix { $0 != "." }), method: method, name: parts[1], fields: kept, bodyLength: length)
+        return (scene, request)
+    }
+}
+
+/// An answer as bytes of HTTP/1.1 or frames of HTTP/2.
+struct Writer {
+    let answer: Answer
+    let isHead: Bool
+    let acceptsCodings: String
+    let gate: String
+    let isSecure: Bool
+    let port: Int
+    let clearPort: Int
+
+    /// The body as it goes out.
+    private var body: [UInt8] {
+        switch answer.coding {
+        case .gzip where acceptsCodings.contains("gzip"): GzipBytes.stored(answer.body)
+        case .br where acceptsCodings.contains("br"): Self.brotli(answer.body)
+        case .zstd where acceptsCodings.contains("zstd"):
+            ZstandardBytes.segment(length: UInt64(answer.body.count), [ZstandardBytes.raw(answer.body, isLast: true)])
+        default: answer.body
+        }
+    }
+
+    private var codingName: String? {
+        switch answer.coding {
+        case .none: nil
+        case .lying: "gzip"
+        case .gzip, .br, .zstd: acceptsCodings.contains(answer.coding.rawValue) ? answer.coding.rawValue : nil
+        }
+    }
+
+    /// Uncompressed meta-blocks (RFC 7932, section 9.2).
+    private static func brotli(_ content: [UInt8]) -> [UInt8] {
+        let length = UInt32(content.count - 1)
+        let bits = length << 4 | 1 << 20
+        return [UInt8(bits & 0xFF), UInt8(bits >> 8 & 0xFF), UInt8(bits >> 16 & 0xFF)] + content + [3]
+    }
+
+    private var hasBody: Bool { !isHead && ![204, 304].contains(answer.status) && answer.hasBody }
+
+    private func fields(_ length: Int?) -> [(String, String)] {
+        var fields = answer.fields.map { name, value in
+            guard name == "Location" else { return (name, value) }
+            if value.hasPrefix("across:") {
+                return (name, "\(isSecure ? "https" : "http")://img.shop.localhost:\(port)\(value.dropFirst(7))")
+            }
+            if value.hasPrefix("down:") { return (name, "http://www.shop.localhost:\(clearPort)\(value.dropFirst(5))") }
+            return (name, value)
+        }
+        if let codingName, answer.hasBody { fields.append(("Content-Encoding", codingName)) }
+        if let length, ![204, 304].contains(answer.status) { fields.append(("Content-Length", "\(length)")) }
+        return fields
+    }
+
+    func socketEffects() -> [SocketEffect] {
+        let body = body
+        var effects: [SocketEffect] = []
+        if answer.gate == .sending { effects += [.stopReading, .gate(gate), .startReading, .awaitRequestEnd] }
+        if answer.gate == .beforeHead { effects.append(.gate(gate)) }
+        if answer.hints { effects.append(.write("HTTP/1.1 103 Early Hints\r\nLink: </style>; rel=preload\r\n\r\n")) }
+        switch answer.ending {
+        case .cutInHead: return effects + [.write("HTTP/1.1 \(answer.status) Scripted\r\nConte"), .close]
+        case .reset: return effects + [.reset]
+        case .silence: return effects + [.stall]
+        default: break
+        }
+        if hasBody, answer.ending == .cutBeforeLastChunk {
+            let head = ScriptedReply.head(answer.status, fields(nil) + [("Transfer-Encoding", "chunked")])
+            let chunk = Array("\(String(body.count, radix: 16))\r\n".utf8) + body + [13, 10]
+            effects.append(.write(Array(head.utf8) + (answer.gate == .withinBody ? Array(chunk.prefix(chunk.count / 2)) : chunk)))
+            if answer.gate == .withinBody { effects += [.gate(gate), .write(Array(chunk.dropFirst(chunk.count / 2)))] }
+            return effects + [.close]
+        }
+        let head = Array(
+            ScriptedReply.head(
+                answer.status, fields(body.count) + (answer.ending == .closes ? [("Connection", "close")] : [])
+            ).utf8)
+        guard hasBody else {
+            effects.append(.write(head))
+            return effects + ([.closes, .closedWhileIdle].contains(answer.ending) ? [.close] : [])
+        }
+        let (first, rest) = (Array(body.prefix(body.count / 2)), Array(body.dropFirst(body.count / 2)))
+        effects.append(.write(head + first))
+        if answer.gate == .withinBody { effects.append(.gate(gate)) }
+        if answer.ending == .cutInBody { return effects + [.close] }
+        effects.append(.write(rest))
+        return effects + ([.closes, .closedWhileIdle].contains(answer.ending) ? [.close] : [])
+    }
+
+    func steps(stream: Int) -> [HTTP2Step] {
+        var steps: [HTTP2Step] = answer.isEarly ? [] : [.awaitRequestEnd]
+        if answer.gate == .beforeHead { steps.append(.gate(gate)) }
+        let last = UInt32(stream)
+        switch answer.ending {
+        case .goAwayNotCovering: return steps + [.goAway(last: 0), .close]
+        case .refusedStream: return steps + [.resetStream(.refusedStream)]
+        case .goAwayCovering: steps.append(.goAway(last: last))
+        case .cutInHead: return steps + [.closeAbruptly]
+        case .reset: return steps + [.resetStream(.internalError)]
+        case .silence: return steps + [.stall]
+        default: break
+        }
+        if answer.hints { steps.append(.headers([(":status", "103"), ("link", "</style>; rel=preload")])) }
+        let body = body
+        let fields = fields(body.count).map { ($0.0.lowercased(), $0.1) }
+        steps.append(.headers([(":status", "\(answer.status)")] + fields, ends: !hasBody))
+        if hasBody {
+            let (first, rest) = (Array(body.prefix(body.count / 2)), Array(body.dropFirst(body.count / 2)))
+            steps.append(.data(first, ends: rest.isEmpty))
+            if answer.gate == .withinBody { steps.append(.gate(gate)) }
+            if answer.ending == .cutInBody { return steps + [.closeAbruptly] }
+            if !rest.isEmpty { steps.append(.data(rest)) }
+        }
+        if answer.ending == .closes { steps += [.goAway(last: last), .close] }
+        return steps
+    }
+}

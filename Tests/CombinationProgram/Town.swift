@@ -1,0 +1,226 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CombinationModel
+import Foundation
+import LoadingTestKit
+
+/// Where the servers and proxies of all rows are, as a program has to know it.
+struct TownMap: Codable, Sendable {
+    var clear = 0
+    var good = 0
+    var strange = 0
+    var client = 0
+    var clearHTTP2 = 0
+    var goodHTTP2 = 0
+    var strangeHTTP2 = 0
+    var sockets = ""
+    var forward = 0
+    var askingForward = 0
+    var connect = 0
+    var askingConnect = 0
+    var intercepting = 0
+    var socks = 0
+    var dead = 0
+    /// DER of the root that only sessions know.
+    var strangeRoot = Data()
+    var pinned = ""
+    var clientChain = ""
+    var clientKey = ""
+
+    /// The port of a URL.
+    func port(_ row: Row, scheme: String) -> Int {
+        if scheme == "http" { return row.version == .http2Clear ? clearHTTP2 : clear }
+        let isHTTP2 = row.version == .http2 || row.version == .http1Required
+        switch row.security {
+        case .clear: return clear
+        case .system, .pinnedRight, .pinnedWrong: return isHTTP2 ? goodHTTP2 : good
+        case .clientCertificate: return client
+        case .sessionRoots, .delegateAnswer, .refused: return isHTTP2 ? strangeHTTP2 : strange
+        }
+    }
+
+    func socket(_ row: Row) -> String {
+        let isStrange = [.sessionRoots, .delegateAnswer, .refused].contains(row.security)
+        return "\(sockets)/\(row.security == .clear ? "clear" : isStrange ? "strange" : "good")"
+    }
+}
+
+/// The servers and proxies of all rows, in this process and in a few others.
+final class Town: Sendable {
+    let map: TownMap
+    let scenes: Scenes
+    private let servers: [ScriptedServer]
+    private let http2Servers: [HTTP2ScriptedServer]
+    private let folder: TemporaryDirectory
+    private let deadPort: RefusingPort
+
+    init() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let folder = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
+        let scenes = Scenes()
+        var map = TownMap()
+        map.sockets = folder.path
+        deadPort = try RefusingPort()
+        map.dead = deadPort.number
+        map.strangeRoot = Data(certificates.strangeShop.chain[1])
+        map.clientChain = certificates.client.chainPEM
+        map.clientKey = certificates.client.keyPEM
+        map.pinned = try Self.keyHash(certificates.shop)
+        self.scenes = scenes
+        self.folder = folder
+
+        var servers: [ScriptedServer] = []
+        let clearPort = Watched(0)
+        func serve(
+            path: String? = nil, _ identity: TestCertificates.Identity? = nil, clientRoot: String? = nil, proxy: Bool? = nil,
+            port named: Int = 0
+        ) async throws -> Int {
+            let port = Watched(named)
+            let answer: @Sendable (RecordedRequest, Bool) -> ScriptedReply? = { request, isEarly in
+                Self.reply(
+                    request, isEarly: isEarly, in: scenes, isSecure: identity != nil, port: port.read { $0 },
+                    clearPort: clearPort.read { $0 }, isAsking: proxy)
+            }
+            let server = try await ScriptedServer.start(
+                path: path, identity: identity, clientRoot: clientRoot, early: { answer($0, true) },
+                reply: { answer($0, false) ?? .status(500) })
+            if named == 0 { port.change { $0 = server.port } }
+            servers.append(server)
+            return server.port
+        }
+        map.clear = try await serve()
+        clearPort.change { [port = map.clear] in $0 = port }
+        map.good = try await serve(certificates.shop)
+        map.strange = try await serve(certificates.strangeShop)
+        map.client = try await serve(certificates.shop, clientRoot: certificates.rootPEM)
+        _ = try await serve(path: folder.path + "/clear", port: map.clear)
+        _ = try await serve(path: folder.path + "/good", certificates.shop, port: map.good)
+        _ = try await serve(path: folder.path + "/strange", certificates.strangeShop, port: map.strange)
+        map.forward = try await serve(proxy: false)
+        map.askingForward = try await serve(proxy: true)
+
+        var http2Servers: [HTTP2ScriptedServer] = []
+        for identity in [nil, certificates.shop, certificates.strangeShop] {
+            let port = Watched(0)
+            let server = try HTTP2ScriptedServer.start(identity: identity) { request in
+                Self.steps(
+                    request, in: scenes, isSecure: identity != nil, port: port.read { $0 }, clearPort: clearPort.read { $0 })
+            }
+            port.change { $0 = server.port }
+            http2Servers.append(server)
+        }
+        (map.clearHTTP2, map.goodHTTP2, map.strangeHTTP2) = (http2Servers[0].port, http2Servers[1].port, http2Servers[2].port)
+
+        map.connect = try TunnelMaker(.connect).port
+        map.askingConnect = try TunnelMaker(.asking).port
+        map.socks = try TunnelMaker(.socks).port
+        let detours = [map.good: map.strange, map.client: map.strange, map.goodHTTP2: map.strangeHTTP2]
+        map.intercepting = try TunnelMaker(.connect, detours: detours).port
+        self.map = map
+        self.servers = servers
+        self.http2Servers = http2Servers
+    }
+
+    /// What scripts and clients did that they may not do.
+    var errors: [String] { servers.flatMap(\.errors) + http2Servers.flatMap(\.errors) }
+
+    func close() async {
+        for server in servers { try? await server.close() }
+        for server in http2Servers { try? await server.close() }
+    }
+
+    // MARK: Gates
+
+    func reached(_ gate: String) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for server in servers { group.addTask { try await server.reached(gate) } }
+            for server in http2Servers { group.addTask { try await server.reached(gate) } }
+            try await group.next()
+            group.cancelAll()
+        }
+    }
+
+    func open(_ gate: String) {
+        for server in servers { server.open(gate) }
+        for server in http2Servers { server.open(gate) }
+    }
+
+    // MARK: Answers
+
+    private static func reply(
+        _ request: RecordedRequest, isEarly: Bool, in scenes: Scenes, isSecure: Bool, port: Int, clearPort: Int, isAsking: Bool?
+    ) -> ScriptedReply? {
+        var request = request
+        if isAsking == true {
+            guard request.header("Proxy-Authorization") == TunnelMaker.authorization else {
+                return isEarly
+                    ? nil : .status(407, [("Proxy-Authenticate", "Basic realm=\"gate\"")], body: "who passes?")
+            }
+            request.headers.removeAll { $0.name.lowercased() == "proxy-authorization" }
+        }
+        let length = request.header("Content-Length").flatMap { Int($0) } ?? 0
+        guard
+            let (scene, seen) = scenes.find(
+                scheme: isSecure ? "https" : "http", method: request.method, target: request.target,
+                authority: request.header("Host") ?? "", fields: request.headers.map { ($0.name, $0.value) }, length: length)
+        else { return isEarly ? nil : .status(404, body: "no such row") }
+        if isEarly, !scene.isEarly(seen) { return nil }
+        var counted = seen
+        if scene.row.answer == .earlyFinal, seen.name == "doc", scene.isEarly(seen) { counted.bodyLength = 0 }
+        let answer = scene.answer(counted)
+        let writer = Writer(
+            answer: answer, isHead: seen.method == "HEAD", acceptsCodings: request.header("Accept-Encoding") ?? "", gate: scene.gate,
+            isSecure: isSecure, port: isAsking == nil ? port : clearPort, clearPort: clearPort)
+        return ScriptedReply(writer.socketEffects())
+    }
+
+    private static func steps(
+        _ request: HTTP2Request, in scenes: Scenes, isSecure: Bool, port: Int, clearPort: Int
+    ) -> [HTTP2Step] {
+        let length = request.header("content-length").flatMap { Int($0) } ?? 0
+        let authority = request.isHTTP2 ? request.authority : request.fields.first { $0.name.lowercased() == "host" }?.value ?? ""
+        guard
+            let (scene, seen) = scenes.find(
+                scheme: isSecure ? "https" : "http", method: request.method, target: request.path, authority: authority,
+                fields: request.fields.map { ($0.name, $0.value) }, length: length)
+        else { return .status(404) }
+        if scene.row.version == .http1Required, request.isHTTP2 { return [.awaitRequestEnd, .resetStream(.http11Required)] }
+        var counted = seen
+        if scene.row.answer == .earlyFinal, seen.name == "doc", scene.isEarly(seen) { counted.bodyLength = 0 }
+        let answer = scene.answer(counted)
+        let codings = request.fields.first { $0.name.lowercased() == "accept-encoding" }?.value ?? ""
+        let writer = Writer(
+            answer: answer, isHead: seen.method == "HEAD", acceptsCodings: codings, gate: scene.gate, isSecure: isSecure, port: port,
+            clearPort: clearPort)
+        if request.isHTTP2 { return writer.steps(stream: request.stream) }
+        // The kit's HTTP/2 server writes HTTP/1.1 as it is told.
+        var steps: [HTTP2Step] = answer.isEarly ? [] : [.awaitRequestEnd]
+        for effect in writer.socketEffects() {
+            switch effect {
+            case .write(let bytes): steps.append(.write(bytes))
+            case .gate(let name): steps.append(.gate(name))
+            case .close: steps.append(.close)
+            default: break
+            }
+        }
+        return steps
+    }
+
+    /// The hash of the key (SPKI) of an identity's first certificate, a P-256 one.
+    private static func keyHash(_ identity: TestCertificates.Identity) throws -> String {
+        let bytes = identity.chain[0]
+        let prefix: [UInt8] = [
+            0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D,
+            0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+        ]
+        guard let range = bytes.firstRange(of: prefix) else { throw Row.Malformed("no P-256 key") }
+        return TestCertificates.sha256(Data(bytes[range.lowerBound..<range.upperBound + 65])).base64EncodedString()
+    }
+}
