@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # The tool needs no Swift where it runs: the toolchain's libraries are in it.
 STATIC = swift build -c release --static-swift-stdlib --scratch-path .build-static
 
-.PHONY: demo test docs sanitize fuzz bench scale crash-test check api format format-check tool install uninstall
+.PHONY: demo test docs sanitize fuzz bench scale combine crash-test check api format format-check tool install uninstall
 
 demo:
 	@Scripts/demo
@@ -30,6 +30,12 @@ bench:
 # Ten thousand tasks, two thousand hosts, slow names, slow disks, long lines: ends with an error where anything is not as it should be.
 scale:
 	@Benchmarks/scale
+
+# Every pair of what a load may be, and the triples that matter, held against a model: all once, or with SECONDS=N seed after seed for so long.
+combine:
+	@Scripts/install-needs test
+	@swift build --product CombinationProgram
+	@.build/debug/CombinationProgram --pairs --triples $(if $(filter command environment,$(firstword $(origin SECONDS))),--seconds $(SECONDS))
 
 check:
 	@Scripts/check

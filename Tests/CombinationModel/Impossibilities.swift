@@ -34,6 +34,8 @@ extension Impossibility {
         .init(
             "the first connection is given up for HTTP_1_1_REQUIRED; the ends are those of http1",
             [.protocol: ["http1Required"], .end: but(.end, "stays", "closes")]),
+        .init(
+            "left out: a stream that is gone with the first connection", [.protocol: ["http1Required"], .message: ["streamOnce"]]),
         .init("a redirect to http needs https", [.security: ["clear"], .answer: ["redirectDown"]]),
         .init("a Unix socket leads to one server, of one scheme", [.route: ["unixSocket"], .answer: ["redirectDown"]]),
         .init("without TLS there is no trust", [.security: ["clear"], .stored: ["unverified"]]),
@@ -63,6 +65,9 @@ extension Impossibility {
         .init(
             "left out: a large body is not sent in a circle", [.answer: ["circle"], .message: ["postLarge", "putLarge", "file"]]),
         .init("left out: the ends are those of other final answers", [.answer: ["earlyFinal"], .end: but(.end, "stays")]),
+        .init(
+            "left out: whether the body of a redirect is waited for is nobody's affair",
+            [.moment: ["withinBody"], .answer: ["redirectWithin", "redirectAcross", "redirectDown", "redirectKept", "circle"]]),
         // Commands.
         .init("without a command there is no moment", [.command: ["none"], .moment: but(.moment, "made")]),
         .init(

@@ -29,6 +29,8 @@ extension Model {
             if found != nil, mayBe() { usable = nil }
         }
         if course.method == "HEAD", found != nil, mayBe() { usable = nil }
+        // What somebody else obtained may be used, where it may, and need not.
+        if let found, found.credential != fields["authorization"], mayBe() { usable = nil }
 
         switch policy {
         case .reloadIgnoringLocal, .reloadIgnoringAll: return sendAndKeep(&course, fields, store)
@@ -54,8 +56,8 @@ extension Model {
         }
         if policy == .noStore, mayBe() { return sendAndKeep(&course, fields, store) }
         if entry.isFresh, policy == .useProtocol || policy == .noStore { return answer(entry, course, fields) }
-        if let tag = entry.tag, order.message != .range, order.message != .condition, entry.status == 200 {
-            if policy != .noStore || mayBe() { fields["if-none-match"] = tag }
+        if let tag = entry.tag, order.message != .condition, entry.status == 200 {
+            if (policy != .noStore && order.message != .range) || mayBe() { fields["if-none-match"] = tag }
         }
         return sendAndKeep(&course, fields, store)
     }
@@ -101,7 +103,14 @@ extension Model {
     /// Sends a request, and does to the store what RFC 9111 says of the answer.
     private mutating func sendAndKeep(_ course: inout Course, _ fields: [String: String], _ store: String?) -> Exchanged {
         let exchanged = send(&course, fields)
-        guard case .answer(var answer, let request) = exchanged, let store else { return exchanged }
+        guard case .answer(var answer, let request) = exchanged, let store else {
+            // The head of an answer whose body was cut may have counted.
+            if let store, !course.isSafe, case .ended(let outcome) = exchanged, [-1005, -999, -1016].contains(outcome.error), mayBe() {
+                let reached = (course.place.text, trust(course.order.session, scheme: course.place.scheme))
+                caches[store, default: []].removeAll { $0.url == reached.0 && ($0.trust == reached.1 || reached.1 == .shared) }
+            }
+            return exchanged
+        }
         let policy = course.isMain ? course.order.policy : .useProtocol
         let trust = trust(course.order.session, scheme: course.place.scheme)
         let url = course.place.text
@@ -109,7 +118,10 @@ extension Model {
 
         if !course.isSafe {
             // Section 4.4.
-            if (200...399).contains(answer.status) { caches[store, default: []].removeAll(where: isReach) }
+            // What this process has in memory it may keep when another one sent the request.
+            if (200...399).contains(answer.status), !course.order.isInChild || mayBe() {
+                caches[store, default: []].removeAll(where: isReach)
+            }
             return exchanged
         }
         if answer.status == 304 {
@@ -149,7 +161,7 @@ extension Model {
         else {
             let isKnown = caches[store, default: []].contains { $0.url == url }
             // An answer that is not stored leaves what there is, or makes it go; so does the head alone.
-            if isKnown, answer.status != 401, !isDownload, mayBe() {
+            if isKnown, answer.status != 401, mayBe() {
                 caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
             }
             return

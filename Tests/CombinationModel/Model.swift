@@ -24,11 +24,16 @@ package struct Outcome: Hashable, Sendable, Codable, CustomStringConvertible {
 
     /// A failure of whatever code.
     package static let anyError = 0
+    /// A failure of trust: untrusted, or of a root that is not known.
+    package static let untrusted = 1
+    private static let trustCodes = [-1202, -1203]
 
     package static func failed(_ code: Int) -> Outcome { Outcome(error: code) }
 
     package func matches(_ seen: Outcome) -> Bool {
-        if let error { return seen.error.map { error == Outcome.anyError || $0 == error } ?? false }
+        if let error, let other = seen.error {
+            return error == Self.anyError || error == other || (error == Self.untrusted && Self.trustCodes.contains(other))
+        }
         return self == seen
     }
 
@@ -208,8 +213,8 @@ package struct Model {
         let isStrange = session.isIntercepted || [.sessionRoots, .delegateAnswer, .refused].contains(row.security)
         let untrusted = Trust.refused(Outcome.anyError)
         switch session.trust {
-        case .clear, .system, .refused, .pinnedRight: return isStrange ? .refused(-1202) : good
-        case .pinnedWrong: return .refused(-1202)
+        case .clear, .system, .refused, .pinnedRight: return isStrange ? .refused(Outcome.untrusted) : good
+        case .pinnedWrong: return .refused(Outcome.untrusted)
         case .sessionRoots: return isStrange ? own : untrusted
         case .delegateAnswer: return isStrange ? own : good
         case .clientCertificate: return isStrange ? untrusted : own

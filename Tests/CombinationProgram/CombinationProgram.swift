@@ -30,6 +30,8 @@ enum CombinationProgram {
         var atOnce = 4
         var rows: [Row] = []
         var most = 12
+        /// The values that rows may have.
+        var filter: [(dimension: CombinationModel.Dimension, values: [String])] = []
         /// Failing rows are listed as they are, not reduced.
         var isBrief = false
     }
@@ -69,6 +71,10 @@ enum CombinationProgram {
             case "--seconds":
                 guard let seconds = rest.popFirst().flatMap({ Double($0) }) else { return nil }
                 options.seconds = seconds
+            case "--where":
+                let pieces = rest.popFirst()?.split(separator: "=").map(String.init) ?? []
+                guard pieces.count == 2, let dimension = CombinationModel.Dimension.allCases.first(where: { $0.name == pieces[0] }) else { return nil }
+                options.filter.append((dimension, pieces[1].split(separator: "|").map(String.init)))
             case "--brief": options.isBrief = true
             case "--at-once":
                 guard let count = rest.popFirst().flatMap({ Int($0) }), count > 0 else { return nil }
@@ -103,7 +109,7 @@ enum CombinationProgram {
             let triples = CoveringArray(of: CoveringArray.triples, rules: Impossibility.known, random: numbers).rows
             rows += options.triples ? triples : triples.filter { _ in numbers.next(below: 10) == 0 }
         }
-        return rows
+        return rows.filter { row in options.filter.allSatisfy { $0.values.contains(row[$0.dimension]) } }
     }
 
     private static func listImpossible() {
@@ -111,7 +117,7 @@ enum CombinationProgram {
         for rule in Impossibility.known { say("  \(rule.description)") }
         let array = CoveringArray(of: CoveringArray.pairs, rules: Impossibility.known, random: SeededNumbers(seed: 1))
         let implied = array.impossible.filter { pair in
-            var chosen = [Int?](repeating: nil, count: Dimension.allCases.count)
+            var chosen = [Int?](repeating: nil, count: CombinationModel.Dimension.allCases.count)
             for (dimension, number) in zip(pair.dimensions, pair.numbers) { chosen[dimension.rawValue] = number }
             return !Impossibility.known.contains { $0.forbids(chosen) }
         }
@@ -189,7 +195,7 @@ enum CombinationProgram {
         var isSmaller = true
         while isSmaller {
             isSmaller = false
-            for dimension in Dimension.allCases where best.row.numbers[dimension.rawValue] != 0 {
+            for dimension in CombinationModel.Dimension.allCases where best.row.numbers[dimension.rawValue] != 0 {
                 var row = best.row
                 row.numbers[dimension.rawValue] = 0
                 guard !Impossibility.known.contains(where: { $0.forbids(row.numbers) }) else { continue }

@@ -132,13 +132,12 @@ struct Loader {
         }
         let blocker = order.moment == .inLine ? try await block(session) : nil
         if order.moment == .challenge { recorder.hold() }
-        if order.moment == .made, order.command != .none {
-            task.resume()
+        if order.moment == .made {
             if order.command == .suspend { task.suspend() }
             await act(task, session)
+            if order.command == .suspend { task.resume() }
         }
-        if order.command == .none || order.moment != .made { task.resume() }
-        if order.command == .suspend, order.moment == .made { task.resume() }
+        task.resume()
         let isStanding = await stand(recorder, session, until: { _ = try? await wait() })
         if isStanding {
             if order.command == .suspend { task.suspend() }

@@ -17,6 +17,8 @@ enum Printing {
             "✘ seed \(seed), row \(finding.row)", "  reduced: swift run CombinationProgram --row \(reduced.row)",
         ]
         lines += reduced.problems.map { "    " + $0 }
+        lines.append("  all that was seen:")
+        lines += reduced.seen.map { "    \($0)" }
         lines += program(reduced.row).split(separator: "\n").map { "  | " + $0 }
         return lines.joined(separator: "\n")
     }

@@ -133,15 +133,21 @@ final class Runner: Sendable {
         _ order: LoadOrder, _ program: Program, _ scene: Scene, after steps: [Step], _ place: URL
     ) async throws -> Loader.Result {
         let (town, gate) = (town, scene.gate)
-        if order.isInChild { return try await loadInChild(order, program.row, scene, after: steps, place) }
+        if order.isInChild { return try await loadInChild(order, program, scene, after: steps, place) }
         let loader = Loader(
             program: program, order: order, reach: { try await town.reached(gate) }, pass: { town.open(gate) })
         return try await loader.run()
     }
 
     private func loadInChild(
-        _ order: LoadOrder, _ row: Row, _ scene: Scene, after steps: [Step], _ place: URL
+        _ order: LoadOrder, _ program: Program, _ scene: Scene, after steps: [Step], _ place: URL
     ) async throws -> Loader.Result {
+        let row = program.row
+        let changes = Watched(0)
+        let observer = NotificationCenter.default.addObserver(
+            forName: .NSHTTPCookieManagerCookiesChanged, object: nil, queue: nil
+        ) { _ in changes.change { $0 += 1 } }
+        defer { NotificationCenter.default.removeObserver(observer) }
         let errand = Errand(row: row.description, folder: scene.folder, map: town.map, steps: steps, order: order)
         let input = place.appending(path: "errand")
         let output = place.appending(path: "answer-\(order.label)")
@@ -165,7 +171,13 @@ final class Runner: Sendable {
             _ = try await process.end()
         }
         guard let data = try? Data(contentsOf: output), !data.isEmpty else { return Loader.Result(outcome: .failed(-999)) }
-        return Loader.Result(outcome: try JSONDecoder().decode(Outcome.self, from: data))
+        let told = try JSONDecoder().decode(Report.self, from: data)
+        // What another process stored is told by a notification.
+        var count = changes.read { $0 }
+        while program.cookies(order.session) != told.cookies {
+            count = try await changes.value { [count] in $0 > count ? $0 : nil }
+        }
+        return Loader.Result(outcome: told.outcome)
     }
 }
 
@@ -192,8 +204,9 @@ struct Errand: Codable {
         var order = errand.order
         if order.command == .killProgram { order.command = .none }
         let result = try await Loader(program: program, order: order, reach: {}, pass: {}).run()
+        let told = Report(label: order.label, outcome: result.outcome, seen: [], cookies: program.cookies(order.session))
         await program.flush()
-        FileHandle.standardOutput.write(try JSONEncoder().encode(result.outcome))
+        FileHandle.standardOutput.write(try JSONEncoder().encode(told))
         exit(0)
     }
 }

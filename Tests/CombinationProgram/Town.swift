@@ -20,6 +20,9 @@ struct TownMap: Codable, Sendable {
     var clearHTTP2 = 0
     var goodHTTP2 = 0
     var strangeHTTP2 = 0
+    /// Those that have HTTP/2 and require HTTP/1.1.
+    var goodRequired = 0
+    var strangeRequired = 0
     var sockets = ""
     var forward = 0
     var askingForward = 0
@@ -37,7 +40,10 @@ struct TownMap: Codable, Sendable {
     /// The port of a URL.
     func port(_ row: Row, scheme: String) -> Int {
         if scheme == "http" { return row.version == .http2Clear ? clearHTTP2 : clear }
-        let isHTTP2 = row.version == .http2 || row.version == .http1Required
+        let isHTTP2 = row.version == .http2
+        if row.version == .http1Required {
+            return [.sessionRoots, .delegateAnswer, .refused].contains(row.security) ? strangeRequired : goodRequired
+        }
         switch row.security {
         case .clear: return clear
         case .system, .pinnedRight, .pinnedWrong: return isHTTP2 ? goodHTTP2 : good
@@ -107,9 +113,13 @@ final class Town: Sendable {
         map.askingForward = try await serve(proxy: true)
 
         var http2Servers: [HTTP2ScriptedServer] = []
-        for identity in [nil, certificates.shop, certificates.strangeShop] {
+        for (identity, isRequiring) in [
+            (nil, false), (certificates.shop, false), (certificates.strangeShop, false), (certificates.shop, true),
+            (certificates.strangeShop, true),
+        ] {
             let port = Watched(0)
-            let server = try HTTP2ScriptedServer.start(identity: identity) { request in
+            // SETTINGS at the beginning of a connection of HTTP/1.1 would be rubbish.
+            let server = try HTTP2ScriptedServer.start(identity: identity, greeting: { _ in [isRequiring ? .policy(.ackSettings, false) : .settings()] }) { request in
                 Self.steps(
                     request, in: scenes, isSecure: identity != nil, port: port.read { $0 }, clearPort: clearPort.read { $0 })
             }
@@ -117,11 +127,12 @@ final class Town: Sendable {
             http2Servers.append(server)
         }
         (map.clearHTTP2, map.goodHTTP2, map.strangeHTTP2) = (http2Servers[0].port, http2Servers[1].port, http2Servers[2].port)
+        (map.goodRequired, map.strangeRequired) = (http2Servers[3].port, http2Servers[4].port)
 
         map.connect = try TunnelMaker(.connect).port
         map.askingConnect = try TunnelMaker(.asking).port
         map.socks = try TunnelMaker(.socks).port
-        let detours = [map.good: map.strange, map.client: map.strange, map.goodHTTP2: map.strangeHTTP2]
+        let detours = [map.good: map.strange, map.client: map.strange, map.goodHTTP2: map.strangeHTTP2, map.goodRequired: map.strangeRequired]
         map.intercepting = try TunnelMaker(.connect, detours: detours).port
         self.map = map
         self.servers = servers
@@ -191,7 +202,7 @@ final class Town: Sendable {
                 scheme: isSecure ? "https" : "http", method: request.method, target: request.path, authority: authority,
                 fields: request.fields.map { ($0.name, $0.value) }, length: length)
         else { return .status(404) }
-        if scene.row.version == .http1Required, request.isHTTP2 { return [.awaitRequestEnd, .resetStream(.http11Required)] }
+        if scene.row.version == .http1Required, request.isHTTP2 { return [.settings(), .settingsAck, .awaitRequestEnd, .resetStream(.http11Required)] }
         var counted = seen
         if scene.row.answer == .earlyFinal, seen.name == "doc", scene.isEarly(seen) { counted.bodyLength = 0 }
         let answer = scene.answer(counted)

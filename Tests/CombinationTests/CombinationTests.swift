@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// Loads in which the dimensions meet, held against the model by a program of its own: its environment has other roots.
+@Suite(.serialized, .timeLimit(.minutes(4)))
+struct CombinationTests {
+    private func run(_ arguments: [String]) async throws -> (code: Int32, text: String) {
+        let own = try OwnProcess.executable().deletingLastPathComponent()
+        let program = own.appendingPathComponent("CombinationProgram")
+        let folder = try TemporaryDirectory()
+        let output = folder.file("output")
+        let process = try ServerProcess.start(
+            ServerProcess.Order(
+                [program.path] + arguments, environment: ["TMPDIR": folder.path].merging(SanitizerEnvironment.variables) { $1 },
+                output: .file(output)))
+        let code = try await process.end()
+        return (code, String(decoding: try Data(contentsOf: output), as: UTF8.self))
+    }
+
+    @Test func `in every pair of values, and in some triples, what happens is what the model says`() async throws {
+        let (code, text) = try await run(["--pairs", "--tenth", "--seed", "1"])
+        #expect(code == 0, "\(text)")
+    }
+
+    @Test func `what cannot meet is listed with its reason`() async throws {
+        let (code, text) = try await run(["--list-impossible"])
+        #expect(code == 0)
+        #expect(text.contains("protocol=http2|http1Required with security=clear: HTTP/2 is negotiated in a TLS handshake"))
+    }
+
+    @Test func `a row that is none is refused`() async throws {
+        #expect(try await run(["--row", "colour=red"]).code != 0)
+    }
+}

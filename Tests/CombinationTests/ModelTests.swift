@@ -1,0 +1,108 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CombinationModel
+import Testing
+
+/// What the model says of rows whose outcome the RFCs leave no doubt about.
+@Suite(.timeLimit(.minutes(1)))
+struct ModelTests {
+    private func reports(_ spec: String) throws -> [[String: Report]] {
+        Model.traces(of: try Row(spec), folder: "r0").map { trace in
+            Dictionary(trace.map { ($0.label, $0) }) { first, _ in first }
+        }
+    }
+
+    private func expect(_ spec: String, _ label: String, _ outcome: Outcome, requests: Int) throws {
+        for trace in try reports(spec) {
+            #expect(trace[label]?.outcome == outcome, "\(spec): \(label)")
+            #expect(trace[label]?.seen.count == requests, "\(spec): \(label)")
+        }
+    }
+
+    @Test func `a fresh response answers the same again, and only what is plain has one outcome`() throws {
+        #expect(try reports("plain").count == 1)
+        try expect("plain", "main", Outcome(status: 200, body: "v1 doc for all"), requests: 1)
+        try expect("plain", "again", Outcome(status: 200, body: "v1 doc for all"), requests: 0)
+        try expect("session=noCache", "again", Outcome(status: 200, body: "v2 doc for all"), requests: 1)
+    }
+
+    @Test func `what one delegate vouched for answers nobody who trusts the roots`() throws {
+        try expect("security=refused,stored=unverified", "main", .failed(Outcome.untrusted), requests: 0)
+        try expect("security=system,stored=unverified", "main", Outcome(status: 200, body: "v2 doc for all"), requests: 1)
+        try expect("security=delegateAnswer", "stranger", .failed(Outcome.untrusted), requests: 0)
+        try expect("security=delegateAnswer", "again", Outcome(status: 200, body: "v1 doc for all"), requests: 0)
+    }
+
+    @Test func `what was obtained with a credential answers nobody else`() throws {
+        for login in ["requestField", "configurationField"] {
+            try expect("principal=\(login)", "main", Outcome(status: 200, body: "v1 doc for ali"), requests: 1)
+            try expect("principal=\(login)", "again", Outcome(status: 200, body: "v1 doc for ali"), requests: 0)
+            try expect("principal=\(login)", "other", Outcome(status: 200, body: "v2 doc for bob"), requests: 1)
+            try expect("principal=\(login)", "nobody", Outcome(status: 401, body: "who are you"), requests: 1)
+        }
+    }
+
+    @Test func `an Authorization of the app's stays with its origin`() throws {
+        for trace in try reports("principal=configurationField,answer=redirectAcross") {
+            let fields = trace["main"]?.seen.map { $0.fields["authorization"] != nil }
+            #expect(fields == [true, false])
+        }
+        for trace in try reports("security=system,principal=configurationField,answer=redirectDown") {
+            let requests = trace["main"]?.seen ?? []
+            #expect(requests.map(\.scheme) == ["https", "http"])
+            #expect(requests.map { $0.fields["authorization"] != nil } == [true, false])
+        }
+    }
+
+    @Test func `Vary is judged by what was sent, not by what the response set`() throws {
+        for trace in try reports("cookies=set,stored=varyCookie") {
+            #expect(trace["seed"]?.seen.first?.fields["cookie"] == nil)
+            #expect(trace["main"]?.seen.map { $0.fields["cookie"] } == ["mark=set"])
+        }
+    }
+
+    @Test func `what is stale is asked about with its validator`() throws {
+        for trace in try reports("stored=staleWithValidator") {
+            #expect(trace["main"]?.seen.first?.fields["if-none-match"] == "\"doc-v1-all\"")
+            #expect(trace["main"]?.outcome == Outcome(status: 200, body: "v1 doc for all"))
+        }
+    }
+
+    @Test func `a POST that was cut off is not sent again, and one that was refused is`() throws {
+        try expect("message=postSmall,end=cutInHead", "main", .failed(-1005), requests: 1)
+        for trace in try reports("protocol=http2Clear,message=postSmall,end=refusedStream") {
+            #expect(trace["main"]?.seen.map(\.method) == ["POST", "POST"])
+        }
+        let outcomes = Set(try reports("end=cutInHead").compactMap { $0["main"]?.seen.count })
+        #expect(outcomes == [1, 2])
+    }
+
+    @Test func `a redirect sets its cookie before the next request`() throws {
+        for trace in try reports("cookies=overRedirect,answer=redirectWithin") {
+            #expect(trace["main"]?.seen.map { $0.fields["cookie"] } == [nil, "mark=way"])
+        }
+    }
+
+    @Test func `a failure of trust is told by its codes, and any failure by all`() {
+        #expect(Outcome.failed(Outcome.untrusted).matches(.failed(-1203)))
+        #expect(!Outcome.failed(Outcome.untrusted).matches(.failed(-1005)))
+        #expect(Outcome.failed(Outcome.anyError).matches(.failed(-1)))
+        #expect(!Outcome.failed(Outcome.anyError).matches(Outcome(status: 200, body: "")))
+        #expect(!Outcome(status: 200, body: "a").matches(Outcome(status: 200, body: "b")))
+    }
+
+    @Test func `bodies tell what they are, and what was cut of them`() {
+        let bytes = Body.bytes("v1 doc for all")
+        #expect(bytes.count == Body.length)
+        #expect(Body.label(of: bytes) == "v1 doc for all")
+        #expect(Body.label(of: bytes.dropLast()) != "v1 doc for all")
+        #expect(Body.label(of: []) == "")
+    }
+}
