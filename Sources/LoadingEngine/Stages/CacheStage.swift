@@ -110,7 +110,8 @@ final class CacheStage: LoadStage {
             requestHeaders: hit == nil ? message.head.headers : Self.sealed(hop, message, in: load), policy: policy,
             stored: hit?.response, now: load.now
         )
-        if let hit, hit.response.credential != nil, RequestAuthentication.isUntried(hop) {
+        // The server has to see the credential, or the session would take it for accepted.
+        if let hit, RequestAuthentication.isUntried(hop) {
             decision = decision.validated(hit.response, method: message.head.method)
         }
         switch (decision, hit) {
@@ -220,7 +221,8 @@ final class CacheStage: LoadStage {
             answer = try await send(hop, in: load, then: next)
         } catch {
             // A stale connection is tried again first.
-            guard load.control.failure == nil, !ResponseTrust.isRefusal(error), !isTriedAgain(error, hop, load.lastAttempt),
+            guard load.control.failure == nil, !ResponseTrust.isRefusal(error), !RequestAuthentication.isUntried(hop),
+                !isTriedAgain(error, hop, load.lastAttempt),
                 mayStandIn(hit, status: nil, requestHeaders, policy, now: load.now)
             else { throw error }
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
