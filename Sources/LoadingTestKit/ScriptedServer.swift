@@ -52,6 +52,7 @@ package final class ScriptedServer: Sendable {
     ///   - isMultipath: whether it has multipath TCP.
     ///   - identity: certificate and key; with them the server speaks TLS.
     ///   - laterIdentities: those of the connections after the first one; the last one is that of all others, too.
+    ///   - choice: which identity a new connection is shown, counted from 0; nil leaves it to the order of the connections.
     ///   - tls: the TLS versions it accepts.
     ///   - clientRoot: in PEM; with it the server asks clients for a certificate, and checks one that it is shown.
     ///   - sendBuffer: the size of the sockets' send buffer, for tests of back-pressure.
@@ -67,6 +68,7 @@ package final class ScriptedServer: Sendable {
         isMultipath: Bool = false,
         identity: TestCertificates.Identity? = nil,
         laterIdentities: [TestCertificates.Identity] = [],
+        choice: @escaping @Sendable (_ connection: Int) -> Int? = { _ in nil },
         tls: ClosedRange<TestCertificates.Version> = .v1_2 ... .v1_3,
         clientRoot: String? = nil,
         sendBuffer: Int? = nil,
@@ -100,7 +102,8 @@ package final class ScriptedServer: Sendable {
                     children.change { $0[id] = channel }
                     channel.closeFuture.whenComplete { _ in children.change { $0[id] = nil } }
                     if let last = secure.last {
-                        let context = number < secure.count ? secure[number] : last
+                        let chosen = choice(number) ?? number
+                        let context = secure.indices.contains(chosen) ? secure[chosen] : last
                         try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
                     }
                     let connection = ScriptedConnection(script: script, journal: journal, number: number)
