@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # The tool needs no Swift where it runs: the toolchain's libraries are in it.
 STATIC = swift build -c release --static-swift-stdlib --scratch-path .build-static
 
-.PHONY: demo test docs sanitize fuzz bench scale combine crash-test check api format format-check tool install uninstall
+.PHONY: demo test docs sanitize fuzz bench scale combine crash-test history check api format format-check tool install uninstall
 
 demo:
 	@Scripts/demo
@@ -46,6 +46,14 @@ crash-test:
 	@swift build --product urlsessiond
 	@swift build --product TransferProgram
 	@Scripts/crash-test
+
+# One history of requests, logins, deploys and kills after another, for SECONDS: SEED is the first one, STEPS the length of each.
+history:
+	@Scripts/install-needs build
+	@swift build --product urlsessiond
+	@swift build --product HistoryProgram
+	@.build/debug/HistoryProgram --seed $(or $(SEED),$$(date +%s)) --steps $(or $(STEPS),150) \
+	    --seconds $(SECONDS)
 
 # Writes API/URLLoading.txt, the list of everything that is public.
 api:

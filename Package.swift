@@ -174,6 +174,12 @@ var targets: [Target] = [
         name: "CombinationProgram", dependencies: ["URLLoading", "CombinationModel", "LoadingTestKit", "SeededNumbers"],
         path: "Tests/CombinationProgram", swiftSettings: testSettings),
     tests("CombinationTests", ["CombinationModel", "CombinationProgram", "LoadingTestKit", "SeededNumbers"]),
+    // Histories of requests, deploys and kills on one home folder: the rules, and what carries the steps out.
+    .target(name: "HistoryModel", dependencies: ["SeededNumbers"], path: "Tests/HistoryModel", swiftSettings: testSettings),
+    .executableTarget(
+        name: "HistoryProgram", dependencies: ["HistoryModel", "URLLoading", "LoadingTestKit", "SeededNumbers"],
+        path: "Tests/HistoryProgram", swiftSettings: testSettings),
+    tests("HistoryTests", ["HistoryModel", "LoadingTestKit", "HistoryProgram", "urlsessiond"]),
     // Each folder of Examples/ is a package for who copies it. Here its sources share the build, and belong to no product.
     example("ResumableDownload"),
     example("FanOut"),

@@ -1,0 +1,181 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import SeededNumbers
+
+/// Makes a history of a seed.
+package struct HistoryMaker {
+    /// What histories may contain; all of it unless a test wants less.
+    package struct Extent: Sendable {
+        package var workers = 2
+        package var hasBackground = true
+
+        package init() {}
+    }
+
+    private struct KnownSession {
+        var worker: Int
+        var kind: SessionKind
+        /// Of what it got before, which loads like to come back to.
+        var isOver = false
+    }
+
+    private var random: SeededNumbers
+    private let extent: Extent
+    private var sessions: [Int: KnownSession] = [:]
+    private var count = 0
+    /// Where something happened lately: what follows likes to look at the same.
+    private var recent: [(Origin, Page)] = []
+
+    package static func history(seed: UInt64, steps: Int, extent: Extent = Extent()) -> [HistoryStep] {
+        var maker = HistoryMaker(random: SeededNumbers(seed: seed), extent: extent)
+        return (0..<steps).map { _ in maker.step() }
+    }
+
+    private init(random: SeededNumbers, extent: Extent) {
+        self.random = random
+        self.extent = extent
+    }
+
+    private mutating func any<Element>(_ values: [Element]) -> Element { values[random.next(below: values.count)] }
+    private mutating func isOne(of count: Int) -> Bool { random.next(below: count) == 0 }
+
+    private var live: [Int] { sessions.filter { !$0.value.isOver }.keys.sorted() }
+
+    private mutating func step() -> HistoryStep {
+        if live.count < 2 { return makeSession() }
+        switch random.next(below: 100) {
+        case 0..<9: return makeSession()
+        case 9..<12: return invalidate()
+        case 12..<58: return .load(load())
+        case 58..<62: return .together((0..<(2 + random.next(below: 3))).map { _ in load() })
+        case 62..<69:
+            let (origin, page) = target()
+            return .deploy(origin, page)
+        case 69..<74: return .certificate(isOne(of: 2) ? .valid : any([.unknown, .unknown, .expired]))
+        case 74..<80: return interrupted()
+        case 80..<83: return kill()
+        case 83..<85: return .line(worker: random.next(below: extent.workers))
+        case 85..<90: return post()
+        case 90..<93: return cutDownload()
+        case 93..<95: return .byProtocol(worker: random.next(below: extent.workers), stores: isOne(of: 2))
+        case 95..<98 where extent.hasBackground:
+            var load = plainLoad()
+            load.policy = .usual
+            return .orderInBackground(worker: random.next(below: extent.workers), load, uploads: isOne(of: 3))
+        case 98..<100 where extent.hasBackground: return .killDaemon
+        default: return .load(load())
+        }
+    }
+
+    // MARK: Sessions
+
+    private mutating func makeSession() -> HistoryStep {
+        var kind = SessionKind()
+        kind.stores = any([.shared, .shared, .shared, .shared, .ephemeral, .withoutCache])
+        kind.trust = any([.system, .system, .system, .ownRoots, .delegate])
+        kind.isSubstituted = isOne(of: 8)
+        if isOne(of: 5) { kind.principal = any([.ali, .bob]) }
+        kind.hasDelegate = kind.trust == .delegate || !isOne(of: 3)
+        kind.connections = isOne(of: 4) ? 1 : 6
+        count += 1
+        let worker = random.next(below: extent.workers)
+        sessions[count] = KnownSession(worker: worker, kind: kind)
+        return .makeSession(count, worker: worker, kind)
+    }
+
+    private mutating func invalidate() -> HistoryStep {
+        let session = any(live)
+        sessions[session]?.isOver = true
+        return .invalidate(session, finishes: isOne(of: 2))
+    }
+
+    private mutating func kill() -> HistoryStep {
+        let worker = random.next(below: extent.workers)
+        forget(worker)
+        return .kill(worker: worker)
+    }
+
+    private mutating func forget(_ worker: Int) {
+        for (session, known) in sessions where known.worker == worker { sessions[session]?.isOver = true }
+    }
+
+    // MARK: Loads
+
+    private mutating func target() -> (Origin, Page) {
+        if let last = recent.last, isOne(of: 3) { return last }
+        if !recent.isEmpty, isOne(of: 2) { return any(recent) }
+        return (any([.clear, .secure, .secure]), any(Page.ordinary))
+    }
+
+    private mutating func plainLoad() -> LoadStep {
+        let (origin, page) = target()
+        recent = recent.suffix(5) + [(origin, page)]
+        var load = LoadStep(session: any(live), origin: origin, page: page)
+        load.policy = any([.usual, .usual, .usual, .usual, .reload, .reloadAll, .elseLoad, .dontLoad, .revalidate])
+        if page == .varyField || isOne(of: 10) { load.field = any(["blue", "red"]) }
+        return load
+    }
+
+    private mutating func load() -> LoadStep {
+        var load = plainLoad()
+        let kind = sessions[load.session]?.kind ?? SessionKind()
+        load.way = any([.data, .data, .completion, .delegate, .delegate, .download])
+        if load.way == .delegate, !kind.hasDelegate { load.way = .completion }
+        let wantsPrincipal = load.page.isGuarded ? !isOne(of: 5) : isOne(of: 3)
+        if wantsPrincipal {
+            load.principal = any([.ali, .ali, .bob, .bob, .mallory])
+            let fields: [Proof] = [.basicField, .bearerField]
+            load.proof = any(kind.principal == .nobody ? fields + [.userInfo, .challenge, .challengeForSession] : fields)
+            if !kind.hasDelegate, load.proof == .challenge || load.proof == .challengeForSession { load.proof = .userInfo }
+        }
+        if load.page == .varyCookie, !isOne(of: 3) { load.login = any([.ali, .bob, .nobody]) }
+        if !kind.hasDelegate, load.way == .data, load.origin == .secure, isOne(of: 5) { load.hasOwnTrust = true }
+        if isOne(of: 6) {
+            load.isByName = true
+            let isTrustedForAll = kind.trust == .system && !kind.isSubstituted
+            if load.origin == .secure, !isTrustedForAll, load.page != .away { load.page = .strict }
+        }
+        return load
+    }
+
+    private mutating func interrupted() -> HistoryStep {
+        var load = load()
+        if load.page == .away { load.page = .open }
+        load.policy = .reload
+        let interruption = any(Interruption.allCases)
+        if interruption == .kill || interruption == .killWhileSending, let worker = sessions[load.session]?.worker {
+            forget(worker)
+        }
+        if interruption == .invalidate { sessions[load.session]?.isOver = true }
+        return .interrupted(load, interruption)
+    }
+
+    private mutating func post() -> HistoryStep {
+        var load = load()
+        load.page = .send
+        load.login = nil
+        load.policy = .usual
+        if load.way == .download { load.way = .data }
+        if load.proof != .none { load.proof = .basicField }
+        return .post(load, isOne(of: 3) ? nil : any(HistoryStep.Failure.allCases))
+    }
+
+    private mutating func cutDownload() -> HistoryStep {
+        var load = load()
+        load.page = .long
+        load.login = nil
+        load.way = .download
+        load.policy = .usual
+        load.hasOwnTrust = false
+        return .cutDownload(
+            load, deploys: isOne(of: 3), shows: isOne(of: 3) ? any(Identity.allCases) : nil,
+            resumesIn: isOne(of: 2) ? load.session : any(live))
+    }
+}

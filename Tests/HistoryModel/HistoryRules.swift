@@ -1,0 +1,218 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// The rules that hold for the outcome of each load.
+///
+/// They are written from what the library promises, and know nothing of how it works.
+package struct HistoryRules {
+    private let world: HistoryWorld
+    private let load: LoadFacts
+    private let report: WorkerReport
+
+    private init(_ world: HistoryWorld, _ load: LoadFacts, _ report: WorkerReport) {
+        self.world = world
+        self.load = load
+        self.report = report
+    }
+
+    /// What does not hold of a load that ended.
+    package static func faults(of load: LoadFacts, _ report: WorkerReport, in world: HistoryWorld) -> [Fault] {
+        let rules = HistoryRules(world, load, report)
+        return rules.order() + rules.answer() + rules.body() + rules.cookies()
+    }
+
+    private func fault(_ rule: Fault.Rule, _ text: String) -> Fault { Fault(rule, "load \(load.number): \(text)") }
+
+    private var own: [SeenRequest] { world.requests[load.number] ?? [] }
+
+    // MARK: The end
+
+    /// The end is told once, and last.
+    private func order() -> [Fault] {
+        guard load.step.way == .delegate else { return [] }
+        let ends = report.calls.count { $0 == "didComplete" }
+        guard ends == 1, report.calls.last == "didComplete" else { return [fault(.end, "calls \(report.calls)")] }
+        let responses = report.calls.count { $0 == "didReceiveResponse" }
+        if responses > 1 { return [fault(.end, "\(responses) responses")] }
+        if let data = report.calls.firstIndex(of: "didReceiveData"),
+            report.calls.firstIndex(of: "didReceiveResponse").map({ $0 > data }) ?? true
+        {
+            return [fault(.end, "data before the response: \(report.calls)")]
+        }
+        return []
+    }
+
+    // MARK: Whether it is answered
+
+    /// A load fails only for a reason of its own.
+    private func answer() -> [Fault] {
+        if load.step.policy == .dontLoad {
+            return own.isEmpty ? [] : [fault(.freshness, "asked the server, though it must not")]
+        }
+        if load.isDisturbed || load.isByProtocol { return [] }
+        if let error = report.error {
+            let origins = load.step.page == .away ? Origin.allCases : [load.step.origin]
+            let isRefused = origins.contains(.secure) && !load.identities.allSatisfy(load.accepts)
+            if isRefused { return [] }
+            return [fault(.answer, "failed with \(error) (\(report.message ?? ""))")]
+        }
+        let status = report.status ?? 0
+        if load.step.page.isGuarded, status == 401 {
+            let isKnown = load.step.proof == .none ? load.kind.principal.isKnown : load.step.principal.isKnown
+            return isKnown
+                ? [fault(load.sendsAtOnce ? .notSent : .answer, "401, though it has \(load.credential ?? "nothing")")] : []
+        }
+        return isWhole ? [] : [fault(.answer, "status \(status)")]
+    }
+
+    // MARK: The body
+
+    /// A body that is resumed is whole in the end, too.
+    private var isWhole: Bool { report.status == 200 || report.status == 206 && load.step.page == .long }
+
+    private func body() -> [Fault] {
+        guard report.error == nil, isWhole, let text = report.body else { return [] }
+        if text.hasPrefix(PageText.byProtocol) {
+            return load.isByProtocol ? [] : [fault(.protocolClass, "a response that a protocol class made")]
+        }
+        guard let head = PageText.head(of: text) else {
+            if load.step.page == .long, let parts = PageText.identities(joinedIn: text) {
+                return parts.allSatisfy(load.accepts)
+                    ? [] : [fault(.trust, "parts of servers with the identities \(parts), joined")]
+            }
+            return [fault(.whole, "\(text.utf8.count) bytes that no server sent, beginning with \(text.prefix(300))")]
+        }
+        let page = load.step.page == .away ? .landing : load.step.page
+        let origin = load.step.page == .away ? load.step.origin.other : load.step.origin
+        guard head.page == page else { return [fault(.whole, "\(head.page) in place of \(page)")] }
+        // Of what it must not see at all, it does not matter for whom it was.
+        let trust = self.trust(head, at: origin)
+        guard trust.isEmpty else { return trust }
+        return credential(head, at: origin) + vary(head) + freshness(head) + redirect(head)
+    }
+
+    /// What was obtained over a connection is for loads that would have accepted it, and only the system's roots vouch for all.
+    private func trust(_ head: PageHead, at origin: Origin) -> [Fault] {
+        let what = "\(head.server) \(head.identity.map { "with the \($0) identity " } ?? "")obtained by load \(head.load)"
+        guard load.accepts(head.identity) else { return [fault(.trust, "what it would refuse: \(what)")] }
+        guard head.server == load.server(at: origin) else { return [fault(.trust, "another server's: \(what)")] }
+        guard head.load != load.number, head.load != 0 else { return [] }
+        guard let first = world.loads[head.load] else { return [fault(.machine, "an unknown load: \(what)")] }
+        return reach(from: first, head.identity, at: origin, what)
+    }
+
+    private func reach(from first: LoadFacts, _ identity: Identity?, at origin: Origin, _ what: String) -> [Fault] {
+        if load.kind.stores == .withoutCache || first.kind.stores == .withoutCache {
+            return [fault(.freshness, "from a cache that one of both has not: \(what)")]
+        }
+        let isSame = first.session == load.session
+        if first.kind.stores == .ephemeral || load.kind.stores == .ephemeral, !isSame {
+            return [fault(.trust, "between the stores of two sessions: \(what)")]
+        }
+        if first.obtainsForAll(identity) {
+            return load.readsWhatIsForAll(over: origin)
+                ? [] : [fault(.trust, "what is for sessions of the system's trust: \(what)")]
+        }
+        // The delegates of two tasks are two.
+        return isSame && !first.step.hasOwnTrust ? [] : [fault(.trust, "what is for another session's trust: \(what)")]
+    }
+
+    /// What was obtained with a credential is for loads with the same.
+    private func credential(_ head: PageHead, at origin: Origin) -> [Fault] {
+        let accepted = world.accepted[load.session]?[head.server] ?? []
+        let isFirst = load.step.page != .away
+        if let credential = head.credential {
+            if isFirst, credential == load.credential || credential == load.kind.credential && !load.step.page.isGuarded {
+                return []
+            }
+            if accepted.contains(credential), !(isFirst && load.sendsAtOnce) { return [] }
+            if head.page.isPublic, head.load != load.number { return [] }
+            return [
+                fault(
+                    .credential, "has \(load.credential ?? "none"), and sees what load \(head.load) obtained with \(credential)")
+            ]
+        }
+        guard isFirst, head.load == load.number, load.sendsAtOnce, let credential = load.credential else { return [] }
+        return [fault(.notSent, "\(credential) did not go with the request")]
+    }
+
+    /// A stored response is for requests with the same fields.
+    private func vary(_ head: PageHead) -> [Fault] {
+        switch head.page {
+        case .varyField where head.field != load.step.field:
+            return [fault(.vary, "for the field \(head.field ?? "nil"), not \(load.step.field ?? "nil")")]
+        case .varyCookie:
+            // Another process may change the store between the look at it and the request.
+            let sent = own.first.map { [$0.cookie] } ?? [Self.cookie(report.cookiesBefore), Self.cookie(report.cookies)]
+            guard load.isAlone, !sent.contains(head.cookie.map { "sid=" + $0 }) else { return [] }
+            let cookies = sent.map { $0 ?? "none" }
+            return [fault(.vary, "sends \(cookies), and sees what load \(head.load) obtained with \(head.cookie ?? "none")")]
+        case .varyAuthorization where head.load != load.number:
+            let accepted = world.accepted[load.session]?[head.server] ?? []
+            let sent: Set<String?> = load.sendsAtOnce ? [load.credential] : Set(accepted.map { $0 }).union([nil])
+            guard !sent.contains(head.credential) else { return [] }
+            return [fault(.vary, "sends \(sent), and sees what load \(head.load) obtained with \(head.credential ?? "nil")")]
+        default: return []
+        }
+    }
+
+    /// What is stored is used as its fields and the request allow.
+    private func freshness(_ head: PageHead) -> [Fault] {
+        if head.version > load.versions.upperBound { return [fault(.machine, "version \(head.version) is not there yet")] }
+        if head.load == load.number || head.load == 0 && !own.isEmpty {
+            return head.version >= load.versions.lowerBound ? [] : [fault(.freshness, "version \(head.version) from the server")]
+        }
+        let what = "version \(head.version) of \(load.versions), obtained by load \(head.load)"
+        if !head.page.isStored { return [fault(.freshness, "no-store: \(what)")] }
+        if load.step.way == .download || world.loads[head.load]?.step.way == .download {
+            return [fault(.freshness, "downloads have no part in the cache: \(what)")]
+        }
+        let mayBeOld = load.step.policy == .elseLoad || load.step.policy == .dontLoad
+        guard !mayBeOld, head.page.isCheckedAlways || load.step.policy.asksTheServer else { return [] }
+        if own.isEmpty { return [fault(.freshness, "the server was not asked: \(what)")] }
+        if load.step.policy == .reload || load.step.policy == .reloadAll {
+            return [fault(.freshness, "not loaded anew: \(what)")]
+        }
+        return load.versions.contains(head.version) ? [] : [fault(.freshness, "not the server's version: \(what)")]
+    }
+
+    /// A redirect that was stored is held to the same trust.
+    private func redirect(_ head: PageHead) -> [Fault] {
+        guard let via = head.via, via != load.number, let first = world.loads[via] else { return [] }
+        guard let hop = world.requests[via]?.last(where: { $0.page == .away }) else { return [] }
+        let what = "the redirect of \(hop.server) \(hop.identity.map { "with the \($0) identity " } ?? "")obtained by load \(via)"
+        guard load.accepts(hop.identity) else { return [fault(.trust, "what it would refuse: \(what)")] }
+        let trust = reach(from: first, hop.identity, at: load.step.origin, what)
+        guard trust.isEmpty, let credential = hop.credential, credential != load.credential else { return trust }
+        if world.accepted[load.session]?[hop.server]?.contains(credential) == true { return [] }
+        return [fault(.credential, "has \(load.credential ?? "none"), and follows \(what) with \(credential)")]
+    }
+
+    // MARK: Cookies
+
+    private static func cookie(_ cookies: [String]) -> String? { cookies.first { $0.hasPrefix("sid=") } }
+
+    /// A cookie is in the store before its response is told, and what is in the store is sent.
+    private func cookies() -> [Fault] {
+        guard report.error == nil, load.isAlone, !load.isByProtocol else { return [] }
+        var faults: [Fault] = []
+        let (before, now) = (Self.cookie(report.cookiesBefore), Self.cookie(report.cookies))
+        if let request = own.first, request.cookie != before, request.cookie != now {
+            faults.append(fault(.cookie, "sent \(request.cookie ?? "none"), and its store had \(before ?? "none")"))
+        }
+        guard let login = load.step.login, report.status == 200, let text = report.body, let head = PageText.head(of: text),
+            head.load == load.number
+        else { return faults }
+        let isThere = login == .nobody ? now == nil : now?.hasSuffix("-\(load.number)") == true
+        if !isThere {
+            faults.append(fault(.cookie, "told of the response that sets a cookie when the store had \(now ?? "none")"))
+        }
+        return faults
+    }
+}

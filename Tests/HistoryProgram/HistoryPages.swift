@@ -1,0 +1,167 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HistoryModel
+import LoadingTestKit
+
+/// What one server of a history answers.
+struct HistoryPages: Sendable {
+    var name: String
+    var origin: Origin
+    var content: HistoryServers.Content
+
+    private struct Asked {
+        var load: Int
+        var page: Page
+        var identity: Identity?
+        var credential: String?
+        var cookie: String?
+        var version: Int
+        var request: RecordedRequest
+    }
+
+    func reply(to request: RecordedRequest) -> ScriptedReply {
+        let path = request.path.split(separator: "/").map(String.init)
+        guard let page = path.first.flatMap(Page.init(rawValue:)), let load = request.header("X-Load").flatMap({ Int($0) }) else {
+            return .status(404)
+        }
+        let asked = Asked(
+            load: load, page: page,
+            identity: origin == .clear
+                ? nil : name == "secure" ? content.state.withLock { $0.shown[request.connection] } : .valid,
+            credential: Self.credential(of: request),
+            cookie: request.values(of: "Cookie").joined(separator: "; ").split(separator: "; ").first { $0.hasPrefix("sid=") }
+                .map(String.init),
+            version: content.version(of: page, at: origin), request: request)
+        var seen = SeenRequest(load: load, server: name, page: page, method: request.method)
+        seen.path = request.path
+        seen.identity = asked.identity
+        seen.credential = asked.credential
+        seen.cookie = asked.cookie
+        seen.isConditional = request.header("If-None-Match") != nil
+        content.state.withLock { [seen] in $0.requests.append(seen) }
+        let reply = answer(asked)
+        guard reply.effects.count == 1, case .write(let bytes) = reply.effects[0] else { return reply }
+        switch request.header("X-Hold") {
+        // The head and a half of the body at first.
+        case "body":
+            let half = bytes.count / 2
+            return [.write(Array(bytes.prefix(half))), .gate("load-\(load)"), .write(Array(bytes.dropFirst(half)))]
+        case "head": return [.gate("load-\(load)"), .write(bytes)]
+        case "cut" where content.state.withLock({ $0.cut.insert(load).inserted }):
+            return [.write(Array(bytes.prefix(bytes.count / 2))), .close]
+        default: return reply
+        }
+    }
+
+    /// Whose credential it is, if it is good; nil without one.
+    private static func credential(of request: RecordedRequest) -> String? {
+        guard let field = request.header("Authorization") else { return nil }
+        for principal in Principal.allCases {
+            let pair = Data("\(principal.rawValue):\(principal.password)".utf8).base64EncodedString()
+            if field == "Basic \(pair)" { return "basic:\(principal)" }
+            if field == "Bearer \(principal.token)" { return "bearer:\(principal)" }
+        }
+        return "unknown:\(field)"
+    }
+
+    private func answer(_ asked: Asked) -> ScriptedReply {
+        let isKnown = asked.credential.map { credential in
+            Principal.allCases.contains { $0.isKnown && credential.hasSuffix(":\($0)") }
+        }
+        if asked.page.isGuarded, isKnown != true {
+            return .status(401, [("WWW-Authenticate", "Basic realm=\"history\"")], body: "refused")
+        }
+        switch asked.page {
+        case .send: return answerToPost(asked)
+        case .away:
+            let port = content.state.withLock { $0.ports[origin.other] } ?? 0
+            let location = "\(origin == .clear ? "https" : "http")://127.0.0.1:\(port)/landing?via=\(asked.load)"
+            return .redirect(302, to: location, [("Cache-Control", "max-age=3600")])
+        case .long: return answerInRanges(asked)
+        default: return answerWithPage(asked)
+        }
+    }
+
+    private func head(_ asked: Asked, lines: Int) -> PageHead {
+        var head = PageHead(
+            load: asked.load, server: name, identity: asked.identity, page: asked.page, version: asked.version, lines: lines)
+        head.credential = asked.credential
+        if asked.page == .varyCookie { head.cookie = asked.cookie.map { String($0.dropFirst(4)) } }
+        if asked.page == .varyField { head.field = asked.request.header("X-Field") }
+        if let via = asked.request.target.split(separator: "=").last, asked.page == .landing { head.via = Int(via) }
+        if asked.page == .noStore || asked.request.header("X-Traceless") != nil { head.mark = PageText.mark }
+        return head
+    }
+
+    private func answerWithPage(_ asked: Asked) -> ScriptedReply {
+        let head = head(asked, lines: 10 + asked.load % 7 * 40)
+        var fields = fields(asked.page)
+        // The same for whoever shows a certificate: a forger may choose it.
+        let who = [asked.credential, head.cookie, head.field].map { $0 ?? "-" }.joined(separator: ".")
+        let tag = "\"\(asked.version).\(who.utf8.reduce(5381) { ($0 &* 33 &+ Int($1)) & 0xFFFFFF })\""
+        if asked.page.isStored { fields.append(("ETag", tag)) }
+        // Where the system's roots vouch for the server, all sessions would heed it.
+        if asked.page == .strict, name != "secure" || asked.identity != .valid {
+            fields.append(("Strict-Transport-Security", "max-age=36000"))
+        }
+        if let login = asked.request.header("X-Login") {
+            let mark = asked.request.header("X-Traceless") == "all" ? PageText.mark : "login"
+            fields.append(
+                (
+                    "Set-Cookie",
+                    login == "nobody" ? "sid=; Max-Age=0; Path=/" : "sid=\(mark)-\(login)-\(asked.load); Max-Age=36000; Path=/"
+                ))
+        }
+        if asked.page.isStored, asked.request.header("If-None-Match") == tag {
+            return [.write(ScriptedReply.head(304, fields))]
+        }
+        return .ok(PageText.text(head), fields)
+    }
+
+    private func fields(_ page: Page) -> [(String, String)] {
+        switch page {
+        case .open, .guarded, .landing: [("Cache-Control", "max-age=3600")]
+        case .check, .guardedCheck: [("Cache-Control", "no-cache, stale-if-error=3600")]
+        case .shared, .guardedShared: [("Cache-Control", "public, max-age=3600")]
+        case .varyCookie: [("Cache-Control", "max-age=3600"), ("Vary", "Cookie")]
+        case .varyAuthorization: [("Cache-Control", "max-age=3600"), ("Vary", "Authorization")]
+        case .varyField: [("Cache-Control", "max-age=3600"), ("Vary", "X-Field")]
+        case .strict: [("Cache-Control", "no-store")]
+        case .noStore, .send, .away, .long: [("Cache-Control", "no-store")]
+        }
+    }
+
+    private func answerToPost(_ asked: Asked) -> ScriptedReply {
+        let answer = ScriptedReply.ok(PageText.text(head(asked, lines: 3)), [("Cache-Control", "no-store")])
+        switch asked.request.header("X-Failure") {
+        case "reset": return [.reset]
+        case "closeAfterwards": return answer.then(.closeAbruptly)
+        case "redirect" where asked.request.path == "/send": return .redirect(307, to: "/send/again")
+        default: return answer
+        }
+    }
+
+    /// The same bytes for all, of which a part may be had.
+    private func answerInRanges(_ asked: Asked) -> ScriptedReply {
+        let head = PageHead(
+            load: 0, server: name, identity: asked.identity, page: .long, version: asked.version, lines: 1500)
+        let bytes = Array(PageText.text(head).utf8)
+        let tag = "\"\(asked.version)\""
+        let fields = [("Cache-Control", "no-cache"), ("ETag", tag), ("Accept-Ranges", "bytes")]
+        if asked.request.header("If-None-Match") == tag { return [.write(ScriptedReply.head(304, fields))] }
+        guard let range = asked.request.header("Range"), range.hasPrefix("bytes="), range.hasSuffix("-"),
+            let start = Int(range.dropFirst(6).dropLast()), start < bytes.count,
+            asked.request.header("If-Range").map({ $0 == tag }) ?? true
+        else { return .ok(bytes, fields) }
+        return .status(
+            206, fields + [("Content-Range", "bytes \(start)-\(bytes.count - 1)/\(bytes.count)")], body: Array(bytes[start...]))
+    }
+}

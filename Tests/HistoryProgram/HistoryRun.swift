@@ -1,0 +1,531 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HistoryModel
+import LoadingTestKit
+
+/// Carries the steps of a history out, and looks after each whether the rules hold.
+///
+/// A step that needs a session or a worker that is not there any more is passed over, so that a history from which steps were taken out
+/// is still one.
+final class HistoryRun {
+    private struct LiveSession {
+        var worker: Int
+        var life: Int
+        /// One for each object.
+        var identity: Int
+        var kind: SessionKind
+        /// Whether it heard, by a trust of its own, that `localhost` wants https alone: the clear server is not for it then.
+        var knowsStrictHost = false
+    }
+
+    private struct BackgroundLoad {
+        var worker: Int
+        var ends = 0
+        var kills = 0
+        var number: Int
+    }
+
+    private static let limit = Duration.seconds(12)
+
+    private let place: HistoryPlace
+    private let servers: HistoryServers
+    private var world = HistoryWorld()
+    private var workers: [Int: WorkerHandle] = [:]
+    private var lives = 0
+    private var sessions: [Int: LiveSession] = [:]
+    private var sessionCount = 1000
+    private var loadCount = 0
+    private var orders: [Int: LoadRequest] = [:]
+    /// Under which number the requests of resumed downloads are counted.
+    private var aliases: [Int: Int] = [:]
+    private var background: [Int: BackgroundLoad] = [:]
+    private var handled: [Int: Int] = [:]
+    private var ended: Set<Int> = []
+    private var seenFiles: [String: Date] = [:]
+    private var mayLeaveDownloads = false
+    private let overlooked: Set<Fault.Rule>
+    private var faults: [Fault] = []
+    /// Steps that were carried out, and not passed over.
+    private(set) var done = 0
+
+    private init(_ place: HistoryPlace, _ servers: HistoryServers, overlooked: Set<Fault.Rule>) {
+        self.place = place
+        self.servers = servers
+        self.overlooked = overlooked
+    }
+
+    struct Result: Sendable {
+        var faults: [Fault]
+        /// At which step they were seen; the number of steps for the end.
+        var step: Int
+        var done: Int
+    }
+
+    static func run(
+        _ steps: [HistoryStep], _ certificates: TestCertificates, overlooked: Set<Fault.Rule> = []
+    ) async throws -> Result {
+        let place = try HistoryPlace(certificates)
+        defer { place.remove() }
+        let run = HistoryRun(place, try await HistoryServers.start(certificates), overlooked: overlooked)
+        var step = 0
+        for (number, one) in steps.enumerated() {
+            step = number
+            await run.attempt { try await run.carryOut(one) }
+            if !run.faults.isEmpty { break }
+        }
+        if run.faults.isEmpty {
+            step = steps.count
+            await run.attempt { try await run.settle() }
+        }
+        for worker in run.workers.values { try? await worker.kill() }
+        place.signalDaemon(SIGKILL)
+        do { try await run.servers.close() } catch  where run.faults.isEmpty { run.faults = [Fault(.machine, "\(error)")] }
+        return Result(faults: run.faults, step: step, done: run.done)
+    }
+
+    private func attempt(_ body: () async throws -> Void) async {
+        do {
+            try await body()
+            look()
+        } catch let fault as Fault {
+            look()
+            add([fault])
+        } catch {
+            look()
+            add([Fault(.machine, "\(error)")])
+        }
+    }
+
+    private func add(_ new: [Fault]) { faults += new.filter { !overlooked.contains($0.rule) } }
+
+    // MARK: After each step
+
+    /// Looks at what servers and workers saw since the last time, and at the disk.
+    private func look() {
+        noteRequests()
+        for (slot, worker) in workers.sorted(by: { $0.key < $1.key }) {
+            let said = worker.reports.read { $0 }
+            for report in said.reports.dropFirst(handled[worker.life] ?? 0) { hear(report) }
+            handled[worker.life] = said.reports.count
+            if said.isOver {
+                add([Fault(.machine, "worker \(slot) ended by itself: \(place.errors(of: worker.life))")])
+                forget(slot)
+            }
+        }
+        add(place.faults(since: &seenFiles))
+    }
+
+    private func noteRequests() {
+        for var request in servers.takeRequests() {
+            request.load = aliases[request.load] ?? request.load
+            add(world.note(request))
+        }
+    }
+
+    private func hear(_ report: WorkerReport) {
+        if report.kind == .stray {
+            add([Fault(.end, "told again: load \(report.load ?? 0), session \(report.session ?? 0) \(report.calls)")])
+        }
+        guard report.kind == .end, let number = report.load, background[number] != nil else { return }
+        background[number]?.ends += 1
+        judge(number, report)
+    }
+
+    private func forget(_ slot: Int) {
+        workers[slot] = nil
+        sessions = sessions.filter { $0.value.worker != slot }
+        for (number, load) in background where load.worker == slot { background[number]?.kills += 1 }
+    }
+
+    // MARK: Workers
+
+    private func worker(_ slot: Int) async throws -> WorkerHandle {
+        if let worker = workers[slot] { return worker }
+        lives += 1
+        let worker = try place.startWorker(lives)
+        workers[slot] = worker
+        let isReady = try await hearing(worker, "worker \(slot) does not start") { $0.kind == .ready }
+        guard isReady != nil else { throw Fault(.machine, "worker \(slot) does not start: \(place.errors(of: worker.life))") }
+        return worker
+    }
+
+    /// Waits for a report for so long; nil where the worker ended.
+    private func hearing(
+        _ worker: WorkerHandle, _ what: String, rule: Fault.Rule = .machine, limit: Duration = HistoryRun.limit,
+        _ pick: @escaping @Sendable (WorkerReport) -> Bool
+    ) async throws -> WorkerReport? {
+        do {
+            return try await within(limit) { try await worker.report(pick) }
+        } catch is Late {
+            throw Fault(rule, what)
+        }
+    }
+
+    private func kill(_ slot: Int) async throws {
+        guard let worker = workers[slot] else { return }
+        try await worker.kill()
+        // What it said before is heard.
+        for report in worker.reports.read({ $0.reports }).dropFirst(handled[worker.life] ?? 0) { hear(report) }
+        mayLeaveDownloads = true
+        forget(slot)
+    }
+
+    // MARK: Steps
+
+    private func carryOut(_ step: HistoryStep) async throws {
+        done += 1
+        switch step {
+        case .makeSession(let name, let slot, let kind): try await makeSession(name, slot, kind)
+        case .invalidate(let name, let finishes):
+            guard let session = sessions.removeValue(forKey: name), let worker = workers[session.worker] else {
+                return passOver()
+            }
+            worker.tell(.invalidate(session.identity, finishes: finishes))
+            guard session.kind.hasDelegate else { return }
+            _ = try await hearing(worker, "session \(name) is not told that it is invalid", rule: .end) {
+                $0.kind == .invalid && $0.session == session.identity
+            }
+        case .load(let load): try await finish(begin(load))
+        case .together(let loads):
+            let numbers = loads.compactMap { begin($0) }
+            for number in numbers { world.loads[number]?.isAlone = false }
+            for number in numbers { try await finish(number) }
+        case .deploy(let origin, let page): servers.deploy(origin, page)
+        case .certificate(let identity): show(identity)
+        case .interrupted(let load, let interruption): try await interrupt(load, interruption)
+        case .kill(let slot): try await kill(slot)
+        case .line(let slot): try await standInLine(slot)
+        case .post(let load, let failure): try await post(load, failure)
+        case .cutDownload(let load, let deploys, let identity, let other):
+            try await cutDownload(load, deploys: deploys, identity, other)
+        case .byProtocol(let slot, let stores): try await answerByProtocol(slot, stores: stores)
+        case .orderInBackground(let slot, let load, let uploads): try await order(slot, load, uploads: uploads)
+        case .killDaemon: if !place.signalDaemon(SIGKILL) { passOver() }
+        }
+    }
+
+    private func passOver() { done -= 1 }
+
+    /// Has new connections be shown another certificate, those of loads that are under way, too.
+    private func show(_ identity: Identity) {
+        servers.show(identity)
+        for (number, load) in world.loads where !ended.contains(number) && !load.kind.isSubstituted {
+            world.loads[number]?.identities.insert(identity)
+        }
+    }
+
+    private func makeSession(_ name: Int, _ slot: Int, _ kind: SessionKind) async throws {
+        let worker = try await worker(slot)
+        sessionCount += 1
+        let identity = sessionCount
+        worker.tell(.makeSession(identity, kind, ports: servers.substitutions, roots: place.roots))
+        _ = try await hearing(worker, "session \(name) is not made") { $0.kind == .session && $0.session == identity }
+        sessions[name] = LiveSession(worker: slot, life: worker.life, identity: identity, kind: kind)
+    }
+
+    // MARK: Loads
+
+    /// Has a worker begin a load; nil where its session is not there.
+    private func begin(_ step: LoadStep, _ change: (inout LoadRequest) -> Void = { _ in }) -> Int? {
+        guard let session = sessions[step.session], let worker = workers[session.worker],
+            !(session.knowsStrictHost && step.isByName && step.origin == .clear)
+        else { return nil }
+        loadCount += 1
+        let number = loadCount
+        world.loads[number] = facts(number, step, session)
+        var order = LoadRequest(load: number, session: session.identity, url: "")
+        describe(step, session.kind, &order)
+        change(&order)
+        orders[number] = order
+        worker.tell(.load(order))
+        if step.page == .strict { sessions[step.session]?.knowsStrictHost = true }
+        return number
+    }
+
+    private func facts(_ number: Int, _ step: LoadStep, _ session: LiveSession) -> LoadFacts {
+        let page = step.page == .away ? Page.landing : step.page
+        let origin = step.page == .away ? step.origin.other : step.origin
+        let version = servers.content.version(of: page, at: origin)
+        var facts = LoadFacts(
+            number: number, step: step, kind: session.kind, session: session.identity, identities: [servers.identity],
+            versions: version...version)
+        facts.isByProtocol = session.kind.hasProtocol
+        // Its connections end at a server that never changes.
+        if session.kind.isSubstituted { facts.identities = [.valid] }
+        return facts
+    }
+
+    private func describe(_ step: LoadStep, _ kind: SessionKind, _ order: inout LoadRequest) {
+        let principal = step.principal
+        order.url = servers.url(
+            step.origin, step.page, user: step.proof == .userInfo ? principal : nil, isByName: step.isByName)
+        order.way = step.way
+        order.policy = step.policy
+        order.hasOwnTrust = step.hasOwnTrust
+        switch step.proof {
+        case .none, .userInfo: break
+        case .challenge, .challengeForSession:
+            order.user = principal.rawValue
+            order.password = principal.password
+            order.isKept = step.proof == .challengeForSession
+        case .basicField: order.fields["Authorization"] = Worker.basic(principal.rawValue, principal.password)
+        case .bearerField: order.fields["Authorization"] = "Bearer \(principal.token)"
+        }
+        if let field = step.field { order.fields["X-Field"] = field }
+        if let login = step.login { order.fields["X-Login"] = login.rawValue }
+        switch kind.stores {
+        case .shared: break
+        case .ephemeral: order.fields["X-Traceless"] = "all"
+        case .withoutCache: order.fields["X-Traceless"] = "body"
+        }
+    }
+
+    private func worker(of number: Int) -> WorkerHandle? {
+        guard let identity = world.loads[number]?.session else { return nil }
+        return sessions.values.first { $0.identity == identity }.flatMap { workers[$0.worker] }
+    }
+
+    /// Waits for the end of a load, and judges it.
+    @discardableResult
+    private func finish(
+        _ number: Int?, by given: WorkerHandle? = nil, limit: Duration = HistoryRun.limit
+    ) async throws -> WorkerReport? {
+        guard let number, let worker = given ?? worker(of: number) else {
+            passOver()
+            return nil
+        }
+        let what = "load \(number) has not ended"
+        guard
+            let report = try await hearing(worker, what, rule: .end, limit: limit, { $0.kind == .end && $0.load == number })
+        else { return nil }
+        judge(number, report)
+        return report
+    }
+
+    private func judge(_ number: Int, _ report: WorkerReport) {
+        noteRequests()
+        guard var load = world.loads[number], ended.insert(number).inserted || background[number] != nil else { return }
+        if !load.kind.isSubstituted { load.identities.insert(servers.identity) }
+        let page = load.step.page == .away ? Page.landing : load.step.page
+        let origin = load.step.page == .away ? load.step.origin.other : load.step.origin
+        load.versions = load.versions.lowerBound...servers.content.version(of: page, at: origin)
+        world.loads[number] = load
+        add(HistoryRules.faults(of: load, report, in: world))
+    }
+
+    // MARK: Interruptions
+
+    private func interrupt(_ step: LoadStep, _ interruption: Interruption) async throws {
+        let slot = sessions[step.session]?.worker
+        guard let number = begin(step, { $0.fields["X-Hold"] = interruption == .deploy ? "head" : "body" }),
+            let slot, let worker = workers[slot], let load = world.loads[number]
+        else { return passOver() }
+        defer { servers.open(number) }
+        if interruption == .killWhileSending {
+            _ = try await hearing(worker, "load \(number) does not begin") { $0.kind == .begun && $0.load == number }
+            return try await kill(slot)
+        }
+        let (servers, server) = (servers, load.server(at: step.origin))
+        try await Self.either(
+            { try await servers.held(number, at: server) },
+            { _ = try await worker.report { $0.kind == .end && $0.load == number } })
+        switch interruption {
+        case .kill, .killWhileSending: return try await kill(slot)
+        case .deploy: servers.deploy(step.origin, step.page)
+        case .certificate: show(servers.identity == .valid ? .unknown : .valid)
+        case .cancel:
+            world.loads[number]?.isDisturbed = true
+            worker.tell(.cancel(number))
+        case .invalidate:
+            world.loads[number]?.isDisturbed = true
+            worker.tell(.invalidate(load.session, finishes: false))
+            sessions[step.session] = nil
+        }
+        if interruption == .cancel || interruption == .invalidate {
+            // It ends though the server says nothing.
+            try await finish(number, by: worker)
+        } else {
+            servers.open(number)
+            try await finish(number, by: worker)
+        }
+    }
+
+    /// Waits for the first of two events.
+    private static func either(
+        _ one: @escaping @Sendable () async throws -> Void, _ other: @escaping @Sendable () async throws -> Void
+    ) async throws {
+        do {
+            try await within(limit) {
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    group.addTask { try await one() }
+                    group.addTask { try await other() }
+                    defer { group.cancelAll() }
+                    try await group.next()
+                }
+            }
+        } catch is Late {
+            throw Fault(.end, "a load neither reached its server nor ended")
+        }
+    }
+
+    private func post(_ step: LoadStep, _ failure: HistoryStep.Failure?) async throws {
+        let number = begin(step) { order in
+            order.method = "POST"
+            order.body = "posted by load \(order.load)"
+            if let failure { order.fields["X-Failure"] = failure.rawValue }
+        }
+        if failure == .reset, let number { world.loads[number]?.isDisturbed = true }
+        try await finish(number)
+    }
+
+    // MARK: Downloads
+
+    private func cutDownload(_ step: LoadStep, deploys: Bool, _ identity: Identity?, _ other: Int) async throws {
+        guard let session = sessions[step.session], let resuming = sessions[other], resuming.worker == session.worker,
+            let worker = workers[session.worker], let number = begin(step, { $0.fields["X-Hold"] = "cut" })
+        else { return passOver() }
+        world.loads[number]?.isDisturbed = true
+        guard let report = try await finish(number), report.hasResumeData else { return }
+        if deploys { servers.deploy(step.origin, step.page) }
+        if let identity { show(identity) }
+        loadCount += 1
+        let second = loadCount
+        var next = step
+        next.session = other
+        // The fields of a request are in its resume data; its user info, and what a delegate answered, are not.
+        if step.proof != .basicField, step.proof != .bearerField { (next.principal, next.proof) = (.nobody, .none) }
+        world.loads[second] = facts(second, next, resuming)
+        world.loads[second]?.isAlone = false
+        // What came before may be delivered with the rest, as long as it is of one version.
+        if let first = world.loads[number] {
+            world.loads[second]?.versions = first.versions.lowerBound...servers.content.version(of: .long, at: step.origin)
+        }
+        aliases[number] = second
+        worker.tell(.resumeDownload(second, of: number, session: resuming.identity, way: .download))
+        mayLeaveDownloads = true
+        try await finish(second, by: worker)
+    }
+
+    // MARK: In line
+
+    private func standInLine(_ slot: Int) async throws {
+        let name = -1
+        var kind = SessionKind()
+        kind.connections = 1
+        try await makeSession(name, slot, kind)
+        defer { sessions[name] = nil }
+        var step = LoadStep(session: name, origin: .clear, page: .noStore)
+        step.way = .delegate
+        guard let worker = workers[slot], let first = begin(step, { $0.fields["X-Hold"] = "head" }) else { return passOver() }
+        let servers = servers
+        defer { servers.open(first) }
+        try await within(Self.limit) { try await servers.held(first, at: "clear") }
+        guard let suspended = begin(step) else { return }
+        _ = try await hearing(worker, "load \(suspended) does not begin") { $0.kind == .begun && $0.load == suspended }
+        worker.tell(.suspend(suspended))
+        _ = try await hearing(worker, "load \(suspended) is not suspended") { $0.kind == .did && $0.load == suspended }
+        let last = begin(step)
+        servers.open(first)
+        try await finish(first, by: worker)
+        do {
+            try await finish(last, by: worker, limit: .seconds(4))
+        } catch is Fault {
+            throw Fault(.line, "a task that is suspended in line holds the next one up")
+        }
+        guard world.requests[suspended] == nil else { throw Fault(.line, "a task that is suspended in line is sent") }
+        worker.tell(.resume(suspended))
+        try await finish(suspended, by: worker)
+    }
+
+    // MARK: Protocol classes
+
+    private func answerByProtocol(_ slot: Int, stores: Bool) async throws {
+        let (name, plain) = (-2, -3)
+        var kind = SessionKind()
+        try await makeSession(plain, slot, kind)
+        kind.hasProtocol = true
+        try await makeSession(name, slot, kind)
+        defer { (sessions[name], sessions[plain]) = (nil, nil) }
+        let step = LoadStep(session: name, origin: .clear, page: .open)
+        for isFirst in [true, false] {
+            let report = try await finish(begin(step) { $0.fields["X-Stores"] = stores ? "1" : "0" })
+            guard let report, report.body?.hasPrefix(PageText.byProtocol) == true else {
+                throw Fault(.protocolClass, "the class of the session did not answer")
+            }
+            if stores != (report.isCached == true) {
+                throw Fault(.protocolClass, "a response that is \(stores ? "" : "not ")to be stored is \(stores ? "not" : "")")
+            }
+            if stores, !isFirst, report.wasGiven != true { throw Fault(.protocolClass, "the class is not given what it stored") }
+        }
+        try await finish(begin(LoadStep(session: plain, origin: .clear, page: .open)))
+    }
+
+    // MARK: Background
+
+    private func backgroundWorker(_ slot: Int) async throws -> WorkerHandle {
+        let worker = try await worker(slot)
+        let number = Worker.backgroundSession
+        if !worker.reports.read({ $0.reports.contains { $0.kind == .session && $0.session == number } }) {
+            worker.tell(.makeBackgroundSession("history-\(slot)"))
+            _ = try await hearing(worker, "the background session is not made") { $0.kind == .session && $0.session == number }
+        }
+        return worker
+    }
+
+    private func order(_ slot: Int, _ step: LoadStep, uploads: Bool) async throws {
+        let worker = try await backgroundWorker(slot)
+        loadCount += 1
+        let number = loadCount
+        var (step, kind) = (step, SessionKind())
+        step.way = .download
+        kind.stores = .withoutCache
+        if uploads || step.page == .away { step.page = .noStore }
+        var facts = facts(
+            number, step, LiveSession(worker: slot, life: worker.life, identity: Worker.backgroundSession - slot, kind: kind))
+        facts.isAlone = false
+        world.loads[number] = facts
+        var order = LoadRequest(load: number, session: Worker.backgroundSession, url: "")
+        describe(step, SessionKind(), &order)
+        if uploads { (order.method, order.body) = ("PUT", "sent by load \(number)") }
+        background[number] = BackgroundLoad(worker: slot, number: number)
+        worker.tell(.load(order))
+        _ = try await hearing(worker, "load \(number) is not taken") { $0.kind == .begun && $0.load == number }
+    }
+
+    // MARK: The end
+
+    private func settle() async throws {
+        show(.valid)
+        for (number, load) in background.sorted(by: { $0.key < $1.key }) where load.ends == 0 {
+            let worker = try await backgroundWorker(load.worker)
+            _ = try await hearing(worker, "background load \(number) has not ended", rule: .end, limit: .seconds(40)) {
+                $0.kind == .end && $0.load == number
+            }
+        }
+        look()
+        for load in background.values where load.ends > 1 + load.kills {
+            throw Fault(.end, "the end of background load \(load.number) was told \(load.ends) times, with \(load.kills) kills")
+        }
+        for (slot, worker) in workers.sorted(by: { $0.key < $1.key }) {
+            worker.tell(.leave)
+            let report = try await hearing(worker, "the sessions of worker \(slot) do not end", rule: .end) { $0.kind == .left }
+            if let open = report?.open, !open.isEmpty { throw Fault(.left, "worker \(slot) has open \(open)") }
+        }
+        place.signalDaemon(SIGTERM)
+        let servers = servers
+        do {
+            try await within(Self.limit) { try await servers.allClosed() }
+        } catch is Late {
+            throw Fault(.left, "\(servers.openConnections) connections are open")
+        }
+        if !mayLeaveDownloads, !place.leftDownloads.isEmpty { throw Fault(.left, "\(place.leftDownloads)") }
+    }
+}

@@ -1,0 +1,115 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HistoryModel
+import LoadingTestKit
+import Synchronization
+
+/// The servers of a history: a clear and a secure one, and one of each that connections are led to in their place.
+final class HistoryServers: Sendable {
+    struct State {
+        var identity = Identity.valid
+        var versions: [Page: [Origin: Int]] = [:]
+        /// What each connection of the secure server was shown.
+        var shown: [Int: Identity] = [:]
+        var requests: [SeenRequest] = []
+        var ports: [Origin: Int] = [:]
+        /// Loads whose first answer was cut off.
+        var cut: Set<Int> = []
+    }
+
+    /// What the answers are made of, which the closures of the servers share.
+    final class Content: Sendable {
+        let state = Mutex(State())
+
+        func version(of page: Page, at origin: Origin) -> Int { state.withLock { $0.versions[page]?[origin] ?? 1 } }
+    }
+
+    let content: Content
+    private let servers: [String: ScriptedServer]
+    private static let identities: [Identity] = [.valid, .unknown, .expired]
+
+    static func start(_ certificates: TestCertificates) async throws -> HistoryServers {
+        let content = Content()
+        let chain = [certificates.valid, certificates.unknownAuthority, certificates.expired]
+        var servers: [String: ScriptedServer] = [:]
+        for (name, origin) in [
+            ("clear", Origin.clear), ("secure", .secure), ("substitute-clear", .clear), ("substitute-secure", .secure),
+        ] {
+            let pages = HistoryPages(name: name, origin: origin, content: content)
+            servers[name] = try await ScriptedServer.start(
+                identity: origin == .secure ? chain[0] : nil, laterIdentities: origin == .secure ? Array(chain.dropFirst()) : [],
+                choice: { number in
+                    // Those who substitute a server have a certificate of their own, which is good.
+                    guard name == "secure" else { return 0 }
+                    return content.state.withLock { state in
+                        state.shown[number] = state.identity
+                        return identities.firstIndex(of: state.identity)
+                    }
+                },
+                reply: { pages.reply(to: $0) })
+        }
+        let result = HistoryServers(servers, content)
+        for origin in Origin.allCases { content.state.withLock { $0.ports[origin] = result.port(of: origin.rawValue) } }
+        return result
+    }
+
+    private init(_ servers: [String: ScriptedServer], _ content: Content) {
+        self.servers = servers
+        self.content = content
+    }
+
+    private func port(of name: String) -> Int { servers[name]?.port ?? 0 }
+
+    /// Which port stands in for which.
+    var substitutions: [Int: Int] {
+        [port(of: "clear"): port(of: "substitute-clear"), port(of: "secure"): port(of: "substitute-secure")]
+    }
+
+    func url(_ origin: Origin, _ page: Page, user: Principal? = nil, isByName: Bool = false) -> String {
+        let scheme = origin == .clear ? "http" : "https"
+        let user = user.map { "\($0.rawValue):\($0.password)@" } ?? ""
+        return "\(scheme)://\(user)\(isByName ? "localhost" : "127.0.0.1"):\(port(of: origin.rawValue))/\(page.rawValue)"
+    }
+
+    // MARK: What is done to them
+
+    func deploy(_ origin: Origin, _ page: Page) {
+        content.state.withLock { $0.versions[page, default: [:]][origin, default: 1] += 1 }
+    }
+
+    func show(_ identity: Identity) { content.state.withLock { $0.identity = identity } }
+
+    var identity: Identity { content.state.withLock { $0.identity } }
+
+    /// Takes what was seen since it was asked last.
+    func takeRequests() -> [SeenRequest] {
+        content.state.withLock { state in
+            defer { state.requests = [] }
+            return state.requests
+        }
+    }
+
+    func hasSeen(_ load: Int) -> Bool { content.state.withLock { $0.requests.contains { $0.load == load } } }
+
+    // MARK: Gates
+
+    /// Waits until the answer to a load is held back at one of the servers.
+    func held(_ load: Int, at server: String) async throws { try await servers[server]?.reached("load-\(load)") }
+
+    func open(_ load: Int) { for server in servers.values { server.open("load-\(load)") } }
+
+    /// Waits until no connection is open.
+    func allClosed() async throws { for server in servers.values { try await server.waitForAllClosed() } }
+
+    var openConnections: Int { servers.values.reduce(0) { $0 + $1.openConnectionCount } }
+
+    func close() async throws { for server in servers.values { try await server.close() } }
+}

@@ -1,0 +1,271 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HistoryModel
+import Testing
+
+/// Each rule is seen to be broken by an outcome that was made up.
+struct HistoryRulesTests {
+    private static let first = 1
+    private static let own = 2
+
+    /// A load that ended, and one before it by another session or the same.
+    private struct Outcome {
+        var before = LoadFacts(
+            number: HistoryRulesTests.first, step: LoadStep(session: 1, origin: .secure, page: .open), kind: SessionKind(),
+            session: 1)
+        var load = LoadFacts(
+            number: HistoryRulesTests.own, step: LoadStep(session: 2, origin: .secure, page: .open), kind: SessionKind(),
+            session: 2)
+        var head = PageHead(load: HistoryRulesTests.first, server: "secure", identity: .valid, page: .open, version: 1, lines: 3)
+        var report = WorkerReport(.end, load: HistoryRulesTests.own)
+        var accepted: Set<String> = []
+        var requests: [SeenRequest] = []
+        /// In place of the text that belongs to the head.
+        var text: String?
+
+        init() { report.status = 200 }
+
+        var page: Page {
+            get { load.step.page }
+            set { (load.step.page, before.step.page, head.page) = (newValue, newValue, newValue) }
+        }
+
+        var rules: [Fault.Rule] {
+            var world = HistoryWorld()
+            world.loads = [before.number: before, load.number: load]
+            world.requests = Dictionary(grouping: requests, by: \.load)
+            world.accepted = [load.session: [head.server: accepted]]
+            var report = report
+            if report.body == nil, report.error == nil { report.body = text ?? PageText.text(head) }
+            return HistoryRules.faults(of: load, report, in: world).map(\.rule)
+        }
+    }
+
+    private func rules(_ change: (inout Outcome) -> Void) -> [Fault.Rule] {
+        var outcome = Outcome()
+        change(&outcome)
+        return outcome.rules
+    }
+
+    @Test func `what the system's roots vouched for may be seen by other sessions`() {
+        #expect(rules { _ in } == [])
+    }
+
+    @Test func `what another session trusted by itself is not seen`() {
+        #expect(rules { $0.head.identity = .unknown } == [.trust])
+        #expect(
+            rules { ($0.before.kind.trust, $0.load.kind.trust, $0.head.identity) = (.delegate, .delegate, .unknown) } == [.trust])
+        #expect(rules { $0.before.kind.trust = .ownRoots } == [.trust])
+        #expect(rules { ($0.before.kind.isSubstituted, $0.head.server) = (true, "substitute-secure") } == [.trust])
+        #expect(rules { $0.load.kind.trust = .ownRoots } == [.trust])
+        #expect(
+            rules {
+                ($0.before.kind.isSubstituted, $0.load.kind.isSubstituted, $0.head.server) = (true, true, "substitute-secure")
+            } == [.trust])
+        #expect(rules { ($0.before.kind.stores, $0.load.session) = (.ephemeral, 2) } == [.trust])
+    }
+
+    @Test func `what a session trusted by itself is seen by that session, but for what was a task's own trust`() {
+        let own: (inout Outcome) -> Void = {
+            ($0.before.kind.trust, $0.load.kind.trust, $0.head.identity, $0.load.session) = (.delegate, .delegate, .unknown, 1)
+        }
+        #expect(rules(own) == [])
+        #expect(
+            rules {
+                own(&$0)
+                ($0.before.step.hasOwnTrust, $0.load.step.hasOwnTrust) = (true, true)
+            } == [.trust])
+    }
+
+    @Test func `what was obtained with a credential is for the same credential`() {
+        #expect(rules { $0.head.credential = "basic:ali" } == [.credential])
+        #expect(
+            rules { ($0.head.credential, $0.load.step.principal, $0.load.step.proof) = ("basic:ali", .bob, .basicField) }
+                == [.credential])
+        #expect(rules { ($0.head.credential, $0.load.step.principal, $0.load.step.proof) = ("basic:ali", .ali, .userInfo) } == [])
+        #expect(rules { ($0.head.credential, $0.accepted) = ("basic:ali", ["basic:ali"]) } == [])
+        #expect(
+            rules {
+                $0.page = .shared
+                $0.head.credential = "basic:ali"
+            } == [])
+    }
+
+    @Test func `a credential of the configuration or of the request goes with it`() {
+        #expect(rules { ($0.head.load, $0.load.kind.principal) = (Self.own, .ali) } == [.notSent])
+        #expect(rules { ($0.head.load, $0.load.kind.principal, $0.head.credential) = (Self.own, .ali, "basic:ali") } == [])
+        #expect(
+            rules {
+                $0.page = .guarded
+                ($0.report.status, $0.load.step.principal, $0.load.step.proof) = (401, .ali, .challenge)
+            } == [.answer])
+    }
+
+    @Test func `a response varies by what was sent`() {
+        let cookie: (inout Outcome) -> Void = {
+            $0.page = .varyCookie
+            $0.head.cookie = "login-ali-1"
+        }
+        #expect(rules(cookie) == [.vary])
+        #expect(
+            rules {
+                cookie(&$0)
+                ($0.report.cookiesBefore, $0.report.cookies) = (["sid=login-ali-1"], ["sid=login-ali-1"])
+            } == [])
+        #expect(
+            rules {
+                $0.page = .varyField
+                $0.load.step.field = "blue"
+            } == [.vary])
+        #expect(
+            rules {
+                $0.page = .varyAuthorization
+                ($0.load.step.principal, $0.load.step.proof) = (.bob, .bearerField)
+            } == [.vary])
+    }
+
+    @Test func `what is stored is used as it may be`() {
+        #expect(rules { $0.page = .noStore } == [.freshness])
+        #expect(rules { $0.page = .check } == [.freshness])
+        #expect(rules { $0.load.step.policy = .reload } == [.freshness])
+        #expect(rules { $0.before.kind.stores = .withoutCache } == [.freshness])
+        #expect(rules { $0.before.step.way = .download } == [.freshness])
+        #expect(
+            rules {
+                $0.page = .check
+                $0.load.versions = 2...2
+                $0.requests = [SeenRequest(load: Self.own, server: "secure", page: .check)]
+            } == [.freshness])
+        #expect(
+            rules {
+                $0.load.step.policy = .dontLoad
+                $0.requests = [SeenRequest(load: Self.own, server: "secure", page: .open)]
+            } == [.freshness])
+    }
+
+    @Test func `a body is one that a server sent`() {
+        let other = PageHead(load: Self.first, server: "secure", identity: .valid, page: .open, version: 2, lines: 3)
+        #expect(
+            rules { $0.text = String(PageText.text($0.head).dropLast(30)) + String(PageText.text(other).suffix(30)) } == [.whole])
+        #expect(rules { $0.text = String(PageText.text($0.head).dropLast()) } == [.whole])
+        #expect(rules { $0.text = "\(PageText.byProtocol) 1" } == [.protocolClass])
+    }
+
+    @Test func `what is resumed has no part that the load would refuse`() {
+        let joined: (inout Outcome) -> Void = {
+            $0.page = .long
+            let head = PageHead(load: 0, server: "secure", identity: .unknown, page: .long, version: 1, lines: 50)
+            var other = head
+            other.identity = .valid
+            $0.text = String(PageText.text(head).prefix(1000)) + String(PageText.text(other).dropFirst(1000))
+        }
+        #expect(rules(joined) == [.trust])
+        #expect(
+            rules {
+                joined(&$0)
+                $0.load.kind.trust = .delegate
+            } == [])
+    }
+
+    @Test func `a load fails for a reason of its own alone`() {
+        #expect(rules { $0.report.error = -1005 } == [.answer])
+        #expect(rules { $0.report.status = 304 } == [.answer])
+        #expect(rules { ($0.report.error, $0.load.identities) = (-1202, [.unknown]) } == [])
+        #expect(rules { ($0.report.error, $0.load.isDisturbed) = (-999, true) } == [])
+    }
+
+    @Test func `the end is told once, and last`() {
+        let calls: ([String]) -> [Fault.Rule] = { calls in
+            rules { ($0.load.step.way, $0.report.calls) = (.delegate, calls) }
+        }
+        #expect(calls(["didReceiveResponse", "didReceiveData", "didComplete"]) == [])
+        #expect(calls(["didReceiveResponse", "didComplete", "didReceiveData"]) == [.end])
+        #expect(calls(["didReceiveResponse", "didComplete", "didComplete"]) == [.end])
+        #expect(calls(["didReceiveData", "didComplete"]) == [.end])
+    }
+
+    @Test func `a cookie is in the store before its response is told`() {
+        let login: (inout Outcome) -> Void = {
+            $0.page = .varyCookie
+            ($0.head.load, $0.load.step.login) = (Self.own, .ali)
+            $0.requests = [SeenRequest(load: Self.own, server: "secure", page: .varyCookie)]
+        }
+        #expect(rules(login) == [.cookie])
+        #expect(
+            rules {
+                login(&$0)
+                $0.report.cookies = ["sid=login-ali-2"]
+            } == [])
+        #expect(
+            rules {
+                login(&$0)
+                $0.report.cookies = ["sid=login-ali-2"]
+                $0.requests[0].cookie = "sid=login-bob-1"
+                $0.head.cookie = "login-bob-1"
+            } == [.cookie])
+    }
+
+    @Test func `a redirect that was stored is held to the same rules`() {
+        let redirect: (inout Outcome) -> Void = {
+            ($0.load.step.page, $0.before.step.page) = (.away, .away)
+            ($0.load.step.origin, $0.before.step.origin) = (.secure, .secure)
+            ($0.head.server, $0.head.identity, $0.head.page) = ("clear", nil, .landing)
+            ($0.head.load, $0.head.via) = (Self.own, Self.first)
+            $0.requests = [SeenRequest(load: Self.first, server: "secure", page: .away)]
+            $0.requests[0].identity = .valid
+        }
+        #expect(rules(redirect) == [])
+        #expect(
+            rules {
+                redirect(&$0)
+                $0.requests[0].identity = .unknown
+            } == [.trust])
+        #expect(
+            rules {
+                redirect(&$0)
+                $0.requests[0].credential = "basic:ali"
+            } == [.credential])
+    }
+
+    // MARK: Requests
+
+    private func faults(_ request: SeenRequest, _ change: (inout LoadFacts) -> Void = { _ in }) -> [Fault.Rule] {
+        var world = HistoryWorld()
+        var load = Outcome().load
+        change(&load)
+        world.loads[load.number] = load
+        return world.note(request).map(\.rule)
+    }
+
+    @Test func `a credential is for the origin of its load alone`() {
+        var request = SeenRequest(load: Self.own, server: "secure", page: .open)
+        request.credential = "basic:ali"
+        #expect(faults(request) { ($0.step.principal, $0.step.proof) = (.ali, .basicField) } == [])
+        #expect(faults(request) == [.leak])
+        request.server = "clear"
+        #expect(faults(request) { ($0.step.principal, $0.step.proof, $0.step.page) = (.ali, .basicField, .away) } == [.leak])
+        #expect(faults(request) { ($0.step.principal, $0.step.proof) = (.ali, .basicField) } == [.leak])
+    }
+
+    @Test func `nothing is said to a server that is not to be trusted`() {
+        var request = SeenRequest(load: Self.own, server: "secure", page: .open)
+        request.identity = .expired
+        #expect(faults(request) == [.trust])
+        #expect(faults(request) { $0.kind.trust = .delegate } == [])
+    }
+
+    @Test func `a request that is not idempotent comes once`() {
+        let post = SeenRequest(load: Self.own, server: "secure", page: .send, method: "POST")
+        var world = HistoryWorld()
+        world.loads[Self.own] = Outcome().load
+        #expect(world.note(post) == [])
+        #expect(world.note(post).map(\.rule) == [.twice])
+    }
+}

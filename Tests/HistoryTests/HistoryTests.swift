@@ -1,0 +1,52 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HistoryModel
+import LoadingTestKit
+import Testing
+
+/// The histories themselves: `make history` runs more of them.
+@Suite(.serialized, .timeLimit(.minutes(2)))
+struct HistoryTests {
+    @Test(arguments: [1, 2, 3, 4, 5]) func `every rule holds in a random history on one home folder`(seed: Int) async throws {
+        let folder = try TemporaryDirectory()
+        let program = try OwnProcess.executable().deletingLastPathComponent().appendingPathComponent("HistoryProgram")
+        // Where a rule does not hold it ends with 1, and this throws what it printed.
+        let text = try await ServerProcess.run(
+            ServerProcess.Order(
+                [program.path, "--seed", "\(seed)", "--steps", "80"], environment: SanitizerEnvironment.variables,
+                output: folder.file("output")))
+        #expect(text.contains("1 histories"))
+    }
+
+    @Test func `a seed makes the same history each time`() {
+        #expect(HistoryMaker.history(seed: 7, steps: 200) == HistoryMaker.history(seed: 7, steps: 200))
+        #expect(HistoryMaker.history(seed: 7, steps: 50) == Array(HistoryMaker.history(seed: 7, steps: 200).prefix(50)))
+        #expect(HistoryMaker.history(seed: 7, steps: 50) != HistoryMaker.history(seed: 8, steps: 50))
+    }
+
+    @Test func `a history can be printed and read again`() throws {
+        let steps = HistoryMaker.history(seed: 3, steps: 300)
+        #expect(try JSONDecoder().decode([HistoryStep].self, from: JSONEncoder().encode(steps)) == steps)
+    }
+
+    @Test func `histories have every kind of step`() {
+        var kinds: Set<String> = []
+        for step in HistoryMaker.history(seed: 1, steps: 1000) { kinds.insert(String("\(step)".prefix { $0 != "(" })) }
+        #expect(kinds.count == 14, "\(kinds)")
+    }
+
+    @Test func `only the steps that matter are left of a failing history`() async {
+        let steps = HistoryMaker.history(seed: 5, steps: 64)
+        let needed = [steps[3], steps[40]]
+        let reduced = await HistoryReduction.reduce(steps, while: { true }) { fewer in needed.allSatisfy(fewer.contains) }
+        #expect(reduced.count == 2 && Set(reduced) == Set(needed))
+    }
+}
