@@ -9,7 +9,8 @@
 
 /// The dimensions of a load that are combined; the first value of each is the plain one.
 package enum Dimension: Int, CaseIterable, Sendable {
-    case `protocol`, security, route, session, principal, cookies, stored, policy, message, answer, coding, end, way, command, moment
+    case `protocol`, security, route, session, principal, cookies, stored, policy, message, answer, coding, end, way, command,
+        moment
 
     package var name: String { "\(self)" }
 
@@ -75,7 +76,8 @@ package enum Message: String, CaseIterable, Sendable, Codable {
 }
 
 package enum AnswerKind: String, CaseIterable, Sendable, Codable {
-    case ok, noContent, partialRight, partialWrong, notModified, redirectWithin, redirectAcross, redirectDown, redirectKept, circle
+    case ok, noContent, partialRight, partialWrong, notModified, redirectWithin, redirectAcross, redirectDown, redirectKept,
+        circle
     case unauthorized, forbidden, notFound, rangeNotSatisfiable, misdirected, tooMany, unavailable, earlyHints, earlyFinal
 }
 

@@ -27,7 +27,9 @@ extension Impossibility {
             "the kit's server that asks for certificates listens at a port alone",
             [.security: ["clientCertificate"], .route: ["unixSocket"]]),
         .init("chunks are of HTTP/1.1", [.protocol: but(.protocol, "http1"), .end: ["cutBeforeLastChunk"]]),
-        .init("an HTTP/2 connection that is idle is closed as one that ends", [.protocol: but(.protocol, "http1"), .end: ["closedWhileIdle"]]),
+        .init(
+            "an HTTP/2 connection that is idle is closed as one that ends",
+            [.protocol: but(.protocol, "http1"), .end: ["closedWhileIdle"]]),
         .init(
             "GOAWAY and RST_STREAM are of HTTP/2",
             [.protocol: ["http1", "http1Required"], .end: ["goAwayCovering", "goAwayNotCovering", "refusedStream"]]),
@@ -46,15 +48,23 @@ extension Impossibility {
         .init(
             "the other process does not have a credential that is for a session; permanent ones are the user's keyring's",
             [.session: ["twoProcesses"], .principal: ["storage"]]),
-        .init("no redirect sets the cookie", [.cookies: ["overRedirect"], .answer: but(
-            .answer, "redirectWithin", "redirectAcross", "redirectDown", "redirectKept")]),
+        .init(
+            "no redirect sets the cookie",
+            [
+                .cookies: ["overRedirect"],
+                .answer: but(
+                    .answer, "redirectWithin", "redirectAcross", "redirectDown", "redirectKept"),
+            ]),
         // Messages and answers.
         .init("upload tasks have a body", [.way: ["upload"], .message: all(.message, but: bodies)]),
         .init("files are uploaded", [.message: ["file"], .way: but(.way, "upload")]),
         .init(
-            "a stream is asked for by a delegate of the task's", [.message: ["streamAgain", "streamOnce"], .way: but(.way, "upload", "delegate")]),
+            "a stream is asked for by a delegate of the task's",
+            [.message: ["streamAgain", "streamOnce"], .way: but(.way, "upload", "delegate")]),
         .init("left out: downloads with a body are exchanges as those of data", [.way: ["download"], .message: bodies]),
-        .init("nothing asks for a part", [.answer: ["partialRight"], .message: but(.message, "range"), .stored: but(.stored, "partial")]),
+        .init(
+            "nothing asks for a part",
+            [.answer: ["partialRight"], .message: but(.message, "range"), .stored: but(.stored, "partial")]),
         .init("a part of a coded body is not decoded by itself", [.answer: ["partialWrong"], .coding: but(.coding, "none")]),
         .init(
             "nothing is asked on a condition",
@@ -81,17 +91,22 @@ extension Impossibility {
         .init(
             "another program does not have what is kept for a session",
             [.command: ["killProgram"], .principal: ["storage", "cookie", "delegateAnswer"]]),
-        .init("left out: a killed program's cookies are those that it had written", [.command: ["killProgram"], .cookies: but(.cookies, "none")]),
+        .init(
+            "left out: a killed program's cookies are those that it had written",
+            [.command: ["killProgram"], .cookies: but(.cookies, "none")]),
         .init("HTTP/2 has no line", [.moment: ["inLine"], .protocol: but(.protocol, "http1")]),
         .init("left out: the line is the same over other routes", [.moment: ["inLine"], .route: but(.route, "direct")]),
         .init("left out: the line is the same over TLS", [.moment: ["inLine"], .security: but(.security, "clear")]),
-        .init("left out: the line is for a request that nothing stored answers", [.moment: ["inLine"], .stored: but(.stored, "none")]),
+        .init(
+            "left out: the line is for a request that nothing stored answers",
+            [.moment: ["inLine"], .stored: but(.stored, "none")]),
         .init("left out: in line", [.moment: ["inLine"], .policy: ["returnDontLoad", "onlyIfCached"]]),
         .init(
             "a challenge about a server comes where the delegate vouches for it",
             [.moment: ["challenge"], .security: but(.security, "delegateAnswer")]),
         .init("a connection that is there asks nothing", [.moment: ["challenge"], .stored: but(.stored, "none", "unverified")]),
-        .init("a challenge comes where something is sent", [.moment: ["challenge"], .policy: ["returnDontLoad", "onlyIfCached"]]),
+        .init(
+            "a challenge comes where something is sent", [.moment: ["challenge"], .policy: ["returnDontLoad", "onlyIfCached"]]),
         .init(
             "only a large body is under way for long",
             [.moment: ["sending"], .message: but(.message, "postLarge", "putLarge", "file")]),

@@ -19,10 +19,21 @@ extension Model {
         guard let store = cache(order.session), order.way != .download || !course.isMain, course.isSafe else {
             if policy == .returnDontLoad, course.isSafe { return .ended(.failed(-1008)) }
             if policy == .returnDontLoad { return mayBe() ? .ended(.failed(-1008)) : sendAndKeep(&course, fields, nil) }
-            if policy == .onlyIfCached { return mayBe() ? .answer(made504, request(course, fields)) : sendAndKeep(&course, fields, cache(order.session)) }
+            if policy == .onlyIfCached {
+                return mayBe() ? .answer(made504, request(course, fields)) : sendAndKeep(&course, fields, cache(order.session))
+            }
             return sendAndKeep(&course, fields, cache(order.session))
         }
-        let found = lookUp(store, course, fields)
+        var found = lookUp(store, course, fields)
+        if found == nil, order.login == .userInfo, let user = order.user, fields["authorization"] == nil {
+            // The credential that the URL brings may count before the server asks for it.
+            var known = fields
+            known["authorization"] = Origin.authorization(user)
+            if let entry = lookUp(store, course, known), mayBe() {
+                found = entry
+                fields = known
+            }
+        }
         var usable = found
         if order.message == .range || order.message == .condition, course.isMain {
             // A range or a condition of the app's own may go past the store.
@@ -35,13 +46,19 @@ extension Model {
         switch policy {
         case .reloadIgnoringLocal, .reloadIgnoringAll: return sendAndKeep(&course, fields, store)
         case .returnDontLoad:
-            guard let entry = usable ?? found, !entry.isPart, entry.isFresh || entry.status == 200 else { return .ended(.failed(-1008)) }
+            guard let entry = usable ?? found, !entry.isPart, entry.isFresh || entry.status == 200 else {
+                return .ended(.failed(-1008))
+            }
             return answer(entry, course, fields)
         case .returnElseLoad:
-            guard let entry = usable, !entry.isPart, entry.isFresh || entry.status == 200 else { return sendAndKeep(&course, fields, store) }
+            guard let entry = usable, !entry.isPart, entry.isFresh || entry.status == 200 else {
+                return sendAndKeep(&course, fields, store)
+            }
             return answer(entry, course, fields)
         case .onlyIfCached:
-            guard let entry = usable ?? found, !entry.isPart, entry.isFresh else { return .answer(made504, request(course, fields)) }
+            guard let entry = usable ?? found, !entry.isPart, entry.isFresh else {
+                return .answer(made504, request(course, fields))
+            }
             return answer(entry, course, fields)
         case .noStore, .noCache, .reloadRevalidating, .useProtocol: break
         }
@@ -65,17 +82,18 @@ extension Model {
     private var made504: Answer { Answer(504) }
 
     private func request(_ course: Course, _ fields: [String: String]) -> SeenRequest {
-        SeenRequest(scheme: course.place.scheme, host: course.place.host, method: course.method, name: course.place.name, fields: fields)
+        SeenRequest(
+            scheme: course.place.scheme, host: course.place.host, method: course.method, name: course.place.name, fields: fields)
     }
 
     /// What is stored, as the answer to a request.
-    private func answer(_ entry: Entry, _ course: Course, _ fields: [String: String]) -> Exchanged {
+    private mutating func answer(_ entry: Entry, _ course: Course, _ fields: [String: String]) -> Exchanged {
         var answer = Answer(entry.status, entry.location.map { [("Location", $0)] } ?? [], label: entry.label)
         if course.order.message == .range, entry.status == 200, course.isMain {
             answer.status = 206
             answer.part = 5...14
         }
-        if course.order.message == .condition, course.isMain, entry.tag == conditionOfTheApp { answer = Answer(304) }
+        if course.order.message == .condition, course.isMain, entry.tag == conditionOfTheApp, !mayBe() { answer = Answer(304) }
         return .answer(answer, request(course, fields))
     }
 
@@ -105,7 +123,9 @@ extension Model {
         let exchanged = send(&course, fields)
         guard case .answer(var answer, let request) = exchanged, let store else {
             // The head of an answer whose body was cut may have counted.
-            if let store, !course.isSafe, case .ended(let outcome) = exchanged, [-1005, -999, -1016].contains(outcome.error), mayBe() {
+            if let store, !course.isSafe, case .ended(let outcome) = exchanged, [-1005, -999, -1016].contains(outcome.error),
+                mayBe()
+            {
                 let reached = (course.place.text, trust(course.order.session, scheme: course.place.scheme))
                 caches[store, default: []].removeAll { $0.url == reached.0 && ($0.trust == reached.1 || reached.1 == .shared) }
             }
@@ -184,10 +204,12 @@ extension Model {
             }
             entry.status = 200
             entry.isPart = true
-            entry.label = "v\(origin.version) doc for \(request.fields["authorization"].flatMap(user) ?? cookieUser(request) ?? "all")"
+            entry.label =
+                "v\(origin.version) doc for \(request.fields["authorization"].flatMap(user) ?? cookieUser(request) ?? "all")"
         }
         caches[store, default: []].removeAll {
-            $0.url == url && $0.trust == trust && $0.varied == entry.varied && ($0.credential == entry.credential || !entry.isPart)
+            $0.url == url && $0.trust == trust && $0.varied == entry.varied
+                && ($0.credential == entry.credential || !entry.isPart)
                 && $0.varied.keys == entry.varied.keys
         }
         caches[store, default: []].append(entry)

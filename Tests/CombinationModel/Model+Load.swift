@@ -94,7 +94,9 @@ extension Model {
         let isHome = course.place.isOrigin(of: course.start) && !course.hasLeft
         if isHome, order.login == .requestField { return order.user }
         if let answered = course.answered { return answered }
-        if course.place.scheme == order.scheme, course.place.host == "www", let known = accepted[order.session.name] { return known }
+        if course.place.scheme == order.scheme, course.place.host == "www", let known = accepted[order.session.name] {
+            return known
+        }
         if isHome, let user = order.session.fieldUser { return user }
         return nil
     }

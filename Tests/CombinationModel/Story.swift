@@ -160,6 +160,8 @@ package enum Story {
         main.command = row.command
         main.moment = row.moment
         main.isInChild = row.command == .killProgram
+        // Another process has sessions of its own.
+        if main.isInChild { main.session.name = "killed" }
         if row.stored == .varyField { main.language = "de" }
         steps.append(.load(main))
         steps += [.enter(.probe), .deploy]

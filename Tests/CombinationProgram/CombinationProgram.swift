@@ -73,7 +73,9 @@ enum CombinationProgram {
                 options.seconds = seconds
             case "--where":
                 let pieces = rest.popFirst()?.split(separator: "=").map(String.init) ?? []
-                guard pieces.count == 2, let dimension = CombinationModel.Dimension.allCases.first(where: { $0.name == pieces[0] }) else { return nil }
+                guard pieces.count == 2,
+                    let dimension = CombinationModel.Dimension.allCases.first(where: { $0.name == pieces[0] })
+                else { return nil }
                 options.filter.append((dimension, pieces[1].split(separator: "|").map(String.init)))
             case "--brief": options.isBrief = true
             case "--at-once":
@@ -100,9 +102,10 @@ enum CombinationProgram {
         if !options.rows.isEmpty { return options.rows }
         var rows: [Row] = []
         if options.pairs {
-            rows += CoveringArray(
-                of: CoveringArray.pairs, rules: Impossibility.known, random: SeededNumbers(seed: seed)
-            ).rows
+            rows +=
+                CoveringArray(
+                    of: CoveringArray.pairs, rules: Impossibility.known, random: SeededNumbers(seed: seed)
+                ).rows
         }
         if options.triples || options.tenth {
             var numbers = SeededNumbers(seed: seed &+ 1_000_000)
@@ -156,9 +159,8 @@ enum CombinationProgram {
             seed += 1
         } while options.seconds.map { start.duration(to: .now) < .seconds($0) } ?? false && failed == 0
         for (row, count) in clusters.sorted(by: { $0.value > $1.value }) { say("\(count) x \(row)") }
-        let errors = town.errors
-        for error in errors.prefix(10) { say("at a server: \(error)") }
-        await town.close()
+        let errors = await town.close()
+        for error in errors { say("at a server: \(error.prefix(2000))") }
         let seconds = start.duration(to: .now) / .seconds(1)
         say("\(count) rows, \(failed) failed, \(String(format: "%.1f", seconds)) s")
         return failed == 0 && errors.isEmpty

@@ -171,7 +171,8 @@ struct Loader {
     // MARK: Moments
 
     /// Waits for the command's moment; false where the load ended without it.
-    private func stand(_ recorder: Recorder, _ session: URLSession, until end: @escaping @Sendable () async -> Void) async -> Bool {
+    private func stand(_ recorder: Recorder, _ session: URLSession, until end: @escaping @Sendable () async -> Void) async -> Bool
+    {
         guard order.command != .none else { return false }
         let (moment, reach) = (order.moment, reach)
         switch moment {

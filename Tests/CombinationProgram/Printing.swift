@@ -18,6 +18,7 @@ enum Printing {
         ]
         lines += reduced.problems.map { "    " + $0 }
         lines.append("  all that was seen:")
+        if let letters = reduced.letters { lines.append("    the delegate was told of main: \(letters)") }
         lines += reduced.seen.map { "    \($0)" }
         lines += program(reduced.row).split(separator: "\n").map { "  | " + $0 }
         return lines.joined(separator: "\n")

@@ -21,7 +21,8 @@ final class Program {
     private let place: URL
     private var sessions: [String: (session: URLSession, recorder: Recorder)] = [:]
     private lazy var ephemeral: URLSessionConfiguration = .ephemeral
-    private lazy var ownCache = URLCache(memoryCapacity: 4 << 20, diskCapacity: 20 << 20, directory: place.appending(path: "cache"))
+    private lazy var ownCache = URLCache(
+        memoryCapacity: 4 << 20, diskCapacity: 20 << 20, directory: place.appending(path: "cache"))
 
     init(_ row: Row, folder: String, map: TownMap, place: URL) {
         self.row = row
@@ -146,7 +147,8 @@ final class Program {
             order.trust == .clientCertificate
             ? try SecIdentity(pem: Data(map.clientChain.utf8), key: Data(map.clientKey.utf8)) : nil
         let recorder = Recorder(
-            order, user: load.user, login: load.login, identity: identity, streams: row.message == .streamOnce ? (row.way == .upload ? 1 : 0) : .max)
+            order, user: load.user, login: load.login, identity: identity,
+            streams: row.message == .streamOnce ? (row.way == .upload ? 1 : 0) : .max)
         let session = URLSession(
             configuration: configuration(order), delegate: order.hasDelegate ? recorder : nil, delegateQueue: nil)
         sessions[order.name] = (session, recorder)

@@ -126,7 +126,8 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) { note(task, "c") }
 
     func urlSession(
-        _ session: URLSession, task: URLSessionTask, needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+        _ session: URLSession, task: URLSessionTask,
+        needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
         let count = notes(task.taskIdentifier).letters.filter { $0 == "n" }.count
         note(task, "n")

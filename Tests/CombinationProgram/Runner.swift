@@ -18,6 +18,8 @@ struct Finding: Sendable {
     var row: Row
     var problems: [String]
     var seen: [Report] = []
+    /// What the delegate was told of the main load.
+    var letters: String?
 }
 
 /// Runs rows against the town's servers, and holds them against the model.
@@ -82,10 +84,12 @@ final class Runner: Sendable {
                     tell(order.label)
                     let result = try await load(order, program, scene, after: before, place)
                     let seen = scene.takeSeen()
+                    if order.phase == .main { finding.letters = result.letters }
                     if order.phase == .main { finding.problems += Self.disorder(row, order, result, seen) }
                     finding.seen.append(
                         Report(
-                            label: order.label, outcome: result.outcome, seen: seen.filter { !["blocker", "passer"].contains($0.name) },
+                            label: order.label, outcome: result.outcome,
+                            seen: seen.filter { !["blocker", "passer"].contains($0.name) },
                             cookies: program.cookies(order.session)))
                 }
             }
@@ -101,7 +105,9 @@ final class Runner: Sendable {
 
     private static func judge(_ row: Row, _ folder: String, _ seen: [Report]) -> [String] {
         let traces = Model.traces(of: row, folder: folder)
-        if traces.contains(where: { trace in trace.count == seen.count && zip(trace, seen).allSatisfy { $0.matches($1) } }) { return [] }
+        if traces.contains(where: { trace in trace.count == seen.count && zip(trace, seen).allSatisfy { $0.matches($1) } }) {
+            return []
+        }
         // The trace that agrees for longest.
         func agreement(_ trace: [Report]) -> Int { zip(trace, seen).prefix { $0.matches($1) }.count }
         let best = traces.map(agreement).max() ?? 0
@@ -135,7 +141,8 @@ final class Runner: Sendable {
         let (town, gate) = (town, scene.gate)
         if order.isInChild { return try await loadInChild(order, program, scene, after: steps, place) }
         let loader = Loader(
-            program: program, order: order, reach: { try await town.reached(gate) }, pass: { town.open(gate) })
+            program: program, order: order, reach: { try await town.reached(gate) },
+            pass: { if order.phase == .main { town.open(gate) } })
         return try await loader.run()
     }
 
@@ -193,6 +200,7 @@ struct Errand: Codable {
     static func run() async throws {
         let errand = try JSONDecoder().decode(Errand.self, from: FileHandle.standardInput.readDataToEndOfFile())
         let place = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         let program = Program(try Row(errand.row), folder: errand.folder, map: errand.map, place: place)
         for step in errand.steps {
             switch step {
@@ -228,7 +236,9 @@ enum Home {
         }
         try Data(TestCertificates.shared.get().rootPEM.utf8).write(to: home.appending(path: "roots.pem"))
         for (name, value) in variables(home) { setenv(name, value, 1) }
-        for name in ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_DIR"] {
+        for name in [
+            "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_DIR",
+        ] {
             unsetenv(name)
         }
     }

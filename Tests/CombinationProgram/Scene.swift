@@ -85,7 +85,8 @@ final class Scenes: Sendable {
         }
         if let cookie = kept["cookie"] { kept["cookie"] = cookie.components(separatedBy: "; ").sorted().joined(separator: "; ") }
         let request = SeenRequest(
-            scheme: scheme, host: String(host.prefix { $0 != "." }), method: method, name: parts[1], fields: kept, bodyLength: length)
+            scheme: scheme, host: String(host.prefix { $0 != "." }), method: method, name: parts[1], fields: kept,
+            bodyLength: length)
         return (scene, request)
     }
 }

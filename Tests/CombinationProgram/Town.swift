@@ -119,7 +119,10 @@ final class Town: Sendable {
         ] {
             let port = Watched(0)
             // SETTINGS at the beginning of a connection of HTTP/1.1 would be rubbish.
-            let server = try HTTP2ScriptedServer.start(identity: identity, greeting: { _ in [isRequiring ? .policy(.ackSettings, false) : .settings()] }) { request in
+            let server = try HTTP2ScriptedServer.start(
+                identity: identity,
+                greeting: { _ in isRequiring ? [.policy(.ackSettings, false), .policy(.credit, false)] : [.settings()] }
+            ) { request in
                 Self.steps(
                     request, in: scenes, isSecure: identity != nil, port: port.read { $0 }, clearPort: clearPort.read { $0 })
             }
@@ -132,19 +135,26 @@ final class Town: Sendable {
         map.connect = try TunnelMaker(.connect).port
         map.askingConnect = try TunnelMaker(.asking).port
         map.socks = try TunnelMaker(.socks).port
-        let detours = [map.good: map.strange, map.client: map.strange, map.goodHTTP2: map.strangeHTTP2, map.goodRequired: map.strangeRequired]
+        let detours = [
+            map.good: map.strange, map.client: map.strange, map.goodHTTP2: map.strangeHTTP2,
+            map.goodRequired: map.strangeRequired,
+        ]
         map.intercepting = try TunnelMaker(.connect, detours: detours).port
         self.map = map
         self.servers = servers
         self.http2Servers = http2Servers
     }
 
-    /// What scripts and clients did that they may not do.
-    var errors: [String] { servers.flatMap(\.errors) + http2Servers.flatMap(\.errors) }
-
-    func close() async {
-        for server in servers { try? await server.close() }
-        for server in http2Servers { try? await server.close() }
+    /// Ends all servers, and says what was wrong with them.
+    func close() async -> [String] {
+        var errors: [String] = []
+        for server in servers {
+            do { try await server.close() } catch { errors.append("\(error)") }
+        }
+        for server in http2Servers {
+            do { try await server.close() } catch { errors.append("\(error)") }
+        }
+        return errors
     }
 
     // MARK: Gates
@@ -187,7 +197,8 @@ final class Town: Sendable {
         if scene.row.answer == .earlyFinal, seen.name == "doc", scene.isEarly(seen) { counted.bodyLength = 0 }
         let answer = scene.answer(counted)
         let writer = Writer(
-            answer: answer, isHead: seen.method == "HEAD", acceptsCodings: request.header("Accept-Encoding") ?? "", gate: scene.gate,
+            answer: answer, isHead: seen.method == "HEAD", acceptsCodings: request.header("Accept-Encoding") ?? "",
+            gate: scene.gate,
             isSecure: isSecure, port: isAsking == nil ? port : clearPort, clearPort: clearPort)
         return ScriptedReply(writer.socketEffects())
     }
@@ -202,13 +213,16 @@ final class Town: Sendable {
                 scheme: isSecure ? "https" : "http", method: request.method, target: request.path, authority: authority,
                 fields: request.fields.map { ($0.name, $0.value) }, length: length)
         else { return .status(404) }
-        if scene.row.version == .http1Required, request.isHTTP2 { return [.settings(), .settingsAck, .awaitRequestEnd, .resetStream(.http11Required)] }
+        if scene.row.version == .http1Required, request.isHTTP2 {
+            return [.settings(), .settingsAck, .awaitRequestEnd, .resetStream(.http11Required)]
+        }
         var counted = seen
         if scene.row.answer == .earlyFinal, seen.name == "doc", scene.isEarly(seen) { counted.bodyLength = 0 }
         let answer = scene.answer(counted)
         let codings = request.fields.first { $0.name.lowercased() == "accept-encoding" }?.value ?? ""
         let writer = Writer(
-            answer: answer, isHead: seen.method == "HEAD", acceptsCodings: codings, gate: scene.gate, isSecure: isSecure, port: port,
+            answer: answer, isHead: seen.method == "HEAD", acceptsCodings: codings, gate: scene.gate, isSecure: isSecure,
+            port: port,
             clearPort: clearPort)
         if request.isHTTP2 { return writer.steps(stream: request.stream) }
         // The kit's HTTP/2 server writes HTTP/1.1 as it is told.
@@ -228,7 +242,8 @@ final class Town: Sendable {
     private static func keyHash(_ identity: TestCertificates.Identity) throws -> String {
         let bytes = identity.chain[0]
         let prefix: [UInt8] = [
-            0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D,
+            0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE,
+            0x3D,
             0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
         ]
         guard let range = bytes.firstRange(of: prefix) else { throw Row.Malformed("no P-256 key") }
