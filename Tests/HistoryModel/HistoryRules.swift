@@ -131,7 +131,8 @@ package struct HistoryRules {
             if isFirst, credential == load.credential || credential == load.kind.credential && !load.step.page.isGuarded {
                 return []
             }
-            if accepted.contains(credential), !(isFirst && load.sendsAtOnce) { return [] }
+            // A challenge that refuses the request's own field is answered by what the session knows.
+            if accepted.contains(credential), head.load == load.number || !(isFirst && load.sendsAtOnce) { return [] }
             if head.page.isPublic, head.load != load.number { return [] }
             return [
                 fault(

@@ -35,15 +35,14 @@ package enum ResumeDecision: Hashable, Sendable {
     /// - Parameters:
     ///   - status: Of the response.
     ///   - headers: Those of the response.
-    ///   - voucher: Who vouches for the server. What came by less trusted connections than this one is not continued: the load would
-    ///     have refused those.
+    ///   - voucher: Who vouches for the server. What came from a server that the load might have refused is not continued.
     ///   - point: How far the download came.
     /// - Returns: What to do with the response and with what is there.
     package static func decide(
         status: Int, headers: HeaderBlock, voucher: ResumePoint.Voucher = .everyone, resumingFrom point: ResumePoint
     ) -> ResumeDecision {
         switch status {
-        case 206 where voucher < point.voucher, 416 where voucher < point.voucher: .restart
+        case 206 where !voucher.accepts(point.voucher), 416 where !voucher.accepts(point.voucher): .restart
         case 206: partial(headers, point)
         case 416: unsatisfied(headers, point)
         // The server ignored Range, or If-Range told it that the file had changed; or the file is gone.

@@ -53,6 +53,11 @@ package struct ResumePoint: Hashable, Sendable {
         case app = 2
 
         package static func < (left: Voucher, right: Voucher) -> Bool { left.rawValue < right.rawValue }
+
+        /// Whether a load whose server this one vouches for would have accepted the server that another one vouched for.
+        ///
+        /// A session's own settings take the place of everyone's: its roots may not have vouched for that server.
+        package func accepts(_ other: Voucher) -> Bool { self == other || self == .app }
     }
 
     /// The least trusted of all that the bytes came by.
