@@ -64,6 +64,10 @@ package protocol CustomLoader: AnyObject, Sendable {
     func start(reportingTo sink: any CustomLoaderSink)
     /// The load is over, finished or not; nothing that is reported later counts.
     func stop()
+    /// What it answered, complete, where it is to be stored.
+    func takeAnswer() -> CachedResponse?
+    /// Stores what it answered, or what the app wants to be stored in its place.
+    func keep(_ answer: CachedResponse, completion: @escaping @Sendable () -> Void)
 }
 
 /// Where a custom loader reports; the engine's side of `URLProtocolClient`.

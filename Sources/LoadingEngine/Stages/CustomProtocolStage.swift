@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 import FoundationEssentials
 import HTTPTransport
+import HTTPWire
 import LoadingModel
 import NIOCore
 
@@ -24,7 +25,7 @@ final class CustomProtocolStage: LoadStage {
         try await load.control.waitWhileSuspended()
         let transaction = Transaction(request: hop.request, now: .now())
         load.begin(transaction)
-        let body = CustomBody(loader: loader, control: load.control, transaction: transaction)
+        let body = CustomBody(loader: loader, load: load, transaction: transaction)
         loader.start(reportingTo: CustomSink(body, loop: load.session.loop))
         do {
             let response = try await body.response()
@@ -42,7 +43,8 @@ final class CustomProtocolStage: LoadStage {
 /// The app's protocol cannot be held back, so this may grow.
 final class CustomBody: ResponseBody {
     private let loader: any CustomLoader
-    private let control: LoadControl
+    private let load: Load
+    private var control: LoadControl { load.control }
     private let transaction: Transaction
     private var reported: LoadResponse?
     private var pieces = CircularBuffer<Data>()
@@ -50,9 +52,9 @@ final class CustomBody: ResponseBody {
     private var isStopped = false
     private(set) var redirect: LoadRequest?
 
-    init(loader: any CustomLoader, control: LoadControl, transaction: Transaction) {
+    init(loader: any CustomLoader, load: Load, transaction: Transaction) {
         self.loader = loader
-        self.control = control
+        self.load = load
         self.transaction = transaction
     }
 
@@ -79,11 +81,26 @@ final class CustomBody: ResponseBody {
                 if let ending {
                     stop()
                     try ending.get()
+                    if let answer = loader.takeAnswer() { try await keep(answer) }
                     return nil
                 }
             }
             await control.wait()
         }
+    }
+
+    /// Has the answer stored, unless the app's delegate has something against it.
+    private func keep(_ answer: CachedResponse) async throws(LoadError) {
+        var answer = answer
+        if load.wants(.willCache), (200...299).contains(answer.response.head?.status ?? 200) {
+            guard case .cached(let decided?) = try await load.ask(.willCache(answer)), decided.storagePolicy != .notAllowed else {
+                return
+            }
+            answer = decided
+        }
+        let slot = LoopSlot<Void>(control)
+        loader.keep(answer) { slot.fill(()) }
+        _ = try await slot.waitForDisk(in: control, timeout: load.requestTimeout)
     }
 
     func cancel() { stop() }

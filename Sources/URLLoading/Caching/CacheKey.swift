@@ -24,6 +24,9 @@ struct CacheKey: Hashable {
         text = HTTPRules.CacheKey.text(of: url)
     }
 
+    /// What a class of the app answered is found by this.
+    var ofProtocolAnswer: String { HTTPRules.CacheKey.ofProtocolAnswer(text) }
+
     /// The request fields that `Vary` may name, as a session would send them: what the app did not set is set by default.
     ///
     /// So an app finds what a session stored, and the other way round.

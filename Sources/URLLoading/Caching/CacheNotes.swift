@@ -18,16 +18,20 @@ import Foundation
 struct CacheNotes: @unchecked Sendable {
     private static let urlName = "url"
     private static let userInfoName = "userInfo"
+    private static let protocolName = "URLProtocol"
 
     /// Where the response came from, if it was not the URL that it is found by.
     var url: URL?
     var userInfo: [AnyHashable: Any]?
+    /// The class of the app that answered, if one did.
+    var origin: ProtocolOrigin?
 
-    var isEmpty: Bool { url == nil && userInfo == nil }
+    var isEmpty: Bool { url == nil && userInfo == nil && origin == nil }
 
-    init(url: URL? = nil, userInfo: [AnyHashable: Any]?) {
+    init(url: URL? = nil, userInfo: [AnyHashable: Any]?, origin: ProtocolOrigin? = nil) {
         self.url = url?.withoutPassword
         self.userInfo = userInfo
+        self.origin = origin
     }
 
     // MARK: As bytes
@@ -39,6 +43,7 @@ struct CacheNotes: @unchecked Sendable {
         else { return nil }
         url = (content[Self.urlName] as? String).flatMap { URL(string: $0) }
         userInfo = content[Self.userInfoName] as? [String: Any]
+        origin = (content[Self.protocolName] as? String).map { ProtocolOrigin(className: $0) }
     }
 
     /// What of it can be written down; nil where nothing can.
@@ -46,6 +51,7 @@ struct CacheNotes: @unchecked Sendable {
         var content: [String: Any] = [:]
         if let url { content[Self.urlName] = url.absoluteString }
         if let values = writableUserInfo { content[Self.userInfoName] = values }
+        if let origin { content[Self.protocolName] = origin.className }
         guard !content.isEmpty,
             let data = try? PropertyListSerialization.data(fromPropertyList: content, format: .binary, options: 0)
         else { return nil }

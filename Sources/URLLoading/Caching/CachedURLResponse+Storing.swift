@@ -25,7 +25,9 @@ extension CachedURLResponse {
     /// Reads a body that is on disk, and may wait for it.
     convenience init?(_ hit: ResponseCache.Hit, for request: URLRequest) {
         let notes = hit.attachment as? CacheNotes ?? hit.userInfo.flatMap(CacheNotes.init)
-        guard let url = notes?.url ?? URL(string: hit.response.url), let data = try? Self.data(hit.body) else { return nil }
+        guard let url = notes?.url ?? URL(string: HTTPRules.CacheKey.url(of: hit.response.url)),
+            let data = try? Self.data(hit.body)
+        else { return nil }
         self.init(
             response: Self.response(hit.response, url),
             data: data,
@@ -34,6 +36,7 @@ extension CachedURLResponse {
             // Those of the request that selected it are as good.
             sentFields: request.storage.load.sentFields
         )
+        origin = notes?.origin
     }
 
     /// The app's object for a stored response.
@@ -99,7 +102,7 @@ extension CachedURLResponse {
     ///
     /// Nil where there is nothing.
     func notes(under key: String) -> CacheNotes? {
-        let notes = CacheNotes(url: response.url?.absoluteString == key ? nil : response.url, userInfo: userInfo)
+        let notes = CacheNotes(url: response.url?.absoluteString == key ? nil : response.url, userInfo: userInfo, origin: origin)
         return notes.isEmpty ? nil : notes
     }
 

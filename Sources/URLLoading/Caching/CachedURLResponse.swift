@@ -20,6 +20,8 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
     private let policy: URLCache.StoragePolicy
     /// All fields that the request was sent with, where the entry came by way of a session; archives have none.
     let sentFields: HeaderBlock?
+    /// The class of the app that answered, if one did; set before anybody else has the entry.
+    final var origin: ProtocolOrigin?
 
     /// Makes an entry that may be kept in memory and on disk.
     public convenience init(response: URLResponse, data: Data) {
@@ -79,7 +81,9 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
         keptResponse = response
         keptData = data
         let notes = coder.decodeObject(of: NSData.self, forKey: "notes").map { [UInt8]($0 as Data) }
-        keptUserInfo = notes.flatMap(CacheNotes.init)?.userInfo
+        let kept = notes.flatMap(CacheNotes.init)
+        keptUserInfo = kept?.userInfo
+        origin = kept?.origin
         sentFields = nil
         policy = URLCache.StoragePolicy(rawValue: UInt(clamping: coder.decodeInteger(forKey: "storagePolicy"))) ?? .notAllowed
         super.init()
@@ -90,7 +94,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Se
         coder.encode(keptResponse, forKey: "response")
         coder.encode(keptData as NSData, forKey: "data")
         coder.encode(Int(policy.rawValue), forKey: "storagePolicy")
-        coder.encode(CacheNotes(userInfo: keptUserInfo).encoded().map { Data($0) as NSData }, forKey: "notes")
+        coder.encode(CacheNotes(userInfo: keptUserInfo, origin: origin).encoded().map { Data($0) as NSData }, forKey: "notes")
     }
 
     /// Whether the other object is an entry with the same response, body and policy.

@@ -45,7 +45,7 @@ extension URLCache {
     }
 
     private static func entry(_ stored: StoredResponse, _ size: Int64) -> Entry? {
-        guard let url = URL(string: stored.url) else { return nil }
+        guard let url = URL(string: HTTPRules.CacheKey.url(of: stored.url)) else { return nil }
         let time = stored.responseTime
         let left = Freshness.lifetime(stored) - Freshness.currentAge(stored, now: time)
         return Entry(

@@ -32,10 +32,22 @@ extension URLCache {
         let hit = Mutex<ResponseCache.Hit?>(nil)
     }
 
-    /// What the store has for a request; waits for the disk.
+    /// What the store has for a request, whoever answered it: the later one. Waits for the disk.
     func lookUp(_ request: URLRequest) -> CachedURLResponse? {
-        switch find(request) {
-        case .hit(let hit): return CachedURLResponse(hit, for: request)
+        let (loaded, answered) = (hit(find(request)), hit(find(request, ofProtocol: true)))
+        guard let loaded, let answered else { return (loaded ?? answered).flatMap { CachedURLResponse($0, for: request) } }
+        let later = loaded.response.responseTime > answered.response.responseTime ? loaded : answered
+        return CachedURLResponse(later, for: request)
+    }
+
+    /// What a class of the app answered before to such a request; waits for the disk.
+    func lookUpAnswer(to request: URLRequest) -> CachedURLResponse? {
+        hit(find(request, ofProtocol: true)).flatMap { CachedURLResponse($0, for: request) }
+    }
+
+    private func hit(_ found: ResponseCache.Lookup) -> ResponseCache.Hit? {
+        switch found {
+        case .hit(let hit): return hit
         case .miss, .unavailable: return nil
         case .wait(let ask):
             let answer = Answer()
@@ -49,26 +61,27 @@ extension URLCache {
                 pending.cancel()
                 break
             }
-            return answer.hit.withLock { $0 }.flatMap { CachedURLResponse($0, for: request) }
+            return answer.hit.withLock { $0 }
         }
     }
 
     /// The same, without waiting: what the disk has to be waited for is told elsewhere.
     func lookUp(_ request: URLRequest, _ completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void) {
-        switch find(request) {
-        case .hit(let hit):
+        switch (find(request), find(request, ofProtocol: true)) {
+        case (.hit(let hit), .miss), (.hit(let hit), .unavailable):
             if case .bytes = hit.body { return completionHandler(CachedURLResponse(hit, for: request)) }
-        case .miss, .unavailable: return completionHandler(nil)
-        case .wait: break
+        case (.miss, .miss), (.unavailable, .unavailable): return completionHandler(nil)
+        default: break
         }
         // Not on the thread of the disk's queue: no code of the app runs there.
         DispatchQueue.global().async { completionHandler(self.lookUp(request)) }
     }
 
-    private func find(_ request: URLRequest) -> ResponseCache.Lookup {
+    private func find(_ request: URLRequest, ofProtocol: Bool = false) -> ResponseCache.Lookup {
         guard Self.isServed(request), let key = CacheKey(request) else { return .miss }
         let now = Date().timeIntervalSinceReferenceDate
-        return store.lookUp(key: key.text, sent: SentFields(CacheKey.fields(of: request)), now: now)
+        let text = ofProtocol ? key.ofProtocolAnswer : key.text
+        return store.lookUp(key: text, sent: SentFields(CacheKey.fields(of: request)), now: now)
     }
 
     /// Only the answers to GET are kept.
@@ -77,7 +90,14 @@ extension URLCache {
     // MARK: Storing
 
     func keep(_ entry: CachedURLResponse, _ request: URLRequest) {
-        guard entry.storagePolicy != .notAllowed, Self.isServed(request), let key = CacheKey(request)?.text,
+        keep(entry, request, isLimited: false)
+        waitForDisk()
+    }
+
+    /// Keeps an entry, of a class of the app where it has an origin; `isLimited` where it came from a load.
+    func keep(_ entry: CachedURLResponse, _ request: URLRequest, isLimited: Bool) {
+        guard entry.storagePolicy != .notAllowed, Self.isServed(request), let text = CacheKey(request),
+            case let key = entry.origin == nil ? text.text : text.ofProtocolAnswer,
             let fields = store.sealed(SentFields(entry.sentFields ?? CacheKey.fields(of: request))),
             let response = entry.stored(
                 under: key,
@@ -94,8 +114,8 @@ extension URLCache {
             attachment: notes,
             // What is too large for the disk may be small enough for the memory.
             memoryOnly: entry.storagePolicy == .allowedInMemoryOnly
-                || body.count > store.bodyLimit(memoryOnly: false, isLimited: false),
-            isLimited: false
+                || body.count > store.bodyLimit(memoryOnly: false, isLimited: isLimited),
+            isLimited: isLimited
         )
         if let writer {
             body.withUnsafeBytes { writer.append($0) }
@@ -103,7 +123,6 @@ extension URLCache {
         } else {
             store.remove(key: key)
         }
-        waitForDisk()
     }
 
     /// Until what was changed before has reached the files, or the disk turns out not to answer.

@@ -20,11 +20,12 @@ extension CachedURLResponse {
             storagePolicy: URLCache.StoragePolicy(rawValue: cached.storagePolicy.rawValue) ?? .notAllowed,
             sentFields: cached.sentFields
         )
+        origin = notes?.origin
     }
 
     /// What the app has, or wants to be stored, for the engine.
     var forEngine: CachedResponse {
-        let notes = userInfo.map { CacheNotes(userInfo: $0) }
+        let notes = userInfo == nil && origin == nil ? nil : CacheNotes(userInfo: userInfo, origin: origin)
         return CachedResponse(
             response: response.forEngine, data: data, userInfo: notes?.encoded(), attachment: notes,
             storagePolicy: CachedResponse.StoragePolicy(rawValue: storagePolicy.rawValue) ?? .notAllowed, sentFields: sentFields

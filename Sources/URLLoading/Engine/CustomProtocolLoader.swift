@@ -23,12 +23,15 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
         /// Made on the queue; it holds this object as its client until the load ended.
         var instance: URLProtocol?
         var isOver = false
+        /// What is to be stored, as far as it has come.
+        var answer: Answer?
+        var hasAnswered = false
     }
 
-    private let type: URLProtocol.Type
-    private let task: URLSessionTask
-    private let request: URLRequest
-    private let queue = CustomProtocolLoader.queue()
+    let type: URLProtocol.Type
+    let task: URLSessionTask
+    let request: URLRequest
+    let queue = CustomProtocolLoader.queue()
     private let state = Mutex(State())
 
     static func queue() -> DispatchQueue { DispatchQueue(label: "URLLoading.URLProtocol") }
@@ -44,14 +47,15 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
 
     func start(reportingTo sink: any CustomLoaderSink) {
         state.withLock { if !$0.isOver { $0.sink = sink } }
-        queue.async {
-            guard self.state.withLock({ !$0.isOver && $0.instance == nil }) else { return }
-            let instance = URLProtocol.make(
-                self.type, task: self.task, request: self.request, cachedResponse: nil, client: self
-            )
-            self.state.withLock { $0.instance = instance }
-            instance.startLoading()
-        }
+        queue.async { self.findAnswer { self.start($0) } }
+    }
+
+    /// On the queue.
+    private func start(_ cachedResponse: CachedURLResponse?) {
+        guard state.withLock({ !$0.isOver && $0.instance == nil }) else { return }
+        let instance = URLProtocol.make(type, task: task, request: request, cachedResponse: cachedResponse, client: self)
+        state.withLock { $0.instance = instance }
+        instance.startLoading()
     }
 
     func stop() {
@@ -83,15 +87,18 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
 
     func urlProtocol(_ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy)
     {
+        gather(response, policy)
         sink()?.received(response: translated(response))
     }
 
     func urlProtocol(_ protocol: URLProtocol, didLoad data: Data) {
         guard !data.isEmpty else { return }
+        gather(data)
         sink()?.received(data: data)
     }
 
     func urlProtocolDidFinishLoading(_ protocol: URLProtocol) {
+        state.withLock { if !$0.isOver { $0.answer?.isComplete = true } }
         sink(ending: true)?.finished()
     }
 
@@ -129,6 +136,42 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
 
     func urlProtocol(_ protocol: URLProtocol, didCancel challenge: URLAuthenticationChallenge) {
         sink(ending: true)?.failed(LoadError(.userCancelledAuthentication, "the challenge was cancelled", url: request.url))
+    }
+
+    // MARK: What is stored
+
+    struct Answer {
+        let response: URLResponse
+        let policy: URLCache.StoragePolicy
+        let limit: Int64
+        var data = Data()
+        var isComplete = false
+    }
+
+    private func gather(_ response: URLResponse, _ policy: URLCache.StoragePolicy) {
+        let answer = answer(response, policy)
+        state.withLock { state in
+            guard !state.isOver else { return }
+            // Several responses, as to multipart/x-mixed-replace, are no whole that could be stored.
+            state.answer = state.hasAnswered ? nil : answer
+            state.hasAnswered = true
+        }
+    }
+
+    private func gather(_ data: Data) {
+        state.withLock { state in
+            guard !state.isOver, let answer = state.answer else { return }
+            if Int64(answer.data.count) + Int64(data.count) > answer.limit {
+                state.answer = nil
+            } else {
+                state.answer?.data.append(data)
+            }
+        }
+    }
+
+    func takeAnswer() -> CachedResponse? {
+        guard let answer = state.withLock({ $0.answer.take() }), answer.isComplete else { return nil }
+        return entry(answer.response, answer.data, answer.policy).forEngine
     }
 
     /// The app's own object, which reaches the app unchanged.

@@ -18,6 +18,8 @@ internal import Synchronization
 struct SessionMemory: Sendable {
     /// The app's own storage; nil where it is ours, or none.
     let cookies: HTTPCookieStorage?
+    /// Where `URLProtocol` classes find their answers; nil where there is no cache.
+    let anyCache: URLCache?
     /// The app's own cache; nil where it is ours, or none.
     let cache: URLCache?
     /// The app's own credential storage; nil where it is ours, or none.
@@ -32,6 +34,7 @@ struct SessionMemory: Sendable {
         var stores = SessionStores()
         let cookies = settings.cookieStorage
         let cache = settings.urlCache
+        anyCache = cache
         self.cookies = cookies.flatMap { HTTPCookieStorage.isPlain($0) ? nil : $0 }
         self.cache = cache.flatMap { URLCache.isPlain($0) ? nil : $0 }
         let credentials = settings.credentialStorage
@@ -124,7 +127,10 @@ extension URLSessionTask {
         case .cachedResponse(let request):
             guard let cache = memory.cache, let task = self as? URLSessionDataTask else { return reply(.cached(nil)) }
             mutex.withLock { $0.sentFields = request.sentFields }
-            cache.getCachedResponse(for: task) { found in reply(.cached(found?.forEngine)) }
+            cache.getCachedResponse(for: task) { found in
+                // The engine is not answered with what a class of the app made up.
+                reply(.cached(found?.origin == nil ? found?.forEngine : nil))
+            }
         case .storeCached(let cached, let request):
             if let cache = memory.cache, let task = self as? URLSessionDataTask {
                 mutex.withLock { $0.sentFields = request.sentFields }

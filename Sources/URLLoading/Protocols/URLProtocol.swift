@@ -36,7 +36,7 @@ open class URLProtocol: NSObject, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - request: What to load, in canonical form.
-    ///   - cachedResponse: What a cache has for it, or nil; a session gives nil.
+    ///   - cachedResponse: What the session's cache has of this class's answers to it, or nil.
     ///   - client: Whom to report to.
     public init(request: URLRequest, cachedResponse: CachedURLResponse?, client: (any URLProtocolClient)?) {
         loadedRequest = request
@@ -78,7 +78,10 @@ open class URLProtocol: NSObject, @unchecked Sendable {
     /// What to load.
     open var request: URLRequest { loadedRequest }
 
-    /// What the cache has for the request, or nil.
+    /// What the session's cache has for the request, or nil.
+    ///
+    /// It is what an instance of this class answered before, of whatever age, and never what the session loaded itself. It is nil for
+    /// downloads, and where the cache policy is to ignore what is stored.
     open var cachedResponse: CachedURLResponse? { givenResponse }
 
     /// Whom to report to.
@@ -120,7 +123,7 @@ open class URLProtocol: NSObject, @unchecked Sendable {
 
     /// The canonical form of a request: requests for the same thing become equal.
     ///
-    /// The default leaves it as it is.
+    /// The default leaves it as it is. Answers are stored and found by the canonical form.
     ///
     /// - Returns: The request to load.
     open class func canonicalRequest(for request: URLRequest) -> URLRequest { request }

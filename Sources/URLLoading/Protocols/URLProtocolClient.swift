@@ -19,7 +19,8 @@ public protocol URLProtocolClient: NSObjectProtocol {
     /// The cached response that the protocol was given is valid and is to be delivered.
     func urlProtocol(_ protocol: URLProtocol, cachedResponseIsValid cachedResponse: CachedURLResponse)
 
-    /// The response has come, with where it may be cached. Differs from Apple's: nothing is stored of it, whatever the policy.
+    /// The response has come, with where it may be cached once its body is complete: for `URLCache.cachedResponse(for:)` and for
+    /// instances of the same class. The session's own loaders never answer with it.
     func urlProtocol(
         _ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy
     )

@@ -1,0 +1,59 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import HTTPRules
+internal import HTTPWire
+internal import LoadingModel
+
+/// Which `URLProtocol` class a cached response is of.
+///
+/// It is given to instances of that class, and shown to the app. The session's own loaders never answer with it.
+struct ProtocolOrigin: Sendable {
+    let className: String
+    /// What the class answered, as long as the entry is in memory.
+    var request: URLRequest?
+
+    init(className: String, request: URLRequest? = nil) {
+        self.className = className
+        self.request = request
+    }
+
+    init(_ type: URLProtocol.Type, _ request: URLRequest) {
+        self.init(className: Self.name(of: type), request: request)
+    }
+
+    /// Whether an entry with this origin may be given to a class for a request.
+    func serves(_ type: URLProtocol.Type, _ other: URLRequest, _ response: URLResponse) -> Bool {
+        guard className == Self.name(of: type) else { return false }
+        guard let request else { return true }
+        return type.requestIsCacheEquivalent(other, to: request)
+            && (Self.credential(of: request) == nil || Self.isPublic(response)
+                || Self.credential(of: request) == Self.credential(of: other))
+    }
+
+    /// Where an answer to a request may be kept: one that was obtained with a credential is compared with the requests that it might
+    /// serve, which only memory knows; what is not to be stored by its fields is kept nowhere.
+    static func policy(
+        _ policy: URLCache.StoragePolicy, _ request: URLRequest, _ response: URLResponse
+    ) -> URLCache.StoragePolicy {
+        let control = (response as? HTTPURLResponse).map { CacheControl($0.headers) }
+        if control?.noStore == true || CacheControl(request: request.loadRequest.headers).noStore { return .notAllowed }
+        return policy == .allowed && credential(of: request) != nil && !isPublic(response) ? .allowedInMemoryOnly : policy
+    }
+
+    private static func credential(of request: URLRequest) -> String? { request.value(forHTTPHeaderField: "Authorization") }
+
+    private static func isPublic(_ response: URLResponse) -> Bool {
+        (response as? HTTPURLResponse)?.headers.hasToken("public", in: .cacheControl) ?? false
+    }
+
+    /// The same in every run of the program.
+    private static func name(of type: URLProtocol.Type) -> String { String(reflecting: type) }
+}
