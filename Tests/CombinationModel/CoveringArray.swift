@@ -14,6 +14,11 @@ package struct CoveringArray {
         package let dimensions: [Dimension]
         package let numbers: [Int]
 
+        package init(dimensions: [Dimension], numbers: [Int]) {
+            self.dimensions = dimensions
+            self.numbers = numbers
+        }
+
         package var description: String { zip(dimensions, numbers).map { "\($0.name)=\($0.values[$1])" }.joined(separator: ",") }
     }
 

@@ -38,6 +38,15 @@ extension Impossibility {
             [.protocol: ["http1Required"], .end: but(.end, "stays", "closes")]),
         .init(
             "left out: a stream that is gone with the first connection", [.protocol: ["http1Required"], .message: ["streamOnce"]]),
+        .init(
+            "the kit's HTTP/2 server reads small bodies of HTTP/1.1 alone",
+            [.protocol: ["http1Required"], .message: ["postLarge", "putLarge", "file", "streamAgain"]]),
+        .init(
+            "a connection is idle after the last answer alone",
+            [
+                .end: ["closedWhileIdle"],
+                .answer: ["redirectWithin", "redirectAcross", "redirectDown", "redirectKept", "circle", "unauthorized"],
+            ]),
         .init("a redirect to http needs https", [.security: ["clear"], .answer: ["redirectDown"]]),
         .init("a Unix socket leads to one server, of one scheme", [.route: ["unixSocket"], .answer: ["redirectDown"]]),
         .init("without TLS there is no trust", [.security: ["clear"], .stored: ["unverified"]]),

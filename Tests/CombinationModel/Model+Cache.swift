@@ -56,7 +56,7 @@ extension Model {
             }
             return answer(entry, course, fields)
         case .onlyIfCached:
-            guard let entry = usable ?? found, !entry.isPart, entry.isFresh else {
+            guard let entry = usable, !entry.isPart, entry.isFresh else {
                 return .answer(made504, request(course, fields))
             }
             return answer(entry, course, fields)

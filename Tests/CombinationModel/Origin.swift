@@ -163,7 +163,7 @@ package enum Origin {
         } else {
             answer = found(request, state, who)
         }
-        if row.end == .closedWhileIdle, state.phase == .seed { answer.ending = .closedWhileIdle }
+        if row.end == .closedWhileIdle, state.phase == .seed, answer.status != 301 { answer.ending = .closedWhileIdle }
         if isDocument { answer.fields += cookieFields(row, folder, answer.status) }
         return answer
     }

@@ -142,6 +142,13 @@ struct Loader {
         if isStanding {
             if order.command == .suspend { task.suspend() }
             await act(task, session)
+            // What was said is done when the task has ended, or a load that came later has.
+            switch order.command {
+            case .cancel, .cancelForResuming, .invalidate: _ = try await wait()
+            case .suspend where order.moment == .inLine:
+                _ = try? await session.data(for: Loader.passer(order, program, host: "img.shop.localhost"))
+            case .none, .suspend, .prioritize, .killProgram: break
+            }
         }
         if order.command == .suspend, let blocker {
             // The line moves on without the task that is suspended: another load takes the connection.
