@@ -47,12 +47,20 @@ extension Impossibility {
                 .end: ["closedWhileIdle"],
                 .answer: ["redirectWithin", "redirectAcross", "redirectDown", "redirectKept", "circle", "unauthorized"],
             ]),
+        .init(
+            "left out: whether the load behind one that was given up still meets the connection that is about to go away",
+            [.end: ["goAwayCovering"], .command: endings]),
         .init("a redirect to http needs https", [.security: ["clear"], .answer: ["redirectDown"]]),
         .init("a Unix socket leads to one server, of one scheme", [.route: ["unixSocket"], .answer: ["redirectDown"]]),
         .init("without TLS there is no trust", [.security: ["clear"], .stored: ["unverified"]]),
         // Principals and stores.
         .init("nobody has no other", [.principal: ["nobody"], .stored: ["otherPrincipal", "otherPrincipalPublic"]]),
+        .init(
+            "left out: the user of a URL is part of what a stored response is found by",
+            [.principal: ["userInfo"], .stored: ["otherPrincipal", "otherPrincipalPublic"]]),
         .init("without a storage no cookie tells who it is", [.session: ["noCookies"], .principal: ["cookie"]]),
+        .init(
+            "a cookie of one process's session is not the other's to delete", [.session: ["twoProcesses"], .cookies: ["deleted"]]),
         .init("without a storage there is no cookie to send", [.session: ["noCookies"], .cookies: ["sent", "deleted"]]),
         .init(
             "the other process does not have a credential that is for a session; permanent ones are the user's keyring's",

@@ -18,7 +18,9 @@ extension Model {
         let policy = course.isMain ? order.policy : .useProtocol
         guard let store = cache(order.session), order.way != .download || !course.isMain, course.isSafe else {
             if policy == .returnDontLoad, course.isSafe { return .ended(.failed(-1008)) }
-            if policy == .returnDontLoad { return mayBe() ? .ended(.failed(-1008)) : sendAndKeep(&course, fields, nil) }
+            if policy == .returnDontLoad {
+                return mayBe() ? .ended(.failed(-1008)) : sendAndKeep(&course, fields, cache(order.session))
+            }
             if policy == .onlyIfCached {
                 return mayBe() ? .answer(made504, request(course, fields)) : sendAndKeep(&course, fields, cache(order.session))
             }
@@ -42,6 +44,16 @@ extension Model {
         if course.method == "HEAD", found != nil, mayBe() { usable = nil }
         // What somebody else obtained may be used, where it may, and need not.
         if let found, found.credential != fields["authorization"], mayBe() { usable = nil }
+
+        // A credential that was just asked for is shown to the server before what it obtained is used.
+        if course.answered != nil, let entry = usable, !entry.isPart,
+            ![.reloadIgnoringLocal, .reloadIgnoringAll].contains(policy)
+        {
+            if let tag = entry.tag, entry.status == 200, course.method == "GET", policy != .noStore || mayBe() {
+                fields["if-none-match"] = tag
+            }
+            return sendAndKeep(&course, fields, store)
+        }
 
         switch policy {
         case .reloadIgnoringLocal, .reloadIgnoringAll: return sendAndKeep(&course, fields, store)
@@ -123,7 +135,7 @@ extension Model {
         let exchanged = send(&course, fields)
         guard case .answer(var answer, let request) = exchanged, let store else {
             // The head of an answer whose body was cut may have counted.
-            if let store, !course.isSafe, case .ended(let outcome) = exchanged, [-1005, -999, -1016].contains(outcome.error),
+            if let store, !course.isSafe, case .ended(let outcome) = exchanged, outcome.error != nil,
                 mayBe()
             {
                 let reached = (course.place.text, trust(course.order.session, scheme: course.place.scheme))
@@ -207,9 +219,12 @@ extension Model {
             entry.label =
                 "v\(origin.version) doc for \(request.fields["authorization"].flatMap(user) ?? cookieUser(request) ?? "all")"
         }
+        // What different credentials obtained may stand side by side.
+        let mayStay = mayBe()
         caches[store, default: []].removeAll {
             $0.url == url && $0.trust == trust && $0.varied == entry.varied
-                && ($0.credential == entry.credential || !entry.isPart)
+                && ($0.credential == entry.credential
+                    || !entry.isPart && !(mayStay && $0.credential != nil && entry.credential != nil))
                 && $0.varied.keys == entry.varied.keys
         }
         caches[store, default: []].append(entry)

@@ -130,7 +130,13 @@ extension Model {
         while true {
             let sent: String? = knownUser(course)
             let exchanged = throughCache(&course)
-            guard case .answer(let answer, let request) = exchanged else { return exchanged }
+            guard case .answer(let answer, let request) = exchanged else {
+                // The head may have come before the end.
+                if let sent, course.answered != nil, course.place.host == "www", mayBe() {
+                    accepted[course.order.session.name] = sent
+                }
+                return exchanged
+            }
             guard answer.status == 401, course.place.host == "www" else {
                 if let sent, answer.status != 401, course.order.login != .requestField, course.order.session.fieldUser == nil,
                     request.fields["authorization"] != nil
@@ -155,11 +161,13 @@ extension Model {
 
     private func answerToChallenge(_ course: Course) -> String? {
         let order = course.order
+        // A delegate answers whatever it is asked.
+        if order.login == .delegateAnswer { return order.user }
         guard course.place.isOrigin(of: course.start), !course.hasLeft || order.login != .userInfo else { return nil }
         switch order.login {
-        case .userInfo, .delegateAnswer: return order.user
+        case .userInfo: return order.user
         case .storage: return credentialPlace(order.session).flatMap { stored[$0] }
-        case .nobody, .requestField, .configurationField, .cookie: return nil
+        case .nobody, .requestField, .configurationField, .cookie, .delegateAnswer: return nil
         }
     }
 

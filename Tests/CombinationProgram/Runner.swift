@@ -150,11 +150,6 @@ final class Runner: Sendable {
         _ order: LoadOrder, _ program: Program, _ scene: Scene, after steps: [Step], _ place: URL
     ) async throws -> Loader.Result {
         let row = program.row
-        let changes = Watched(0)
-        let observer = NotificationCenter.default.addObserver(
-            forName: .NSHTTPCookieManagerCookiesChanged, object: nil, queue: nil
-        ) { _ in changes.change { $0 += 1 } }
-        defer { NotificationCenter.default.removeObserver(observer) }
         let errand = Errand(row: row.description, folder: scene.folder, map: town.map, steps: steps, order: order)
         let input = place.appending(path: "errand")
         let output = place.appending(path: "answer-\(order.label)")
@@ -179,11 +174,8 @@ final class Runner: Sendable {
         }
         guard let data = try? Data(contentsOf: output), !data.isEmpty else { return Loader.Result(outcome: .failed(-999)) }
         let told = try JSONDecoder().decode(Report.self, from: data)
-        // What another process stored is told by a notification.
-        var count = changes.read { $0 }
-        while program.cookies(order.session) != told.cookies {
-            count = try await changes.value { [count] in $0 > count ? $0 : nil }
-        }
+        // A storage looks at its file four times a second at most, and only when it is asked: nothing tells when it will look again.
+        for _ in 0..<100 where program.cookies(order.session) != told.cookies { try await Task.sleep(for: .milliseconds(50)) }
         return Loader.Result(outcome: told.outcome)
     }
 }

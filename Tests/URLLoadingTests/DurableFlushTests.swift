@@ -98,7 +98,7 @@ struct FlushedLoads {
     @Test(.timeLimit(.minutes(2))) func `a flush, and another one after a reset`() async throws {
         let certificates = try TestCertificates.shared.get()
         let configuration = URLSessionConfiguration.default
-        configuration.tlsTrustRoots = [certificates.root]
+        try TestHome.trust(certificates.root)
         configuration.urlCache?.diskCapacity = 200 << 20
         let session = URLSession(configuration: configuration)
         let fields = [

@@ -48,6 +48,11 @@ struct SuspendedInLineTests {
         request.path == "/a" ? ScriptedReply([.gate("a")] + ScriptedReply.ok("a").effects) : .ok(request.path)
     }
 
+    /// Waits until the session has carried out what was ordered so far: it does so in order.
+    private func settle(_ session: URLSession) async throws {
+        _ = try await session.data(from: #require(URL(string: "data:,settled")))
+    }
+
     private static func oneConnection(_ configuration: URLSessionConfiguration) {
         configuration.httpMaximumConnectionsPerHost = 1
     }
@@ -62,6 +67,7 @@ struct SuspendedInLineTests {
             suspended.resume()
             suspended.suspend()
             ends.task(server.url("/c"), kind, in: session).resume()
+            try await settle(session)
             server.open("a")
             try await ends.count(reaches: 2)
             // Had the suspended one been sent, its request would be there before the third one's.
@@ -90,6 +96,7 @@ struct SuspendedInLineTests {
             ends.task(server.url("/c"), in: session).resume()
             // As often as it was suspended.
             for _ in 0..<3 { suspended.resume() }
+            try await settle(session)
             server.open("a")
             try await ends.count(reaches: 3)
             #expect(server.requests.map(\.path) == ["/a", "/c", "/b"])
@@ -106,6 +113,7 @@ struct SuspendedInLineTests {
                 let suspended = ends.task(server.url("/b"), in: session)
                 suspended.resume()
                 ends.task(server.url("/c"), in: session).resume()
+                try await settle(session)
                 try await HeldLoops.during {
                     server.open("a")
                     try await server.waitForBytesWritten(1, on: 0)
@@ -131,6 +139,7 @@ struct SuspendedInLineTests {
             ends.task(server.url("/c"), in: session).resume()
             suspended.cancel()
             try await ends.count(reaches: 1)
+            try await settle(session)
             server.open("a")
             try await ends.count(reaches: 3)
             #expect(ends.codes == ["/b": .cancelled])
@@ -158,6 +167,7 @@ struct SuspendedInLineTests {
                     await expectFailure(.timedOut) { try await other.data(from: server.url("/b")) }
                 }
                 early = ends.paths
+                try await settle(session)
                 server.open("a")
                 try await ends.count(reaches: 1)
                 suspended.resume()
@@ -184,6 +194,7 @@ struct SuspendedInLineTests {
             suspended.resume()
             suspended.suspend()
             ends.task(server.url("/c"), in: session).resume()
+            try await settle(session)
             server.open("a")
             try await ends.count(reaches: 2)
             #expect(server.requests.map(\.path) == ["/known", "/a", "/c"])
@@ -229,6 +240,7 @@ struct SuspendedInLineTests {
             try await asked.count(reaches: 1)
             ends.task(server.url("/c"), in: session).resume()
             suspended.suspend()
+            try await settle(session)
             mayAnswer.signal()
             try await ends.count(reaches: 1)
             #expect(server.requests.map(\.path) == ["/c"])
@@ -246,6 +258,7 @@ struct SuspendedInLineTests {
             suspended.resume()
             try await asked.count(reaches: 1)
             suspended.suspend()
+            try await settle(session)
             mayAnswer.signal()
             try await proxy.waitForAllClosed()
             #expect(server.requests.isEmpty && ends.paths.isEmpty)
@@ -270,6 +283,7 @@ struct SuspendedInLineTests {
             let question = try await judge.question(0)
             suspended.suspend()
             ends.task(server.url("/c"), in: session).resume()
+            try await settle(session)
             question.trust()
             try await ends.count(reaches: 1)
             #expect(server.requests.map(\.path) == ["/c"])
@@ -290,6 +304,7 @@ struct SuspendedInLineTests {
             task.resume()
             let question = try await judge.question(0)
             task.suspend()
+            try await settle(session)
             question.trust()
             // The connection stands by now, or not.
             try await server.waitForConnections(1)
@@ -321,6 +336,7 @@ struct SuspendedInLineTests {
             _ = try await judge.question(1)
             suspended.suspend()
             ends.task(server.url("/c"), in: session).resume()
+            try await settle(session)
             server.open("a")
             try await ends.count(reaches: 2)
             #expect(server.requests.map(\.path) == ["/a", "/c"])

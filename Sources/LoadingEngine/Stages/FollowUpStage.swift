@@ -277,6 +277,11 @@ extension RequestBody {
         }
     }
 
-    /// Whether the app gives a stream for each time that the request is sent.
-    var mayBeAskedFor: Bool { if case .streamOnDemand = self { true } else { false } }
+    /// Whether the app may give a stream for each time that the request is sent.
+    var mayBeAskedFor: Bool {
+        switch self {
+        case .stream, .streamOnDemand: true
+        case .none, .data, .file: false
+        }
+    }
 }

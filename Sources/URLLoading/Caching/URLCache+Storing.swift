@@ -32,7 +32,9 @@ extension URLCache {
         let hit = Mutex<ResponseCache.Hit?>(nil)
     }
 
-    /// What the store has for a request, whoever answered it: the later one. Waits for the disk.
+    /// What the store has for a request, whoever answered it: the later one.
+    ///
+    /// Waits for the disk.
     func lookUp(_ request: URLRequest) -> CachedURLResponse? {
         let (loaded, answered) = (hit(find(request)), hit(find(request, ofProtocol: true)))
         guard let loaded, let answered else { return (loaded ?? answered).flatMap { CachedURLResponse($0, for: request) } }

@@ -49,7 +49,8 @@ import Testing
                     point.voucher = earlier
                     let decision = ResumeDecision.decide(
                         status: status, headers: HeaderBlock(headers), voucher: now, resumingFrom: point)
-                    #expect(decision == (now != earlier && now != .app && status != 200 ? .restart : otherwise), "\(earlier) \(now) \(status)")
+                    let isRefused = now != earlier && now != .app && status != 200
+                    #expect(decision == (isRefused ? .restart : otherwise), "\(earlier) \(now) \(status)")
                 }
             }
         }
