@@ -27,7 +27,7 @@ extension ConnectionPool {
         } else {
             perform(machine.handle(.withdrawn(lease.id)))
         }
-        // Not before: whoever is asked in its place is the next in line.
+        // Last, so that open questions pass to the next lease in line.
         leave(lease)
     }
 }

@@ -98,7 +98,7 @@ final class Load: LoopCallee {
     @inline(never)
     func firstHop() -> Hop {
         let hop = Hop(number: 0, request: order.request)
-        // The server of a proxy script is none that the session's credentials were set for.
+        // The session's credentials are not meant for the server of a proxy script.
         if order.isForProxies { hop.followUp = FollowUpStage.HopPart(leftOrigin: true) }
         return hop
     }

@@ -70,7 +70,7 @@ package struct TestCertificates: Sendable {
     package let unknownAuthority: Identity
     /// For www.shop.localhost and img.shop.localhost, with its intermediate.
     package let shop: Identity
-    /// For the same names, of the root that nobody trusts.
+    /// For the same names, issued by a root that is not trusted.
     package let strangeShop: Identity
     /// The leaf of ``valid`` without its intermediate.
     package let missingIntermediate: Identity

@@ -54,7 +54,9 @@ extension Impossibility {
         .init("a Unix socket leads to one server, of one scheme", [.route: ["unixSocket"], .answer: ["redirectDown"]]),
         .init("without TLS there is no trust", [.security: ["clear"], .stored: ["unverified"]]),
         // Principals and stores.
-        .init("nobody has no other", [.principal: ["nobody"], .stored: ["otherPrincipal", "otherPrincipalPublic"]]),
+        .init(
+            "without a principal there is no other one",
+            [.principal: ["nobody"], .stored: ["otherPrincipal", "otherPrincipalPublic"]]),
         .init(
             "left out: the user of a URL is part of what a stored response is found by",
             [.principal: ["userInfo"], .stored: ["otherPrincipal", "otherPrincipalPublic"]]),
@@ -93,7 +95,7 @@ extension Impossibility {
             "left out: a large body is not sent in a circle", [.answer: ["circle"], .message: ["postLarge", "putLarge", "file"]]),
         .init("left out: the ends are those of other final answers", [.answer: ["earlyFinal"], .end: but(.end, "stays")]),
         .init(
-            "left out: whether the body of a redirect is waited for is nobody's affair",
+            "left out: no outcome shows whether the body of a redirect is waited for",
             [.moment: ["withinBody"], .answer: ["redirectWithin", "redirectAcross", "redirectDown", "redirectKept", "circle"]]),
         // Commands.
         .init("without a command there is no moment", [.command: ["none"], .moment: but(.moment, "made")]),

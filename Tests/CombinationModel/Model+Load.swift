@@ -76,7 +76,7 @@ extension Model {
                 course.method = "GET"
                 course.bodyLength = 0
             }
-            // A body goes out a second time: a stream has to be had again.
+            // The body is sent again, so the app has to give a new stream.
             if course.bodyLength > 0, order.message == .streamOnce { return .failed(Outcome.anyError) }
             course.answered = nil
         }

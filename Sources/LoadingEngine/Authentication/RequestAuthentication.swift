@@ -162,7 +162,7 @@ enum RequestAuthentication {
     @inline(never)
     private static func answered(_ hop: Hop) -> SentFields.Credential {
         guard let proof = hop.authentication.server?.proof else { return .field }
-        // What Basic sends is the same each time, whoever puts it together.
+        // Basic sends the same value each time, as a request with its own field would.
         if proof.scheme == .basic { return .field }
         guard let user = proof.credential?.user, let password = proof.credential?.password else { return .unknown }
         return .text("\(user)\0\(password)")

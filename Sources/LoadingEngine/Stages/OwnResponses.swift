@@ -20,7 +20,7 @@ final class OwnResponses {
     struct Circle: Hashable {
         enum Voucher: Hashable {
             case roots
-            /// The app's word: a task's own delegate's, or where there is none, that of the session's.
+            /// The app alone: the task's own delegate, or nil for the session's delegate.
             case app(ConnectionHolder?)
         }
 

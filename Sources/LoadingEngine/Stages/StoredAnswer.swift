@@ -84,7 +84,8 @@ enum StoredAnswer {
 
     /// What the app's cache gave, in the terms of ours.
     ///
-    /// How it was obtained is not known of what the app put together itself: it is taken to be nobody's, and to suit the request otherwise.
+    /// An entry that the app made itself does not say which request obtained it: it is taken to have been obtained without credential and
+    /// cookies, and with the other fields of this request.
     static func hit(_ cached: CachedResponse, _ hop: Hop, _ fields: HeaderBlock, now: Double) -> ResponseCache.Hit? {
         guard let url = hop.request.url, let head = cached.response.head else { return nil }
         let sentFields: HeaderBlock

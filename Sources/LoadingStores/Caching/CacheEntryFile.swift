@@ -20,7 +20,8 @@ package import HTTPRules
 ///     40      8       checksum of the preamble up to here and of the head
 ///     48      …       the body, then the head: key, response, user info
 ///
-/// Numbers are little-endian. A file of another version is removed as one that is damaged. The head comes last since it is known last: what an app answers to `willCacheResponse` belongs to
+/// Numbers are little-endian. A file of another version is removed as a damaged one is. The head comes last since it is known last:
+/// what an app answers to `willCacheResponse` belongs to
 /// it, and by then a large body is on the disk. A file whose length is not the sum of its parts is damaged.
 package struct CacheEntryFile: Sendable {
     package static let preambleLength = 48

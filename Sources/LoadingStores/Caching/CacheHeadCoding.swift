@@ -66,7 +66,7 @@ enum CacheHeadCoding {
             storedRange: range.isEmpty ? nil : range[0]..<range[1],
             completeLength: completeLength.first,
             credential: credential.isEmpty ? nil : credential,
-            security: security.value
+            security: security
         )
         return CacheEntryFile.Head(key: key, response: response, userInfo: hasUserInfo.isEmpty ? nil : [UInt8](userInfo))
     }
@@ -160,19 +160,18 @@ enum CacheHeadCoding {
             return (0..<count).compactMap { _ in number().map { Int64(bitPattern: $0) } }
         }
 
-        /// Nil where it is malformed.
-        mutating func security() -> (value: ConnectionSecurity?, Void)? {
+        /// Nil where it is malformed; what it holds is nil where there was no TLS.
+        mutating func security() -> ConnectionSecurity?? {
             guard let numbers = numbers() else { return nil }
-            if numbers.isEmpty { return (nil, ()) }
+            if numbers.isEmpty { return .some(nil) }
             guard numbers.count == 3, let version = UInt16(exactly: numbers[0]), let digests = part(),
                 digests.count % CacheHeadCoding.digestLength == 0
             else { return nil }
             let keys = stride(from: 0, to: digests.count, by: CacheHeadCoding.digestLength).map {
                 Data(digests[$0..<$0 + CacheHeadCoding.digestLength])
             }
-            let value = ConnectionSecurity(
+            return ConnectionSecurity(
                 version: version, hasForwardSecrecy: numbers[1] == 1, hasStrongKeys: numbers[2] == 1, keys: keys)
-            return (value, ())
         }
 
         mutating func block() -> HeaderBlock? {

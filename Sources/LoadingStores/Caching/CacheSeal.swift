@@ -34,7 +34,9 @@ package final class CacheSeal: Sendable {
     /// Whether the key was read.
     package var isReady: Bool { key.withLock { $0 != nil } }
 
-    /// Reads the key, and makes one where there is none: waits for the disk.
+    /// Reads the key, or makes one if the file is missing.
+    ///
+    /// Waits for the disk.
     func prepare() {
         guard let file, !isReady else { return }
         let bytes = (try? Self.known(in: file)) ?? (try? Self.made(in: file))

@@ -32,7 +32,7 @@ extension URLCache {
         let hit = Mutex<ResponseCache.Hit?>(nil)
     }
 
-    /// What the store has for a request, whoever answered it: the later one.
+    /// The later of the entries for a request: what a session loaded, or what a class of the app answered.
     ///
     /// Waits for the disk.
     func lookUp(_ request: URLRequest) -> CachedURLResponse? {
