@@ -84,12 +84,12 @@ final class CacheStage: LoadStage {
         SentFields(message.head.headers, credential: RequestAuthentication.credential(of: hop))
     }
 
-    /// The message's fields as a cache compares them.
+    /// The message's fields as the cache compares them in which something was found for the hop.
     ///
     /// The app's own cache gets no credential, and seals none.
     private static func sealed(_ hop: Hop, _ message: PreparedMessage, in load: Load) -> HeaderBlock {
         let sent = sent(hop, message)
-        guard let cache = load.session.stores.cache else { return sent.plain }
+        guard let cache = hop.cache.own ?? load.session.stores.cache else { return sent.plain }
         return sent.sealed(by: cache.seal) ?? sent.plain
     }
 

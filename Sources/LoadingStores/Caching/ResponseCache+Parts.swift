@@ -39,7 +39,7 @@ extension ResponseCache {
     /// - Parameter capacity: In bytes.
     /// - Returns: An empty part.
     package func makePart(capacity: Int) -> ResponseCache {
-        let part = ResponseCache(partOf: self, capacity: capacity)
+        let part = ResponseCache(partCapacity: capacity)
         parts.withLock { $0.add(part) }
         return part
     }

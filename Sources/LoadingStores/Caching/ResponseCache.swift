@@ -77,10 +77,12 @@ package final class ResponseCache: Sendable {
         disk?.open()
     }
 
-    init(partOf whole: ResponseCache, capacity: Int) {
+    /// A part of a cache: see ``makePart(capacity:)``.
+    init(partCapacity capacity: Int) {
         memory = Mutex(MemoryTier(capacity: capacity))
         disk = nil
-        seal = whole.seal
+        // Another key than the whole's, which has to be read from the disk first.
+        seal = CacheSeal(directory: nil)
     }
 
     // MARK: Reading

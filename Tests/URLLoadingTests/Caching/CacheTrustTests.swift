@@ -85,6 +85,22 @@ struct CacheTrustTests {
         }
     }
 
+    /// The disk of the whole cache was not asked for anything before, its key neither.
+    @Test func `a session with own roots has its own responses for each credential`() async throws {
+        try await withServer(certificates.valid) { (server, scene) async throws in
+            try await withSession(scene, roots: [certificates.root]) { (session) async throws in
+                func text(_ credential: String) async throws -> String {
+                    try await session.text(URLRequest(server.url(), headers: ["Authorization": credential])).text
+                }
+                #expect(try await text("Bearer ali") == "0")
+                #expect(try await text("Bearer ali") == "0")
+                #expect(try await text("Bearer bob") == "1")
+                #expect(try await text("Bearer ali") == "0")
+                #expect(scene.cache.entries().isEmpty)
+            }
+        }
+    }
+
     @Test func `what a task's own delegate vouches for answers that delegate's tasks`() async throws {
         try await withServer(certificates.selfSigned) { (server, scene) async throws in
             try await withSession(scene) { (session) async throws in
