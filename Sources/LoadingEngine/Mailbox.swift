@@ -17,6 +17,7 @@ final class Mailbox: Sendable {
     enum Message: Sendable {
         case submit(TaskOrder, any LoadClient)
         case command(TaskCommand, TaskID)
+        case cancelAll
         case invalidate
         case renew(Renewal, @Sendable () -> Void)
     }

@@ -25,6 +25,8 @@ extension SessionEngine: LoadingService, LoopCallee {
         return mailbox.post(.command(command, task))
     }
 
+    package nonisolated func cancelAll() { post(.cancelAll) }
+
     package nonisolated func invalidate() { post(.invalidate) }
 
     package nonisolated func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
@@ -84,6 +86,7 @@ extension SessionEngine: LoadingService, LoopCallee {
         switch consume message {
         case .submit(let order, let client): start(order, client: client)
         case .command(let command, let task): carryOut(command, for: task)
+        case .cancelAll: cancelAllNow()
         case .invalidate: stopTakingOrders()
         case .renew(let renewal, let completion): renew(renewal, completion)
         }

@@ -117,6 +117,9 @@ package actor SessionEngine {
         }
     }
 
+    /// In one turn of the loop: a connection that one of them leaves finds no other in line.
+    func cancelAllNow() { for load in loads.values { load.cancel(producingResumeData: false) } }
+
     func stopTakingOrders() {
         isInvalidated = true
         // No task of the app is left to end what it did not begin.

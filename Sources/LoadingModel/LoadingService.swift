@@ -30,6 +30,8 @@ package protocol LoadingService: AnyObject, Sendable {
     func command(_ command: TaskCommand, for task: TaskID) -> Bool
     /// The proxies that a load of `url` would be tried through, in their order; nil is none. Ends when the Swift task is cancelled.
     func proxies(for url: URL) async throws(LoadError) -> [URL?]
+    /// Cancels all loads at one moment, so that none is sent in place of another; each is still cancelled by its own command.
+    func cancelAll()
     /// Closes idle connections once the running loads are done, and takes no more orders.
     func invalidate()
     /// Lets the next requests go over new connections, as `URLSession.reset` and `flush` ask, and empties the session's stores or
@@ -61,6 +63,8 @@ extension LoadingService {
     package var taskExecutor: any TaskExecutor { globalConcurrentExecutor }
 
     package func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? { nil }
+
+    package func cancelAll() {}
 }
 
 /// What becomes of a session's stores.

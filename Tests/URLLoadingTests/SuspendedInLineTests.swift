@@ -103,6 +103,20 @@ struct SuspendedInLineTests {
         }
     }
 
+    @Test func `tasks that are in line when the session is invalidated send nothing`() async throws {
+        try await withScenario(configure: Self.oneConnection, reply: Self.reply) { (server, session) async throws in
+            let ends = Ends()
+            ends.task(server.url("/a"), in: session).resume()
+            try await server.reached("a")
+            for number in 0..<200 { ends.task(server.url("/\(number)"), in: session).resume() }
+            try await settle(session)
+            session.invalidateAndCancel()
+            try await ends.count(reaches: 201)
+            #expect(Set(ends.codes.values) == [.cancelled] && ends.codes.count == 201)
+            #expect(server.requests.map(\.path) == ["/a"])
+        }
+    }
+
     /// The order and the end of the response before it are in one turn of the session's loop.
     @Test func `a task that is suspended at the moment of its turn gives its place up`() async throws {
         for _ in 0..<20 {

@@ -195,7 +195,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// No effect on the shared session.
     open func invalidateAndCancel() {
         guard !equipment.isShared else { return }
-        for task in registry.abandon(whenEmpty: { self.becomeInvalid() }) { task.cancel() }
+        let tasks = registry.abandon { self.becomeInvalid() }
+        service.cancelAll()
+        for task in tasks { task.cancel() }
     }
 
     /// The last message of a session; after it the delegate is released.
