@@ -31,25 +31,28 @@ extension Model {
             // The credential that the URL brings may count before the server asks for it.
             var known = fields
             known["authorization"] = Origin.authorization(user)
-            if let entry = lookUp(store, course, known), mayBe() {
+            if let entry = lookUp(store, course, known), mayBe("known early \(order.label)") {
                 found = entry
                 fields = known
             }
         }
+        if found?.isCoded == true, order.message == .range, course.isMain { found = nil }
         var usable = found
         if order.message == .range || order.message == .condition, course.isMain {
             // A range or a condition of the app's own may go past the store.
-            if found != nil, mayBe() { usable = nil }
+            if found != nil, mayBe("past the store") { usable = nil }
         }
-        if course.method == "HEAD", found != nil, mayBe() { usable = nil }
+        if course.method == "HEAD", found != nil, mayBe("past the store") { usable = nil }
         // What somebody else obtained may be used, where it may, and need not.
-        if let found, found.credential != fields["authorization"], mayBe() { usable = nil }
+        if let found, found.credential != fields["authorization"], mayBe("others' \(order.label)") { usable = nil }
 
         // A credential that was just asked for is shown to the server before what it obtained is used.
         if course.answered != nil, let entry = usable, !entry.isPart,
             ![.reloadIgnoringLocal, .reloadIgnoringAll].contains(policy)
         {
-            if let tag = entry.tag, entry.status == 200, course.method == "GET", policy != .noStore || mayBe() {
+            if let tag = entry.tag, entry.status == 200, course.method == "GET",
+                policy != .noStore || mayBe("validated \(order.label)")
+            {
                 fields["if-none-match"] = tag
             }
             return sendAndKeep(&course, fields, store)
@@ -63,10 +66,10 @@ extension Model {
             }
             return answer(entry, course, fields)
         case .returnElseLoad:
-            guard let entry = usable, !entry.isPart, entry.isFresh || entry.status == 200 else {
+            guard let entry = usable, entry.isPart || entry.isFresh || entry.status == 200 else {
                 return sendAndKeep(&course, fields, store)
             }
-            return answer(entry, course, fields)
+            if !entry.isPart { return answer(entry, course, fields) }
         case .onlyIfCached:
             guard let entry = usable, !entry.isPart, entry.isFresh else {
                 return .answer(made504, request(course, fields))
@@ -77,16 +80,18 @@ extension Model {
         guard let entry = usable else { return sendAndKeep(&course, fields, store) }
         if entry.isPart {
             // The rest, or all of it anew.
-            if let tag = entry.tag, mayBe() {
+            if let tag = entry.tag, mayBe("the rest \(order.label)") {
                 fields["range"] = "bytes=10-"
                 fields["if-range"] = tag
             }
             return sendAndKeep(&course, fields, store)
         }
-        if policy == .noStore, mayBe() { return sendAndKeep(&course, fields, store) }
+        if policy == .noStore, mayBe("for no-store \(order.label)") { return sendAndKeep(&course, fields, store) }
         if entry.isFresh, policy == .useProtocol || policy == .noStore { return answer(entry, course, fields) }
         if let tag = entry.tag, order.message != .condition, entry.status == 200 {
-            if (policy != .noStore && order.message != .range) || mayBe() { fields["if-none-match"] = tag }
+            if (policy != .noStore && order.message != .range) || mayBe("validated \(order.label)") {
+                fields["if-none-match"] = tag
+            }
         }
         return sendAndKeep(&course, fields, store)
     }
@@ -105,7 +110,11 @@ extension Model {
             answer.status = 206
             answer.part = 5...14
         }
-        if course.order.message == .condition, course.isMain, entry.tag == conditionOfTheApp, !mayBe() { answer = Answer(304) }
+        if course.order.message == .condition, course.isMain, entry.tag == conditionOfTheApp,
+            !mayBe("the condition counts")
+        {
+            answer = Answer(304)
+        }
         return .answer(answer, request(course, fields))
     }
 
@@ -136,7 +145,7 @@ extension Model {
         guard case .answer(var answer, let request) = exchanged, let store else {
             // The head of an answer whose body was cut may have counted.
             if let store, !course.isSafe, case .ended(let outcome) = exchanged, outcome.error != nil,
-                mayBe()
+                mayBe("the head counted \(course.order.label)")
             {
                 let reached = (course.place.text, trust(course.order.session, scheme: course.place.scheme))
                 caches[store, default: []].removeAll { $0.url == reached.0 && ($0.trust == reached.1 || reached.1 == .shared) }
@@ -151,8 +160,13 @@ extension Model {
         if !course.isSafe {
             // Section 4.4.
             // What this process has in memory it may keep when another one sent the request.
-            if (200...399).contains(answer.status), !course.order.isInChild || mayBe() {
+            if (200...399).contains(answer.status), !course.order.isInChild || mayBe("removed \(course.order.label)") {
                 caches[store, default: []].removeAll(where: isReach)
+                if let name = answer.field("location")?.split(separator: "/").last, mayBe("where it leads") {
+                    // "MAY also invalidate other URIs when they have the same origin".
+                    let url = Place(scheme: course.place.scheme, host: course.place.host, name: String(name)).text
+                    caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
+                }
             }
             return exchanged
         }
@@ -193,7 +207,7 @@ extension Model {
         else {
             let isKnown = caches[store, default: []].contains { $0.url == url }
             // An answer that is not stored leaves what there is, or makes it go; so does the head alone.
-            if isKnown, answer.status != 401, mayBe() {
+            if isKnown, answer.status != 401, mayBe("made outdated \(course.order.label)") {
                 caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
             }
             return
@@ -206,10 +220,13 @@ extension Model {
         entry.isPublic = control.contains("public")
         entry.tag = answer.field("etag")
         entry.location = answer.field("location")
+        entry.isCoded = answer.coding != .none
         if answer.status == 206 {
             // A part that another one does not begin is of no use, and may be kept or not.
             guard request.fields["range"] == "bytes=0-9", course.order.phase == .seed else {
-                if caches[store, default: []].contains(where: { $0.url == url }), mayBe() {
+                if caches[store, default: []].contains(where: { $0.url == url }),
+                    mayBe("made outdated \(course.order.label)")
+                {
                     caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
                 }
                 return
@@ -220,7 +237,7 @@ extension Model {
                 "v\(origin.version) doc for \(request.fields["authorization"].flatMap(user) ?? cookieUser(request) ?? "all")"
         }
         // What different credentials obtained may stand side by side.
-        let mayStay = mayBe()
+        let mayStay = mayBe("side by side")
         caches[store, default: []].removeAll {
             $0.url == url && $0.trust == trust && $0.varied == entry.varied
                 && ($0.credential == entry.credential

@@ -65,7 +65,13 @@ extension Model {
             }
             course.redirects += 1
             // 16 are documented, 20 were measured.
-            if course.redirects > 20 || (course.redirects == 17 && mayBe()) { return .failed(-1007) }
+            if course.redirects > 20 || (course.redirects == 17 && mayBe("16 redirects")) {
+                // What leads round is forgotten.
+                if let store = cache(order.session), mayBe() {
+                    caches[store, default: []].removeAll { $0.url == course.place.text }
+                }
+                return .failed(-1007)
+            }
             var next = course.place
             next.name = location.split(separator: "/").last.map(String.init) ?? ""
             if location.hasPrefix("across:") { next.host = "img" }
@@ -135,6 +141,9 @@ extension Model {
                 if let sent, course.answered != nil, course.place.host == "www", mayBe() {
                     accepted[course.order.session.name] = sent
                 }
+                if sent != nil, course.answered == nil, row.answer == .unauthorized, course.isMain, mayBe() {
+                    accepted[course.order.session.name] = nil
+                }
                 return exchanged
             }
             guard answer.status == 401, course.place.host == "www" else {
@@ -191,6 +200,8 @@ extension Model {
             if gate == .beforeHead || gate == .sending { return .ended(.failed(-999)) }
             let hasHead = ![.cutInHead, .reset, .silence, .goAwayNotCovering, .refusedStream].contains(answer.ending)
             if gate == .withinBody, hasBody, hasHead {
+                // The server has sent the head when the command is given; whether the load has it is another thing.
+                guard mayBe("the head has come") else { return .ended(.failed(-999)) }
                 takeCookies(of: answer, course)
                 return .ended(.failed(answer.coding == .lying && mayBe() ? -1016 : -999))
             }

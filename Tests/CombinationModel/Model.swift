@@ -89,6 +89,8 @@ package struct Model {
         /// Whether it is the beginning of the body alone.
         var isPart = false
         var location: String?
+        /// Whether its bytes are those of a coding, of which no range is cut out.
+        var isCoded = false
     }
 
     struct Cookie {
@@ -110,6 +112,8 @@ package struct Model {
     var seen: [SeenRequest] = []
     private var choices: [Int]
     private var taken: [(value: Int, count: Int)] = []
+    /// What was chosen for questions that have the same answer each time.
+    private var known: [String: Bool] = [:]
 
     init(row: Row, folder: String, choices: [Int]) {
         self.row = row
@@ -142,6 +146,14 @@ package struct Model {
     }
 
     mutating func mayBe() -> Bool { pick(2) == 1 }
+
+    /// The same answer each time that the same is asked in one run.
+    mutating func mayBe(_ question: String) -> Bool {
+        if let answer = known[question] { return answer }
+        let answer = mayBe()
+        known[question] = answer
+        return answer
+    }
 
     private mutating func run(_ steps: [Step]) -> [Report] {
         var reports: [Report] = []

@@ -94,7 +94,7 @@ final class Program {
             ]
         }
         configuration.appTransportSecurity = security
-        configuration.timeoutIntervalForRequest = order.isShort ? 0.7 : 20
+        configuration.timeoutIntervalForRequest = order.isShort ? 1.6 : 20
         if order.oneConnection { configuration.httpMaximumConnectionsPerHost = 1 }
         if order.trust == .sessionRoots { configuration.tlsTrustRoots = [map.strangeRoot] }
         if let user = order.fieldUser { configuration.httpAdditionalHeaders = ["Authorization": Origin.authorization(user)] }

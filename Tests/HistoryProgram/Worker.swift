@@ -68,13 +68,23 @@ final class Worker: Sendable {
             say(WorkerReport(.did, session: number))
         case .load(let request): begin(request)
         case .resumeDownload(let load, let first, let session, let way): resumeDownload(load, of: first, in: session, way)
-        case .suspend(let load): drive(load) { $0.suspend() }
+        case .suspend(let load): await suspend(load)
         case .resume(let load): drive(load) { $0.resume() }
         case .cancel(let load):
             state.withLock { $0.jobs[load] }?.cancel()
             drive(load) { $0.cancel() }
         case .leave: await leave()
         }
+    }
+
+    /// Suspends a task; it has left the line when a load of its session that was begun later has ended.
+    private func suspend(_ load: Int) async {
+        let (task, session) = state.withLock { state in
+            (state.tasks[load], state.requests[load].flatMap { state.sessions[$0.session] })
+        }
+        task?.suspend()
+        if let session, let nothing = URL(string: "data:,") { _ = try? await session.data(from: nothing) }
+        say(WorkerReport(.did, load: load))
     }
 
     private func drive(_ load: Int, _ act: (URLSessionTask) -> Void) {
