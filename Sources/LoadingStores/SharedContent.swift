@@ -27,6 +27,12 @@ protocol SharedContent: Sendable {
     static func merged(disk: Self, memory: Self, pending: [Change]) -> Self
     /// The last change of each thing alone.
     static func condensed(_ changes: [Change]) -> [Change]
+    /// Whether a change makes a difference here, and not in other processes alone.
+    static func isVisible(_ change: Change) -> Bool
     /// Whether somebody who shows it would show something else.
     func isSame(as other: Self) -> Bool
+}
+
+extension SharedContent {
+    static func isVisible(_ change: Change) -> Bool { true }
 }

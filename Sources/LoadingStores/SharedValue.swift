@@ -126,7 +126,7 @@ final class SharedValue<Content: SharedContent>: Sendable {
                 if !state.isSaveScheduled { saveDelay = max(state.nextSave - Monitor.clock, 0) }
                 state.isSaveScheduled = true
             }
-            return changes.isEmpty ? [] : state.hooks
+            return changes.contains(where: Content.isVisible) ? state.hooks : []
         }
         if let saveDelay { queue.run(on: .values, after: saveDelay) { self.save() } }
         for hook in hooks { hook() }

@@ -41,6 +41,23 @@ import Testing
         #expect(folder.warnings.isEmpty)
     }
 
+    @Test func `a response removes a cookie that another process has set since`() async throws {
+        let folder = try Folder()
+        let (one, other) = (CookieStore(apart: folder.path("cookies")), CookieStore(apart: folder.path("cookies")))
+        let changes = Mutex(0)
+        one.onChange { changes.withLock { $0 += 1 } }
+        let request = CookieRequest(host: "a.example", isSecure: true)
+        #expect(one.header(for: request, now: start) == nil)
+        other.store(["id=ali; Max-Age=1000", "kept=yes; Max-Age=1000"], from: request, policy: .always, now: start)
+        await other.flush()
+        // Within the time in which it does not look at the file again.
+        one.store(["id=; Max-Age=0"], from: request, policy: .always, now: start + 0.1)
+        #expect(changes.withLock { $0 } == 0)
+        await one.flush()
+        #expect(one.names() == ["kept"])
+        #expect(CookieStore(apart: folder.path("cookies")).all(now: start + 1).map(\.name) == ["kept"])
+    }
+
     @Test func `threads of one process that store and look up at once lose nothing`() async throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"))

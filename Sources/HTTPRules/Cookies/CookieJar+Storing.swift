@@ -76,7 +76,8 @@ extension CookieJar {
             }
         }
         guard !cookie.isExpired(now) else {
-            return old.map { [remove(at: $0.position, of: $0.drawer)] } ?? []
+            if let old { return [remove(at: old.position, of: old.drawer)] }
+            return isHTTP ? [.absent(cookie.key)] : []
         }
         keep(cookie)
         return [.set(cookie)] + removeExcess(ofDomain: cookie.domain, now: now)

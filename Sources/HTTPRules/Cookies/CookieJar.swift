@@ -16,6 +16,8 @@ package struct CookieJar: Sendable {
     package enum Change: Hashable, Sendable {
         case set(Cookie)
         case removed(Cookie.Key)
+        /// A response removed it, and it was not here: another copy may have it already.
+        case absent(Cookie.Key)
     }
 
     /// The cookies of one domain, in the order of ``Entry/precedes(_:)``.
@@ -88,7 +90,7 @@ package struct CookieJar: Sendable {
         for change in changes {
             switch change {
             case .set(let cookie): keepIfAllowed(cookie)
-            case .removed(let key): _ = remove(key)
+            case .removed(let key), .absent(let key): _ = remove(key)
             }
         }
         enforceTotal()

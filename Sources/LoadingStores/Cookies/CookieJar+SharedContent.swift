@@ -46,11 +46,13 @@ extension CookieJar: SharedContent {
         let last = changes.reversed().filter { change in
             switch change {
             case .set(let cookie): seen.insert(cookie.key).inserted
-            case .removed(let key): seen.insert(key).inserted
+            case .removed(let key), .absent(let key): seen.insert(key).inserted
             }
         }
         return last.reversed()
     }
+
+    static func isVisible(_ change: Change) -> Bool { if case .absent = change { false } else { true } }
 
     func isSame(as other: CookieJar) -> Bool {
         guard count == other.count else { return false }

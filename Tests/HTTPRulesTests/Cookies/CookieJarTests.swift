@@ -99,7 +99,8 @@ import Testing
         for row in rows {
             var jar = CookieJar()
             let changes = jar.store([row.field], from: try request(row.from), policy: .always, now: Self.now)
-            #expect(changes.count == jar.count, "\(row.field)")
+            let isSet = changes.map { if case .set = $0 { true } else { false } }
+            #expect(isSet.filter { $0 }.count == jar.count && changes.count <= 1, "\(row.field)")
             #expect(try header(jar, row.to) == row.sent, "\(row.from) \(row.field) \(row.to): \(row.why)")
         }
     }
@@ -265,11 +266,11 @@ import Testing
         #expect(change { $0.name = "__Secure-a" } == 0)
         #expect(change { ($0.name, $0.isSecure) = ("__host-a", true) } == 0)
         #expect(change { ($0.name, $0.isSecure, $0.isHostOnly) = ("__host-a", true, true) } == 1)
-        #expect(change { $0.expires = 2 } == 0)
         var jar = CookieJar()
-        _ = jar.set(good, now: 2)
         var past = good
         past.expires = 1
+        #expect(jar.set(past, now: 2) == [.absent(good.key)] && jar.count == 0)
+        _ = jar.set(good, now: 2)
         #expect(jar.set(past, now: 2) == [.removed(good.key)] && jar.count == 0)
     }
 }
