@@ -32,31 +32,33 @@ final class OwnResponses {
     /// An app may make a delegate for each task.
     private static let maximumParts = 4
 
-    /// Nil where the app keeps its own cache.
-    private let whole: ResponseCache?
-    /// Bytes of all parts together.
-    private let capacity: Int
+    private let whole: ResponseCache
     /// The one used last comes last.
     private var parts: [(circle: Circle, responses: ResponseCache)] = []
 
-    init(partOf whole: ResponseCache?) {
-        self.whole = whole
-        capacity = whole?.memoryCapacity ?? 4 << 20
-    }
+    init(partOf whole: ResponseCache) { self.whole = whole }
 
-    func part(for circle: Circle) -> ResponseCache {
+    /// The part for a circle, which counts as used; with `making` it is made where there is none.
+    func part(for circle: Circle, making: Bool) -> ResponseCache? {
         if let index = parts.firstIndex(where: { $0.circle == circle }) {
             let part = parts.remove(at: index)
-            parts.append(part)
-            return part.responses
+            // Other sessions have made too many since.
+            if !part.responses.isRetired {
+                parts.append(part)
+                return part.responses
+            }
         }
+        guard making else { return nil }
         if parts.count >= Self.maximumParts { parts.removeFirst() }
-        let share = capacity / (parts.count + 1)
-        for part in parts { part.responses.memoryCapacity = share }
-        let responses =
-            whole?.makePart(capacity: share) ?? ResponseCache(memoryCapacity: share, diskCapacity: 0, directory: nil)
+        let responses = whole.makePart()
         parts.append((circle, responses))
         return responses
+    }
+
+    /// Notes that a part answered a load.
+    func use(_ responses: ResponseCache) {
+        guard let index = parts.lastIndex(where: { $0.responses === responses }), index != parts.count - 1 else { return }
+        parts.append(parts.remove(at: index))
     }
 
     /// The parts that a load may be answered from.

@@ -34,13 +34,14 @@ enum ResponseTrust {
         return facts.isVerified && trust.clientCertificate == nil
     }
 
-    /// Where the response to a hop is kept; nil where the session has no cache.
+    /// Where the response to a hop is kept; nil where the session has no cache, or is not everyone's and the app keeps the cache itself.
     static func keeper(of exchange: Exchange, _ hop: Hop, in load: Load) -> ResponseKeeper? {
         let session = load.session
         if isForEveryone(exchange.facts, hop.request, in: session) { return everyonesKeeper(in: load) }
-        guard session.stores.cache != nil || load.wants(.cache) else { return nil }
-        if session.own == nil { session.own = OwnResponses(partOf: session.stores.cache) }
-        return session.own.map { .store($0.part(for: circle(of: exchange.facts))) }
+        guard let cache = session.stores.cache, !load.wants(.cache) else { return nil }
+        let stores = hop.request.method == "GET" && !load.isDownload
+        if stores, session.own == nil { session.own = OwnResponses(partOf: cache) }
+        return session.own?.part(for: circle(of: exchange.facts), making: stores).map { .store($0) }
     }
 
     /// The session's cache, which others may read.
@@ -103,7 +104,9 @@ enum ResponseTrust {
         let identity = load.session.credentials.identity(for: server, judge: judge)
         for part in own.parts(admitting: judge, identity) {
             let found = part.lookUp(key: CacheKey.text(of: target), sent: sent, now: load.now, touchingDisk: false)
-            if case .hit(let hit) = found { return (hit, part) }
+            guard case .hit(let hit) = found else { continue }
+            own.use(part)
+            return (hit, part)
         }
         return nil
     }

@@ -28,8 +28,11 @@ package final class CacheSeal: Sendable {
 
     init(directory: String?) {
         file = directory.map { SharedFile(path: $0 + "/key") }
-        if directory == nil { key.withLock { $0 = SymmetricKey(size: .bits256) } }
+        if directory == nil { drawKey() }
     }
+
+    /// Takes a random key where there is none yet: what a cache keeps in memory alone needs no other.
+    func drawKey() { key.withLock { $0 = $0 ?? SymmetricKey(size: .bits256) } }
 
     /// Whether the key was read.
     package var isReady: Bool { key.withLock { $0 != nil } }
@@ -40,7 +43,7 @@ package final class CacheSeal: Sendable {
     func prepare() {
         guard let file, !isReady else { return }
         let bytes = (try? Self.known(in: file)) ?? (try? Self.made(in: file))
-        // A directory that cannot be used keeps nothing, and the memory needs a key all the same.
+        // In a directory that cannot be used nothing is stored: the key is for the memory.
         key.withLock { $0 = $0 ?? bytes.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256) }
     }
 

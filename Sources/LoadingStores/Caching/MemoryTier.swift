@@ -29,6 +29,8 @@ struct MemoryTier: Sendable {
         var older = -1
     }
 
+    /// How many variants of one URL are kept, since each look-up goes through them.
+    private static let maximumVariants = 64
     /// How long a use may go untold: the disk's order need not be exact among what is in memory.
     private static let tellingInterval = 60.0
 
@@ -83,6 +85,7 @@ struct MemoryTier: Sendable {
     mutating func insert(_ key: String, _ name: CacheEntryName?, _ hit: Hit, isLimited: Bool = true) {
         removeReplaced(key, by: hit.response)
         guard case .bytes(let body) = hit.body, takes(Int64(body.count), isLimited: isLimited) else { return }
+        if let variants = places[key], variants.count >= Self.maximumVariants { remove(at: variants[0]) }
         let response = hit.response
         let size =
             400 + key.utf8.count * 2 + body.count + response.headers.bytes.count + response.headers.count * 16

@@ -19,30 +19,35 @@ extension ResponseCache {
             weak let cache: ResponseCache?
         }
 
+        /// How many there may be: each has the capacity of the whole cache's memory.
+        private static let maximumCount = 64
         private var known: [Part] = []
-        /// How many there may be before those that are gone are looked for.
-        private var limit = 16
 
         var all: [ResponseCache] { known.compactMap(\.cache) }
 
-        mutating func add(_ cache: ResponseCache) {
-            if known.count >= limit {
-                known.removeAll { $0.cache == nil }
-                limit = max(16, known.count * 2)
-            }
+        /// Adds a part.
+        ///
+        /// - Returns: The one made first, where there are too many.
+        mutating func add(_ cache: ResponseCache) -> ResponseCache? {
             known.append(Part(cache: cache))
+            guard known.count > Self.maximumCount else { return nil }
+            known.removeAll { $0.cache == nil }
+            return known.count > Self.maximumCount ? known.removeFirst().cache : nil
         }
     }
 
-    /// Makes a part.
+    /// Makes an empty part with the capacity of the memory.
     ///
-    /// - Parameter capacity: In bytes.
-    /// - Returns: An empty part.
-    package func makePart(capacity: Int) -> ResponseCache {
-        let part = ResponseCache(partCapacity: capacity)
-        parts.withLock { $0.add(part) }
+    /// Where there are too many, the one made first is emptied and keeps nothing more (``isRetired``).
+    package func makePart() -> ResponseCache {
+        let part = ResponseCache(memoryCapacity: memoryCapacity, diskCapacity: 0, directory: nil)
+        let surplus = parts.withLock { $0.add(part) }
+        surplus?.memoryCapacity = 0
         return part
     }
+
+    /// Whether a part keeps nothing any more.
+    package var isRetired: Bool { memoryCapacity == 0 }
 
     func forEachPart(_ change: (ResponseCache) -> Void) {
         for part in parts.withLock({ $0.all }) { change(part) }

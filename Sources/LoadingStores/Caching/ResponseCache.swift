@@ -77,14 +77,6 @@ package final class ResponseCache: Sendable {
         disk?.open()
     }
 
-    /// A part of a cache: see ``makePart(capacity:)``.
-    init(partCapacity capacity: Int) {
-        memory = Mutex(MemoryTier(capacity: capacity))
-        disk = nil
-        // Another key than the whole's, which has to be read from the disk first.
-        seal = CacheSeal(directory: nil)
-    }
-
     // MARK: Reading
 
     /// Whether a look-up may find anything: false only where both tiers are known to be empty.
@@ -171,7 +163,11 @@ package final class ResponseCache: Sendable {
             guard mayHaveAny(now: now, touchingDisk: touchingDisk) else { return .miss }
             return lookUp(key: key, requestHeaders: headers, now: now, touchingDisk: touchingDisk)
         }
-        guard let disk, disk.isEnabled, !disk.queue.isStuck(.changes) else { return .unavailable }
+        guard let disk, disk.isEnabled else {
+            seal.drawKey()
+            return lookUp(key: key, sent: sent, now: now, touchingDisk: touchingDisk)
+        }
+        guard !disk.queue.isStuck(.changes) else { return .unavailable }
         return .wait(
             DiskLookUp { [self] answer in
                 disk.queue.run(on: .changes) { [self] in
@@ -189,9 +185,12 @@ package final class ResponseCache: Sendable {
     /// A request's fields with the credential sealed; nil where the disk, which may be waited for, does not give the key of the seal.
     package func sealed(_ sent: SentFields) -> HeaderBlock? {
         if let headers = sent.sealed(by: seal) { return headers }
-        guard let disk else { return nil }
-        disk.queue.run(on: .changes) { [seal] in seal.prepare() }
-        disk.waitForChanges()
+        if let disk, disk.isEnabled {
+            disk.queue.run(on: .changes) { [seal] in seal.prepare() }
+            disk.waitForChanges()
+        } else {
+            seal.drawKey()
+        }
         return sent.sealed(by: seal)
     }
 
@@ -261,10 +260,13 @@ package final class ResponseCache: Sendable {
 
     // MARK: Sizes
 
-    /// Setting a lower one drops what is too much at once.
+    /// Setting a lower one drops what is too much at once, from the parts as well.
     package var memoryCapacity: Int {
         get { memory.withLock { $0.capacity } }
-        set { memory.withLock { $0.capacity = max(0, newValue) } }
+        set {
+            memory.withLock { $0.capacity = max(0, newValue) }
+            forEachPart { part in if part.memoryCapacity > newValue { part.memoryCapacity = newValue } }
+        }
     }
 
     /// Setting a lower one removes what is too much as soon as the queue comes to it; with 0 that is everything.

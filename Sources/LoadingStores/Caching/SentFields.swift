@@ -35,10 +35,18 @@ package struct SentFields: Sendable {
         return headers.contains(.authorization)
     }
 
+    /// What goes to the proxy is no part of what a response is selected by, whatever `Vary` says, and is kept nowhere.
+    private var fieldsForOrigin: HeaderBlock {
+        guard headers.contains(.proxyAuthorization) else { return headers }
+        var fields = headers
+        fields.remove("Proxy-Authorization")
+        return fields
+    }
+
     /// The fields with the credential that stands for all of them in `Authorization`, in clear: for the app's own cache, in memory.
     package var plain: HeaderBlock {
-        guard credential != .field else { return headers }
-        var plain = headers
+        var plain = fieldsForOrigin
+        guard credential != .field else { return plain }
         plain.remove("Authorization")
         if case .text(let text) = credential { plain.append("Authorization", text) }
         return plain
@@ -46,14 +54,14 @@ package struct SentFields: Sendable {
 
     /// The fields as a cache compares and keeps them, with the credential sealed; nil where the key of the seal was not read yet.
     package func sealed(by seal: CacheSeal) -> HeaderBlock? {
-        guard hasSecrets else { return headers }
+        guard hasSecrets else { return fieldsForOrigin }
         let secret: String? =
             switch credential {
             case .field: headers.first(.authorization)
             case .text(let text): text
             case .unknown: nil
             }
-        var sealed = headers
+        var sealed = fieldsForOrigin
         sealed.remove("Authorization")
         guard let secret else { return sealed }
         guard let value = seal.seal(secret) else { return nil }

@@ -49,6 +49,29 @@ import Testing
         #expect(later.get("http://e/\(kept[1])") == nil)
     }
 
+    @Test func `of one URL no more than 64 variants are in memory`() {
+        let cache = ResponseCache(memoryCapacity: 1 << 20, diskCapacity: 0, directory: nil)
+        for index in 0..<200 { cache.put(Sample.response(vary: [("X-User", "\(index)")]), Sample.body(100)) }
+        let kept = (0..<200).filter { cache.get(Sample.key, [("X-User", "\($0)")]) != nil }
+        #expect(kept == Array(136..<200))
+    }
+
+    @Test func `of the parts of a cache the newest 64 are kept`() {
+        let whole = ResponseCache(memoryCapacity: 1 << 20, diskCapacity: 0, directory: nil)
+        var parts: [ResponseCache] = []
+        for _ in 0..<100 {
+            // Those that are gone do not count.
+            for _ in 0..<10 { _ = whole.makePart() }
+            let part = whole.makePart()
+            part.put(Sample.body(100))
+            parts.append(part)
+        }
+        #expect(parts.map(\.isRetired) == Array(repeating: true, count: 36) + Array(repeating: false, count: 64))
+        #expect(parts.map(\.currentMemoryUsage).prefix(36).allSatisfy { $0 == 0 })
+        whole.memoryCapacity = 1000
+        #expect(parts.allSatisfy { $0.memoryCapacity <= 1000 })
+    }
+
     @Test func `the entry used longest ago goes first, in memory`() {
         let cache = ResponseCache(memoryCapacity: 25_000, diskCapacity: 0, directory: nil)
         for index in 0..<20 {

@@ -99,6 +99,43 @@ struct CacheCredentialTests {
         }
     }
 
+    @Test func `a cache without room on the disk has each credential's own in memory`() async throws {
+        try await withCachedScenario(
+            disk: 0, reply: { .ok("\($0.order)", Fields.fresh) }
+        ) { (server, session, scene) async throws in
+            for (value, text) in [("Bearer ali", "0"), ("Bearer ali", "0"), ("Bearer bob", "1"), ("Bearer ali", "0")] {
+                #expect(try await session.text(Self.mine(server.url(), value)).text == text)
+            }
+            let files = try FileManager.default.subpathsOfDirectory(atPath: scene.directory.url.path)
+            #expect(!files.contains("key"), "\(files)")
+        }
+    }
+
+    @Test func `what a proxy is told is not stored, whatever the response varies by`() async throws {
+        let secret = Data("ada:engine".utf8).base64EncodedString()
+        try await withCachedScenario(
+            reply: { .ok("\($0.order)", Fields.fresh + [("Vary", "Proxy-Authorization")]) }
+        ) { (server, _, scene) async throws in
+            try await withSession(delegate: nil) {
+                $0.urlCache = scene.cache
+                $0.connectionProxyDictionary = ["HTTPEnable": 1, "HTTPProxy": "127.0.0.1", "HTTPPort": server.port]
+            } test: { session in
+                var request = try CacheScene.request("http://localhost:9/", ["Proxy-Authorization": "Basic \(secret)"])
+                #expect(try await session.text(request).text == "0")
+                await session.flush()
+                let root = scene.directory.url
+                for file in try FileManager.default.subpathsOfDirectory(atPath: root.path) {
+                    guard let bytes = try? Data(contentsOf: root.appendingPathComponent(file)) else { continue }
+                    #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(file)")
+                }
+                // It is no part of what the response was selected by.
+                request.setValue(nil, forHTTPHeaderField: "Proxy-Authorization")
+                #expect(try await session.text(request).text == "0")
+                #expect(server.requests.first?.header("Proxy-Authorization") == "Basic \(secret)")
+            }
+        }
+    }
+
     // MARK: Challenges
 
     @Test func `what a challenge's credential obtained serves after the server was asked`() async throws {
