@@ -23,6 +23,8 @@ package struct DaemonOptions: Sendable {
     var launchPatience = 60.0
     /// Seconds that a question waits for a program that was started for it.
     var questionPatience = 120.0
+    /// Seconds that a question waits for a program that cannot be started, and may have lost its connection alone.
+    var returnPatience = 10.0
     /// Where sysfs is mounted, and how many seconds are between two looks at its power supplies.
     var sysfs = "/sys"
     var powerInterval = 30.0
@@ -42,6 +44,7 @@ package struct DaemonOptions: Sendable {
         if let patience = Self.seconds(environment["URLSESSIOND_PATIENCE"]) {
             launchPatience = patience
             questionPatience = patience
+            returnPatience = min(returnPatience, patience)
         }
         if let metered = environment["URLSESSIOND_METERED"] { isMetered = metered == "1" }
         if let sysfs = environment["URLSESSIOND_SYSFS"] { self.sysfs = sysfs }

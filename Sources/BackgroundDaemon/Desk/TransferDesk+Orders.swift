@@ -69,6 +69,13 @@ extension TransferDesk {
             if known.isAccepted { accept(task, connection) }
             return
         }
+        let policies = [order.task.request.cachePolicy, session.settings.policy.cachePolicy]
+        guard !policies.contains(.returnCacheDataDontLoad) else {
+            let error = LoadError(
+                .resourceUnavailable, "a background session has no cache, and the request is not to be sent",
+                url: order.task.request.url)
+            return connection.send(.rejected(task, error))
+        }
         guard session.transfers.count < Self.sessionLimit, transfers.count < Self.totalLimit else {
             let error = LoadError(
                 .resourceUnavailable, "there are too many background transfers: at most \(Self.sessionLimit) of one session",
@@ -257,11 +264,14 @@ extension TransferDesk {
         considerLaunch(transfer.session)
     }
 
-    /// A question that nobody hears is answered as if no delegate had an opinion, at once where nobody can be had.
+    /// A question that no program hears is answered as if no delegate had an opinion.
+    ///
+    /// At once where the program has ended and cannot be started; one that runs is back soon after the daemon was killed.
     func limitQuestion(of transfer: Transfer) {
         guard let question = transfer.question, !transfer.session.canAnswer else { return }
         let number = transfer.number
-        let patience = transfer.session.canBeLaunched ? options.questionPatience : 0
+        let session = transfer.session
+        let patience = session.canBeLaunched ? options.questionPatience : session.hasProgramEnded ? 0 : options.returnPatience
         enter(after: patience) { desk in
             guard let transfer = desk.transfers[number], transfer.question?.number == question.number,
                 !transfer.session.canAnswer

@@ -154,6 +154,7 @@ extension TransferDesk {
         defer { considerIdling() }
         if let session = connection.session, session.client === connection {
             session.client = nil
+            session.hasProgramEnded = connection.isPeerGone
             if !session.isIntroducing { session.isLaunched = false }
             session.isIntroducing = false
             for transfer in session.transfers.values where transfer.question != nil { limitQuestion(of: transfer) }

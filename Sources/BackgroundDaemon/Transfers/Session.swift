@@ -71,6 +71,9 @@ final class Session {
     /// The program hears what is said.
     var isListening: Bool { client != nil && takesEvents && !isIntroducing }
 
+    /// Whether the process that had it last is gone; false before any came to this daemon.
+    var hasProgramEnded = false
+
     /// Somebody is there to be asked, or will be at once.
     var canAnswer: Bool { client != nil && takesEvents }
 
