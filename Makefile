@@ -34,6 +34,7 @@ scale:
 # Every pair of what a load may be, and the triples that matter, held against a model: all once, or with SECONDS=N seed after seed for so long.
 combine:
 	@Scripts/install-needs test
+	@swift build --product urlsessiond
 	@swift build --product CombinationProgram
 	@.build/debug/CombinationProgram --pairs --triples $(if $(filter command environment,$(firstword $(origin SECONDS))),--seconds $(SECONDS))
 

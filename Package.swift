@@ -173,7 +173,7 @@ var targets: [Target] = [
     .executableTarget(
         name: "CombinationProgram", dependencies: ["URLLoading", "CombinationModel", "LoadingTestKit", "SeededNumbers"],
         path: "Tests/CombinationProgram", swiftSettings: testSettings),
-    tests("CombinationTests", ["CombinationModel", "CombinationProgram", "LoadingTestKit", "SeededNumbers"]),
+    tests("CombinationTests", ["CombinationModel", "CombinationProgram", "LoadingTestKit", "SeededNumbers", "urlsessiond"]),
     // Histories of requests, deploys and kills on one home folder: the rules, and what carries the steps out.
     .target(name: "HistoryModel", dependencies: ["SeededNumbers"], path: "Tests/HistoryModel", swiftSettings: testSettings),
     .executableTarget(

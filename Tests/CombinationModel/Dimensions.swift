@@ -49,7 +49,7 @@ package enum Route: String, CaseIterable, Sendable, Codable {
 }
 
 package enum SessionKind: String, CaseIterable, Sendable, Codable {
-    case standard, ephemeral, ownCache, noCache, noCookies, noCredentials, twoSharing, twoProcesses
+    case standard, ephemeral, ownCache, noCache, noCookies, noCredentials, twoSharing, twoProcesses, background
 }
 
 /// How the principal makes itself known.
@@ -95,7 +95,7 @@ package enum Way: String, CaseIterable, Sendable, Codable {
 }
 
 package enum Command: String, CaseIterable, Sendable, Codable {
-    case none, suspend, cancel, cancelForResuming, invalidate, prioritize, killProgram
+    case none, suspend, cancel, cancelForResuming, invalidate, prioritize, killProgram, killDaemon
 }
 
 package enum Moment: String, CaseIterable, Sendable, Codable {

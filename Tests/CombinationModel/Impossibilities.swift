@@ -49,7 +49,10 @@ extension Impossibility {
             ]),
         .init(
             "left out: whether the load behind one that was given up still meets the connection that is about to go away",
-            [.end: ["goAwayCovering"], .command: endings]),
+            [.protocol: ["http2", "http2Clear"], .end: but(.end, "stays", "refusedStream", "reset"), .command: endings]),
+        .init(
+            "a stream that can be read once is gone with the first request, which a forwarding proxy refuses",
+            [.route: ["proxyAsks"], .security: ["clear"], .message: ["streamOnce"]]),
         .init("a redirect to http needs https", [.security: ["clear"], .answer: ["redirectDown"]]),
         .init("a Unix socket leads to one server, of one scheme", [.route: ["unixSocket"], .answer: ["redirectDown"]]),
         .init("without TLS there is no trust", [.security: ["clear"], .stored: ["unverified"]]),
@@ -74,6 +77,33 @@ extension Impossibility {
                 .answer: but(
                     .answer, "redirectWithin", "redirectAcross", "redirectDown", "redirectKept"),
             ]),
+        // The daemon.
+        .init(
+            "background sessions have downloads and uploads of files",
+            [.session: ["background"], .way: but(.way, "download", "upload")]),
+        .init(
+            "left out: what the daemon loads by other methods, or continues by itself",
+            [.session: ["background"], .message: but(.message, "get", "file")]),
+        .init("background sessions have no cache", [.session: ["background"], .stored: but(.stored, "none")]),
+        .init(
+            "what a program has for the session in memory is not the daemon's",
+            [.session: ["background"], .principal: ["storage", "cookie"]]),
+        .init(
+            "left out: processes look at a file of cookies now and then, and nothing tells when",
+            [.session: ["background"], .cookies: but(.cookies, "none")]),
+        .init(
+            "the daemon tries again, after pauses, for as long as a background session may take",
+            [.session: ["background"], .end: but(.end, "stays", "closes", "goAwayCovering")]),
+        .init(
+            "the daemon asks again later, or begins anew",
+            [.session: ["background"], .answer: ["partialWrong", "rangeNotSatisfiable", "tooMany", "unavailable"]]),
+        .init("the daemon asks again after a 504", [.session: ["background"], .policy: ["onlyIfCached"]]),
+        .init("left out: the daemon's line is of all programs", [.session: ["background"], .moment: ["inLine"]]),
+        .init("the daemon has background sessions alone", [.command: ["killDaemon"], .session: but(.session, "background")]),
+        .init(
+            "the daemon is killed when the server knows that it is there",
+            [.command: ["killDaemon"], .moment: but(.moment, "beforeHead")]),
+        .init("left out: which uploads are sent again after a crash", [.command: ["killDaemon"], .way: ["upload"]]),
         // Messages and answers.
         .init("upload tasks have a body", [.way: ["upload"], .message: all(.message, but: bodies)]),
         .init("files are uploaded", [.message: ["file"], .way: but(.way, "upload")]),

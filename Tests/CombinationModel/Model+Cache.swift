@@ -80,8 +80,8 @@ extension Model {
         guard let entry = usable else { return sendAndKeep(&course, fields, store) }
         if entry.isPart {
             // The rest, or all of it anew.
-            if let tag = entry.tag, mayBe("the rest \(order.label)") {
-                fields["range"] = "bytes=10-"
+            if let tag = entry.tag, let length = entry.partLength, mayBe("the rest \(order.label)") {
+                fields["range"] = "bytes=\(length)-"
                 fields["if-range"] = tag
             }
             return sendAndKeep(&course, fields, store)
@@ -105,17 +105,22 @@ extension Model {
 
     /// What is stored, as the answer to a request.
     private mutating func answer(_ entry: Entry, _ course: Course, _ fields: [String: String]) -> Exchanged {
-        var answer = Answer(entry.status, entry.location.map { [("Location", $0)] } ?? [], label: entry.label)
-        if course.order.message == .range, entry.status == 200, course.isMain {
-            answer.status = 206
-            answer.part = 5...14
-        }
+        var answer = answer(entry, course)
         if course.order.message == .condition, course.isMain, entry.tag == conditionOfTheApp,
             !mayBe("the condition counts")
         {
             answer = Answer(304)
         }
         return .answer(answer, request(course, fields))
+    }
+
+    private func answer(_ entry: Entry, _ course: Course) -> Answer {
+        var answer = Answer(entry.status, entry.location.map { [("Location", $0)] } ?? [], label: entry.label)
+        if course.order.message == .range, entry.status == 200, course.isMain {
+            answer.status = 206
+            answer.part = 5...14
+        }
+        return answer
     }
 
     // MARK: Looking up
@@ -144,7 +149,7 @@ extension Model {
         let exchanged = send(&course, fields)
         guard case .answer(var answer, let request) = exchanged, let store else {
             // The head of an answer whose body was cut may have counted.
-            if let store, !course.isSafe, case .ended(let outcome) = exchanged, outcome.error != nil,
+            if let store, case .ended(let outcome) = exchanged, outcome.error != nil,
                 mayBe("the head counted \(course.order.label)")
             {
                 let reached = (course.place.text, trust(course.order.session, scheme: course.place.scheme))
@@ -180,9 +185,14 @@ extension Model {
                 caches[store, default: []][index] = entry
             }
             // Its answer, with the status of what is stored.
-            var renewed = Answer(entry.status, label: entry.label)
+            var renewed = self.answer(entry, course)
             renewed.hints = answer.hints
             return .answer(renewed, request)
+        }
+        if isOtherPart(answer, request) {
+            var whole = fields
+            (whole["range"], whole["if-range"]) = (nil, nil)
+            return sendAndKeep(&course, whole, store)
         }
         if answer.status == 206, request.fields["if-range"] != nil {
             // What is stored and what came are the whole.
@@ -207,7 +217,7 @@ extension Model {
         else {
             let isKnown = caches[store, default: []].contains { $0.url == url }
             // An answer that is not stored leaves what there is, or makes it go; so does the head alone.
-            if isKnown, answer.status != 401, mayBe("made outdated \(course.order.label)") {
+            if isKnown, answer.status != 401, mayBe("made outdated \(course.order.label) \(url)") {
                 caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
             }
             return
@@ -224,15 +234,20 @@ extension Model {
         if answer.status == 206 {
             // A part that another one does not begin is of no use, and may be kept or not.
             guard request.fields["range"] == "bytes=0-9", course.order.phase == .seed else {
+                let reach = caches[store, default: []].lastIndex { $0.isPart && $0.url == url && $0.tag == entry.tag }
+                if let reach, request.fields["range"] == "bytes=5-14", mayBe("joined") {
+                    caches[store, default: []][reach].partLength = 15
+                    return
+                }
                 if caches[store, default: []].contains(where: { $0.url == url }),
-                    mayBe("made outdated \(course.order.label)")
+                    mayBe("made outdated \(course.order.label) \(url)")
                 {
                     caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
                 }
                 return
             }
             entry.status = 200
-            entry.isPart = true
+            entry.partLength = 10
             entry.label =
                 "v\(origin.version) doc for \(request.fields["authorization"].flatMap(user) ?? cookieUser(request) ?? "all")"
         }

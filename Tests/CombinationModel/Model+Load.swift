@@ -48,6 +48,8 @@ extension Model {
     enum Exchanged {
         case answer(Answer, SeenRequest)
         case ended(Outcome)
+        /// The daemon was killed.
+        case begunAnew
     }
 
     mutating func load(_ order: LoadOrder) -> Outcome {
@@ -57,6 +59,10 @@ extension Model {
             let answer: (status: Int, label: String, location: String?)
             switch hop(&course) {
             case .ended(let outcome): return outcome
+            case .begunAnew:
+                if mayBe() { accepted[order.session.name] = nil }
+                course = Course(order)
+                continue
             case .answer(let given, _): answer = (given.status, given.label, given.field("location"))
             }
             guard let location = answer.location, [301, 302, 307].contains(answer.status) else {
@@ -132,6 +138,10 @@ extension Model {
 
     /// One request with its answer, from the store or a server, with the challenges in between.
     mutating func hop(_ course: inout Course) -> Exchanged {
+        // The daemon keeps no session's engine between its transfers.
+        if course.order.session.kind == .background, mayBe("forgotten \(course.order.label)") {
+            accepted[course.order.session.name] = nil
+        }
         var tried: Set<String> = []
         while true {
             let sent: String? = knownUser(course)
@@ -194,7 +204,16 @@ extension Model {
         let isStream = order.message == .streamAgain || order.message == .streamOnce
         if isStream || (row.answer == .earlyFinal && course.isMain) { request.bodyLength = 0 }
         seen.append(request)
+        if row.end == .closedWhileIdle, order.phase != .seed, mayBe("over a connection that is being closed \(order.label)") {
+            // RFC 9110, section 9.2.2: what is not idempotent is not sent again.
+            let isLost = course.method == "POST" || order.message == .streamOnce
+            if isLost, mayBe() { seen.removeLast() }
+            if isLost { return .ended(.failed(-1005)) }
+            _ = Origin.answer(request, &origin, folder: folder)
+            seen.append(request)
+        }
         var answer = Origin.answer(request, &origin, folder: folder)
+        if answer.gate != nil, course.isMain, order.command == .killDaemon { return .begunAnew }
         if let gate = answer.gate, course.isMain, endsByCommand(order) {
             let hasBody = course.method != "HEAD" && answer.hasBody && ![301, 302, 307].contains(answer.status)
             if gate == .beforeHead || gate == .sending { return .ended(.failed(-999)) }
@@ -229,10 +248,20 @@ extension Model {
         if hasBody, answer.coding == .lying { return .ended(.failed(-1016)) }
         if hasBody, ending == .cutInBody || ending == .cutBeforeLastChunk {
             // A redirect or a challenge whose body does not come is followed or answered all the same.
-            let isPassed = [301, 302, 307].contains(answer.status) || (answer.status == 401 && answerToChallenge(course) != nil)
-            if !isPassed { return .ended(.failed(-1005)) }
+            let reply = answer.status == 401 ? answerToChallenge(course) : nil
+            let isAnswered = reply != nil && !(knownUser(course) == reply && mayBe())
+            if !isAnswered, ![301, 302, 307].contains(answer.status), !isOtherPart(answer, request) {
+                return .ended(.failed(-1005))
+            }
         }
         return .answer(answer, request)
+    }
+
+    /// Whether what comes does not complete what is stored, so that all of it is asked for.
+    func isOtherPart(_ answer: Answer, _ request: SeenRequest) -> Bool {
+        guard request.fields["if-range"] != nil else { return false }
+        guard answer.status == 206, let part = answer.part else { return answer.status == 416 }
+        return request.fields["range"] != "bytes=\(part.lowerBound)-"
     }
 
     // MARK: Cookies

@@ -86,8 +86,9 @@ package struct Model {
         var label: String
         var tag: String?
         var isFresh: Bool
-        /// Whether it is the beginning of the body alone.
-        var isPart = false
+        /// How many bytes of the body there are, from its beginning; nil where it is whole.
+        var partLength: Int?
+        var isPart: Bool { partLength != nil }
         var location: String?
         /// Whether its bytes are those of a coding, of which no range is cut out.
         var isCoded = false
@@ -189,7 +190,7 @@ package struct Model {
     /// The name of a session's response store; nil where it has none.
     func cache(_ session: SessionOrder) -> String? {
         switch session.kind {
-        case .noCache: nil
+        case .noCache, .background: nil
         case .ephemeral: "ephemeral"
         case .ownCache: "own"
         case .standard, .noCookies, .noCredentials, .twoSharing, .twoProcesses: "shared"

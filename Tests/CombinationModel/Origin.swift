@@ -240,7 +240,7 @@ package enum Origin {
             }
         }
         let isMain = state.phase == .main
-        if row.coding != .lying || isMain { answer.coding = row.coding }
+        if row.coding != .lying || isMain && request.name != "passer" { answer.coding = row.coding }
         return answer
     }
 

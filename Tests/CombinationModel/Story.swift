@@ -115,9 +115,11 @@ package enum Story {
         var steps: [Step] = []
 
         func load(_ label: String, _ session: SessionOrder, _ phase: Phase, as user: String?) -> LoadOrder {
-            LoadOrder(
+            var order = LoadOrder(
                 label: label, session: session, phase: phase, scheme: scheme, user: user,
                 login: user == nil ? .nobody : row.principal)
+            if session.kind == .background { order.way = .download }
+            return order
         }
         func another(_ name: String, as user: String?) -> SessionOrder {
             var other = session
@@ -182,13 +184,15 @@ package enum Story {
             nobody.trust = .system
             nobody.route = .direct
             nobody.hasDelegate = false
+            if row.session == .background { nobody.kind = .standard }
             steps.append(.load(load("stranger", nobody, .probe, as: nil)))
         }
         return steps
     }
 
     private static func needsDelegate(_ row: Row) -> Bool {
-        row.security == .delegateAnswer || row.security == .clientCertificate || row.principal == .delegateAnswer
+        row.session == .background || row.security == .delegateAnswer || row.security == .clientCertificate
+            || row.principal == .delegateAnswer
             || row.route == .proxyAsks || row.message == .streamAgain || row.message == .streamOnce
     }
 }

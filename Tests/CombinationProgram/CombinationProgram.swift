@@ -50,6 +50,7 @@ enum CombinationProgram {
         let home = URL(fileURLWithPath: "/tmp/combination-\(UUID().uuidString.prefix(8))")
         try Home.settle(home)
         let isFine = try await run(options, home)
+        Home.killDaemon()
         try? FileManager.default.removeItem(at: home)
         exit(isFine ? 0 : 1)
     }
@@ -140,7 +141,11 @@ enum CombinationProgram {
         repeat {
             let rows = rows(options, seed: seed)
             say("seed \(seed): \(rows.count) rows")
-            let findings = await run(rows, runner, options, until: options.seconds.map { start + .seconds($0) })
+            let end = options.seconds.map { start + .seconds($0) }
+            // The daemon is that of all rows.
+            let (loud, quiet) = (rows.filter { $0.command == .killDaemon }, rows.filter { $0.command != .killDaemon })
+            let findings =
+                await run(quiet, runner, options.atOnce, options, until: end) + run(loud, runner, 1, options, until: end)
             count += findings.count
             let bad = findings.filter { !$0.problems.isEmpty }.count
             say("\(findings.count) rows were run, \(bad) failed, after \(start.duration(to: .now) / .seconds(1)) s")
@@ -167,11 +172,11 @@ enum CombinationProgram {
     }
 
     private static func run(
-        _ rows: [Row], _ runner: Runner, _ options: Options, until end: ContinuousClock.Instant?
+        _ rows: [Row], _ runner: Runner, _ count: Int, _ options: Options, until end: ContinuousClock.Instant?
     ) async -> [Finding] {
         let next = Watched(0)
         return await withTaskGroup(of: [Finding].self) { group in
-            for _ in 0..<options.atOnce {
+            for _ in 0..<count {
                 group.addTask {
                     var findings: [Finding] = []
                     while true {

@@ -81,7 +81,7 @@ struct Loader {
             switch command {
             case .cancel: task.cancel()
             case .invalidate: session.invalidateAndCancel()
-            case .none, .suspend, .cancelForResuming, .prioritize, .killProgram: break
+            case .none, .suspend, .cancelForResuming, .prioritize, .killProgram, .killDaemon: break
             }
         }
         let isStanding = await stand(recorder, session, until: { _ = try? await ended.value { $0 } })
@@ -147,7 +147,7 @@ struct Loader {
             case .cancel, .cancelForResuming, .invalidate: _ = try await wait()
             case .suspend where order.moment == .inLine:
                 _ = try? await session.data(for: Loader.passer(order, program, host: "img.shop.localhost"))
-            case .none, .suspend, .prioritize, .killProgram: break
+            case .none, .suspend, .prioritize, .killProgram, .killDaemon: break
             }
         }
         if order.command == .suspend, let blocker {
@@ -167,6 +167,7 @@ struct Loader {
     private func act(_ task: URLSessionTask, _ session: URLSession) async {
         switch order.command {
         case .none, .suspend, .killProgram: break
+        case .killDaemon: Home.killDaemon()
         case .prioritize: task.priority = URLSessionTask.highPriority
         case .cancel: task.cancel()
         case .invalidate: session.invalidateAndCancel()

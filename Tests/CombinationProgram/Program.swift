@@ -62,7 +62,7 @@ final class Program {
     private func stores(_ kind: SessionKind) -> URLSessionConfiguration {
         switch kind {
         case .ephemeral: return ephemeral
-        case .standard, .twoSharing, .twoProcesses: return .default
+        case .standard, .twoSharing, .twoProcesses, .background: return .default
         case .ownCache:
             let configuration = URLSessionConfiguration.default
             configuration.urlCache = ownCache
@@ -83,7 +83,8 @@ final class Program {
     }
 
     private func configuration(_ order: SessionOrder) -> URLSessionConfiguration {
-        guard let configuration = stores(order.kind).copy() as? URLSessionConfiguration else { return .ephemeral }
+        let made = order.kind == .background ? .background(withIdentifier: "\(folder) \(order.name)") : stores(order.kind)
+        guard let configuration = made.copy() as? URLSessionConfiguration else { return .ephemeral }
         var security: [String: Any] = ["NSAllowsArbitraryLoads": true]
         if order.trust == .pinnedRight || order.trust == .pinnedWrong {
             let pin = order.trust == .pinnedRight ? map.pinned : Data(repeating: 7, count: 32).base64EncodedString()

@@ -27,7 +27,7 @@ struct CombinationTests {
         return (code, String(decoding: try Data(contentsOf: output), as: UTF8.self))
     }
 
-    /// Rows in which one value meets another, or the plain ones; `make combine` has all pairs.
+    /// Rows in which one value meets another, or the plain ones, each by itself.
     private static let rows = [
         "security=pinnedWrong,stored=unverified", "security=pinnedRight,stored=unverified", "security=delegateAnswer",
         "security=delegateAnswer,stored=unverified", "security=sessionRoots", "security=clientCertificate",
@@ -42,6 +42,11 @@ struct CombinationTests {
 
     @Test(arguments: rows) func `where these values meet, what happens is what the model says`(row: String) async throws {
         let (code, text) = try await run(["--row", row, "--brief"])
+        #expect(code == 0, "\(text)")
+    }
+
+    @Test func `every two values meet as the model says, and a tenth of what three do`() async throws {
+        let (code, text) = try await run(["--pairs", "--tenth", "--seed", "1"])
         #expect(code == 0, "\(text)")
     }
 

@@ -59,7 +59,8 @@ package struct HistoryRules {
         if let error = report.error {
             let origins = load.step.page == .away ? Origin.allCases : [load.step.origin]
             let isRefused = origins.contains(.secure) && !load.identities.allSatisfy(load.accepts)
-            if isRefused { return [] }
+            // RFC 9110, section 9.2.2: what is not idempotent is not sent again.
+            if isRefused || load.mayMeetClosed && error == -1005 { return [] }
             return [fault(.answer, "failed with \(error) (\(report.message ?? ""))")]
         }
         let status = report.status ?? 0
@@ -119,20 +120,22 @@ package struct HistoryRules {
             return load.readsWhatIsForAll(over: origin)
                 ? [] : [fault(.trust, "what is for sessions of the system's trust: \(what)")]
         }
-        // The delegates of two tasks are two.
-        return isSame && !first.step.hasOwnTrust ? [] : [fault(.trust, "what is for another session's trust: \(what)")]
+        // The delegates of two tasks are two, so far as theirs was the word that counted.
+        let isSessions = !first.step.hasOwnTrust || first.sessionAccepts(identity)
+        return isSame && isSessions ? [] : [fault(.trust, "what is for another session's trust: \(what)")]
     }
 
     /// What was obtained with a credential is for loads with the same.
     private func credential(_ head: PageHead, at origin: Origin) -> [Fault] {
-        let accepted = world.accepted[load.session]?[head.server] ?? []
+        let accepted = world.known(to: load, at: head.server)
         let isFirst = load.step.page != .away
         if let credential = head.credential {
             if isFirst, credential == load.credential || credential == load.kind.credential && !load.step.page.isGuarded {
                 return []
             }
             // A challenge that refuses the request's own field is answered by what the session knows.
-            if accepted.contains(credential), head.load == load.number || !(isFirst && load.sendsAtOnce) { return [] }
+            let hasSent = head.load == load.number || own.contains { $0.credential == credential && $0.server == head.server }
+            if accepted.contains(credential), hasSent || !(isFirst && load.sendsAtOnce) { return [] }
             if head.page.isPublic, head.load != load.number { return [] }
             return [
                 fault(

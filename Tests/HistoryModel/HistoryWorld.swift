@@ -94,6 +94,8 @@ package struct LoadFacts: Sendable {
     package var isAlone = true
     /// Whether a `URLProtocol` class of its session answered it.
     package var isByProtocol = false
+    /// Whether it cannot be sent again, and a server has closed a connection without having said so.
+    package var mayMeetClosed = false
 
     package init(
         number: Int, step: LoadStep, kind: SessionKind, session: Int, identities: Set<Identity> = [.valid],
@@ -116,8 +118,12 @@ package struct LoadFacts: Sendable {
     }
 
     package func accepts(_ identity: Identity?) -> Bool {
+        step.hasOwnTrust || sessionAccepts(identity)
+    }
+
+    /// Whether its session accepts such a server, whatever a delegate of its own says.
+    func sessionAccepts(_ identity: Identity?) -> Bool {
         guard let identity else { return true }
-        if step.hasOwnTrust { return true }
         return switch kind.trust {
         case .system: identity == .valid
         case .ownRoots: identity == .unknown
@@ -157,8 +163,19 @@ package struct HistoryWorld: Sendable {
         if let credential = request.credential, isKept, credential == load.credential, load.step.principal.isKnown {
             accepted[load.session, default: [:]][request.server, default: []].insert(credential)
         }
-        return Self.faults(of: request, load, accepted: accepted[load.session]?[request.server] ?? [])
-            + repetition(of: request)
+        return Self.faults(of: request, load, accepted: known(to: load, at: request.server)) + repetition(of: request)
+    }
+
+    /// What a load's session may send to a server unasked: what the server accepted, and what an app gave for other loads of the session
+    /// that are under way with it.
+    package func known(to load: LoadFacts, at server: String) -> Set<String> {
+        let accepted = accepted[load.session]?[server] ?? []
+        guard !load.isAlone else { return accepted }
+        let given = loads.values.filter { other in
+            !other.isAlone && other.session == load.session
+                && (other.step.proof == .userInfo || other.step.proof == .challengeForSession)
+        }
+        return accepted.union(given.compactMap(\.credential))
     }
 
     /// Whether a server sees only what is for it.

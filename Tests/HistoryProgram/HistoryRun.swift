@@ -51,6 +51,8 @@ final class HistoryRun {
     private var ended: Set<Int> = []
     private var seenFiles: [String: Date] = [:]
     private var mayLeaveDownloads = false
+    /// Whether a server has closed a connection without having said so.
+    private var hasClosed = false
     private let overlooked: Set<Fault.Rule>
     private var faults: [Fault] = []
     /// Steps that were carried out, and not passed over.
@@ -383,6 +385,8 @@ final class HistoryRun {
             if let failure { order.fields["X-Failure"] = failure.rawValue }
         }
         if failure == .reset, let number { world.loads[number]?.isDisturbed = true }
+        if let number { world.loads[number]?.mayMeetClosed = hasClosed }
+        if failure == .closeAfterwards { hasClosed = true }
         try await finish(number)
     }
 
