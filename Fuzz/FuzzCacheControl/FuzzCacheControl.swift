@@ -103,7 +103,8 @@ private func check(updatesOf stored: StoredResponse, _ request: HeaderBlock, _ a
         precondition(
             again.map { Set($0.headers.fields.map(\.value)) } == Set(merged.headers.fields.map(\.value)), "twice is not once")
     }
-    _ = Revalidation.updatedByHead(stored, status: 200, headers: answer, requestTime: now, responseTime: now)
+    _ = Revalidation.updatedByHead(
+        stored, status: 200, headers: answer, credential: nil, requestTime: now, responseTime: now)
     _ = Revalidation.mayServeStaleOnError(stored, requestHeaders: request, status: nil, now: now)
     if let url = URL(string: "https://a.example/x") {
         for key in Revalidation.invalidated(method: "POST", url: url, status: 201, headers: answer) {

@@ -182,6 +182,7 @@ extension Model {
             var entry = caches[store, default: []][index]
             if entry.trust == trust || trust == .shared {
                 entry.isFresh = !isStale(answer)
+                if !entry.isPublic { entry.credential = entry.credential ?? request.fields["authorization"] }
                 caches[store, default: []][index] = entry
             }
             // Its answer, with the status of what is stored.

@@ -50,6 +50,10 @@ package struct CacheControl: Hashable, Sendable {
     /// RFC 8246.
     package private(set) var immutable = false
 
+    /// Whether a response that a credential obtained may answer requests with another one, or none: it is `public`, and `private` does not
+    /// contradict that.
+    package var isForEveryCredential: Bool { isPublic && !isPrivate }
+
     /// The directives of a response; `Pragma` means nothing in one.
     package init(_ headers: HeaderBlock) {
         var next = headers.index(of: .cacheControl)

@@ -49,8 +49,8 @@ package enum CacheKey {
 
     /// Whether a stored response may answer a request, as far as its fields decide: the credential and what `Vary` names.
     ///
-    /// What was obtained with a credential is for requests that carry the same one, unless it is `public`. `Authorization` and `Cookie` are
-    /// compared by their seals, in the request as in what is stored.
+    /// What was obtained with a credential is for requests that carry the same one, unless it is `public`. `Authorization` is sealed in the
+    /// request as in what is stored; `Cookie` is not.
     package static func matches(_ stored: StoredResponse, requestHeaders: HeaderBlock) -> Bool {
         if let credential = stored.credential, requestHeaders.first(.authorization) != credential { return false }
         return matchesVary(stored, requestHeaders: requestHeaders)

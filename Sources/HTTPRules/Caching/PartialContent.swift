@@ -172,7 +172,7 @@ package enum PartialContent {
     /// Puts two parts of one representation together (section 3.4; RFC 9110, section 15.3.7.3).
     ///
     /// Nil where they may be of different versions ("if all of them share the same strong validator"), or leave a gap. The
-    /// fields are the newer's upon the older's; where nothing is missing any more, the result is a 200.
+    /// fields are the newer's upon the older's, and the credential is that of either; where nothing is missing any more, the result is a 200.
     package static func combined(_ a: StoredResponse, _ b: StoredResponse) -> Combination? {
         guard a.url == b.url, a.method == b.method, !a.isCoded, !b.isCoded, isStatusOfContent(a), isStatusOfContent(b),
             let first = held(a), let second = held(b), let validator = a.strongValidator, validator == b.strongValidator,
@@ -202,9 +202,11 @@ package enum PartialContent {
             older,
             with: newer.headers,
             requestHeaders: nil,
+            credential: nil,
             requestTime: newer.requestTime,
             responseTime: newer.responseTime
         )
+        result.credential = older.credential ?? newer.credential
         result.varyFields = newer.varyFields
         result.headers.remove("Vary")
         for value in newer.headers.all("Vary") { result.headers.append("Vary", value) }

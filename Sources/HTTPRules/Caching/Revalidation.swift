@@ -34,7 +34,7 @@ package enum Revalidation {
     /// - Parameters:
     ///   - stored: What was asked about.
     ///   - headers: Those of the 304.
-    ///   - requestHeaders: Those of the request; without them `Vary` stays as it was stored.
+    ///   - requestHeaders: Those of the request, with the credential sealed; without them `Vary` stays as it was stored.
     ///   - requestTime: When the request was sent.
     ///   - responseTime: When the 304 came.
     /// - Returns: What is stored from now on.
@@ -47,7 +47,9 @@ package enum Revalidation {
     ) -> StoredResponse? {
         guard validatorsFit(stored.headers, headers, wereSent: true) else { return nil }
         return updated(
-            stored, with: headers, requestHeaders: requestHeaders, requestTime: requestTime, responseTime: responseTime)
+            stored, with: headers, requestHeaders: requestHeaders, credential: requestHeaders?.first(.authorization),
+            requestTime: requestTime, responseTime: responseTime
+        )
     }
 
     /// The stored response that a 304 renews which somebody else's condition brought; nil where it is about none that is stored.
@@ -65,7 +67,9 @@ package enum Revalidation {
             validatorsFit(stored.headers, headers, wereSent: false)
         else { return nil }
         return updated(
-            stored, with: headers, requestHeaders: requestHeaders, requestTime: requestTime, responseTime: responseTime)
+            stored, with: headers, requestHeaders: requestHeaders, credential: requestHeaders.first(.authorization),
+            requestTime: requestTime, responseTime: responseTime
+        )
     }
 
     /// "A strong validator … identifies a selected representation"; a weak one fits where it corresponds (section 4.3.4).
@@ -97,10 +101,13 @@ package enum Revalidation {
 
     /// "The cache MUST add each header field in the provided response to the stored response, replacing field values that are
     /// already present", with exceptions (section 3.2).
+    ///
+    /// What was said to a credential is for that credential alone, and so is the result, as a new response would be.
     static func updated(
         _ stored: StoredResponse,
         with headers: HeaderBlock,
         requestHeaders: HeaderBlock?,
+        credential: String?,
         requestTime: Double,
         responseTime: Double
     ) -> StoredResponse {
@@ -123,6 +130,9 @@ package enum Revalidation {
         result.responseTime = responseTime
         if let requestHeaders, added.contains("Vary") {
             result.varyFields = CacheKey.varyFields(of: result.headers, requestHeaders: requestHeaders)
+        }
+        if result.credential == nil, let credential, !CacheControl(result.headers).isForEveryCredential {
+            result.credential = credential
         }
         return compacted(result)
     }
@@ -149,10 +159,20 @@ package enum Revalidation {
     /// Last-Modified) and, if the HEAD response has a Content-Length header field, the value of Content-Length matches that of
     /// the stored response, the cache SHOULD update the stored response …; otherwise, the cache SHOULD consider the stored
     /// response to be stale."
+    ///
+    /// - Parameters:
+    ///   - stored: The stored GET.
+    ///   - status: Of the answer.
+    ///   - headers: Those of the answer.
+    ///   - credential: The seal of the credential that the request carried; nil where it carried none.
+    ///   - requestTime: When the request was sent.
+    ///   - responseTime: When the answer came.
+    /// - Returns: What becomes of the stored GET.
     package static func updatedByHead(
         _ stored: StoredResponse,
         status: Int,
         headers: HeaderBlock,
+        credential: String?,
         requestTime: Double,
         responseTime: Double
     ) -> HeadOutcome {
@@ -162,7 +182,10 @@ package enum Revalidation {
             if let value = headers.first(name), stored.headers.first(name) != value { return .invalidate }
         }
         if let said = headers.first(.contentLength), let known = length(of: stored), Int64(said) != known { return .invalidate }
-        let result = updated(stored, with: headers, requestHeaders: nil, requestTime: requestTime, responseTime: responseTime)
+        let result = updated(
+            stored, with: headers, requestHeaders: nil, credential: credential, requestTime: requestTime,
+            responseTime: responseTime
+        )
         return Storability.mayKeep(result) ? .update(result) : .invalidate
     }
 

@@ -31,8 +31,8 @@ package struct StoredResponse: Hashable, Sendable {
     package var completeLength: Int64?
     /// The seal of the credential that the request carried.
     ///
-    /// Nil where it carried none, or where the response is `public`: then it may answer every request
-    /// (``CacheKey/matches(_:requestHeaders:)``).
+    /// Nil where it carried none, or where the response is for every credential (``CacheControl/isForEveryCredential``): then it may answer
+    /// every request (``CacheKey/matches(_:requestHeaders:)``).
     package var credential: String?
     /// What the connection was like that the response came over; nil in clear, and for what an app stores itself.
     package var security: ConnectionSecurity?
@@ -67,11 +67,11 @@ package struct StoredResponse: Hashable, Sendable {
         self.security = security
     }
 
-    /// What to keep of the answer to a GET: drops the fields that are not stored, picks what `Vary` depends on, and reads the
-    /// range of a 206, and notes whose credential it was obtained with.
+    /// What to keep of the answer to a GET: drops the fields that are not stored, picks what `Vary` depends on, reads the range of a 206,
+    /// and notes the credential that obtained it.
     ///
     /// The caller has asked ``Storability``, and sets the length of the body once it is known. The request's fields are those that were
-    /// sent, with `Authorization` and `Cookie` sealed: they are written to disk.
+    /// sent, with `Authorization` sealed, since they are written to disk; `Cookie` is as it was sent.
     package init(
         url: String,
         requestHeaders: HeaderBlock,
@@ -92,7 +92,7 @@ package struct StoredResponse: Hashable, Sendable {
             requestTime: requestTime,
             responseTime: responseTime,
             bodyLength: bodyLength,
-            credential: CacheControl(headers).isPublic ? nil : requestHeaders.first(.authorization),
+            credential: CacheControl(headers).isForEveryCredential ? nil : requestHeaders.first(.authorization),
             security: security
         )
         guard status == 206, let part = Storability.part(headers) else { return }

@@ -10,7 +10,7 @@
 package import FoundationEssentials
 
 /// What a TLS handshake agreed on, kept with a response so that a later load can judge the connection it came over.
-package struct ConnectionSecurity: Hashable, Sendable {
+package struct ConnectionSecurity: Hashable, Codable, Sendable {
     /// As on the wire (RFC 8446, section 4.2.1): 0x0303 is TLS 1.2.
     package var version: UInt16
     /// TLS 1.3, or a cipher suite with ECDHE.
@@ -47,6 +47,17 @@ package struct ConnectionSecurity: Hashable, Sendable {
         else { return false }
         let hasLeaf = demands.leafPins.isEmpty || keys.prefix(1).contains(where: demands.leafPins.contains)
         return hasLeaf && (demands.caPins.isEmpty || keys.dropFirst().contains(where: demands.caPins.contains))
+    }
+
+    /// What two connections have in common, so that it satisfies only loads that both would satisfy.
+    ///
+    /// Nil where they differ in the version or in a key: a load may accept either of two, and no value says that it has to accept both.
+    package func common(with other: ConnectionSecurity) -> ConnectionSecurity? {
+        guard version == other.version, keys == other.keys else { return nil }
+        return ConnectionSecurity(
+            version: version, hasForwardSecrecy: hasForwardSecrecy && other.hasForwardSecrecy,
+            hasStrongKeys: hasStrongKeys && other.hasStrongKeys, keys: keys
+        )
     }
 
     /// The suites of TLS 1.2 and earlier with ECDHE: 0xC006 to 0xC019 and those that RFC 5289 and RFC 7905 add.

@@ -84,9 +84,7 @@ final class CacheStage: LoadStage {
         SentFields(message.head.headers, credential: RequestAuthentication.credential(of: hop))
     }
 
-    /// The message's fields as the cache compares them in which something was found for the hop.
-    ///
-    /// The app's own cache gets no credential, and seals none.
+    /// The message's fields as the cache compares them in which something was found for the hop: the app's own in clear.
     private static func sealed(_ hop: Hop, _ message: PreparedMessage, in load: Load) -> HeaderBlock {
         let sent = sent(hop, message)
         guard let cache = hop.cache.own ?? load.session.stores.cache else { return sent.plain }
@@ -280,18 +278,19 @@ final class CacheStage: LoadStage {
     private func replace(
         _ hit: ResponseCache.Hit, by response: StoredResponse?, _ answer: Answer, _ hop: Hop, in load: Load
     ) async throws(LoadError) {
-        guard let keeper = Self.keeper(of: hop, in: load), keeper.isSame(as: answer.keeper(hop, in: load)) else { return }
-        guard let store = keeper.store else {
+        guard let keeper = Self.keeper(of: hop, in: load), let exchange = answer.transaction.exchange,
+            keeper.isSame(as: answer.keeper(hop, in: load))
+        else { return }
+        let outcome = ResponseRenewal(exchange, answer.transaction.sent).outcome(response)
+        if let store = keeper.store { return store.apply(outcome, to: hit.response) }
+        switch outcome {
+        case .update(let response):
             var renewed = hit
-            if let response { renewed.response = response }
-            let cached = response.flatMap { _ in StoredAnswer.cachedResponse(renewed, hop, answer.transaction.sent?.plain) }
+            renewed.response = response
+            let cached = StoredAnswer.cachedResponse(renewed, hop, answer.transaction.sent?.plain)
             _ = try await load.ask(.storeCached(cached, answer.transaction.sentRequest))
-            return
-        }
-        if let response {
-            store.update(response, replacing: hit.response)
-        } else {
-            store.remove(key: hit.response.url, only: hit.response)
+        case .remove: _ = try await load.ask(.storeCached(nil, answer.transaction.sentRequest))
+        case .nothing: break
         }
     }
 

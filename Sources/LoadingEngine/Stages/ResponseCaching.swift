@@ -66,13 +66,8 @@ enum ResponseCaching {
 
         var instant: NIODeadline { exchange.control.lastProgress }
 
-        /// The request's fields as they were sent, with the credential sealed; nil where nothing may be stored that they obtained.
-        var sentFields: HeaderBlock? {
-            guard let sent = transaction.sent, sent.credential != .unknown else { return nil }
-            // The app's own cache gets no credential, and seals none.
-            guard let seal = keeper.store?.seal else { return sent.plain }
-            return sent.sealed(by: seal)
-        }
+        /// The request's fields as they were sent; nil where nothing may be stored that they obtained.
+        var sentFields: HeaderBlock? { keeper.fields(of: transaction.sent) }
 
         var times: (request: Double, response: Double) { transaction.times }
     }
@@ -92,7 +87,10 @@ enum ResponseCaching {
     private static func store(
         _ body: any ResponseBody, _ response: LoadResponse, _ answered: Answered, in load: Load
     ) -> (any ResponseBody)? {
-        guard let url = answered.hop.request.url, let sentFields = answered.sentFields else { return nil }
+        guard let url = answered.hop.request.url, let sentFields = answered.sentFields else {
+            forget(answered, in: load.session)
+            return nil
+        }
         let head = answered.head
         let times = answered.times
         let stored = StoredResponse(
@@ -179,13 +177,7 @@ enum ResponseCaching {
     ) -> Answer? {
         let times = answer.transaction.times
         let keeper = answer.keeper(hop, in: load)
-        let seal = keeper?.store?.seal
-        let sentFields: HeaderBlock? =
-            if let sent = answer.transaction.sent, sent.credential != .unknown {
-                seal.map { sent.sealed(by: $0) } ?? sent.plain
-            } else {
-                nil
-            }
+        let sentFields = keeper?.fields(of: answer.transaction.sent)
         let part = StoredResponse(
             url: hit.response.url, requestHeaders: sentFields ?? HeaderBlock(), status: head.status, reason: head.reason,
             headers: head.headers, requestTime: times.request, responseTime: times.response,
@@ -193,7 +185,6 @@ enum ResponseCaching {
         )
         guard let (whole, joint) = joint(hit, part, answer.response), whole.isComplete else { return nil }
         var combined = whole
-        combined.credential = hit.response.credential ?? part.credential
         combined.security = part.security
         let response = LoadResponse(
             url: answer.response.url,
@@ -226,13 +217,16 @@ enum ResponseCaching {
     private static func update(by answered: Answered) {
         let head = answered.head
         let (requestTime, responseTime) = answered.times
+        let credential = answered.sentFields?.first(.authorization)
+        let renewal = ResponseRenewal(answered.exchange, answered.transaction.sent)
         withStored(answered) { stored, cache in
             let outcome = Revalidation.updatedByHead(
-                stored, status: head.status, headers: head.headers, requestTime: requestTime, responseTime: responseTime
+                stored, status: head.status, headers: head.headers, credential: credential, requestTime: requestTime,
+                responseTime: responseTime
             )
             switch outcome {
-            case .update(let response): cache.update(response, replacing: stored)
-            case .invalidate: cache.remove(key: stored.url, only: stored)
+            case .update(let response): cache.apply(renewal.outcome(response), to: stored)
+            case .invalidate: cache.apply(.remove, to: stored)
             case .nothing: break
             }
         }
@@ -247,7 +241,9 @@ enum ResponseCaching {
         let isOwn = ["If-None-Match", "If-Modified-Since"].contains { name in
             hop.request.headers.contains(name) || session.headers.sessionValue(name) != nil
         }
-        guard isOwn, !CacheControl(directives(hop, in: session)).noStore, let requestHeaders = answered.sentFields else { return }
+        guard isOwn, !CacheControl(directives(hop, in: session)).noStore else { return }
+        let requestHeaders = answered.sentFields ?? HeaderBlock()
+        let renewal = ResponseRenewal(answered.exchange, answered.transaction.sent)
         let head = answered.head
         let (requestTime, responseTime) = answered.times
         withStored(answered) { stored, cache in
@@ -256,11 +252,7 @@ enum ResponseCaching {
                 responseTime: responseTime
             )
             guard let renewed else { return }
-            if Storability.mayKeep(renewed) {
-                cache.update(renewed, replacing: stored)
-            } else {
-                cache.remove(key: stored.url, only: stored)
-            }
+            cache.apply(renewal.outcome(Storability.mayKeep(renewed) ? renewed : nil), to: stored)
         }
     }
 
@@ -268,7 +260,8 @@ enum ResponseCaching {
     ///
     /// What the app keeps is the app's.
     private static func withStored(_ answered: Answered, _ change: @escaping @Sendable (StoredResponse, ResponseCache) -> Void) {
-        guard let cache = answered.keeper.store, let url = answered.hop.request.url, let requestHeaders = answered.sentFields
+        guard let cache = answered.keeper.store, let url = answered.hop.request.url,
+            let requestHeaders = answered.transaction.sent?.sealed(by: cache.seal)
         else { return }
         let now = WallClock.seconds(answered.instant)
         guard cache.mayHaveAny(now: now, touchingDisk: false) else { return }
@@ -287,6 +280,17 @@ enum ResponseCaching {
         let keys = Revalidation.invalidated(
             method: answered.hop.request.method, url: url, status: head.status, headers: head.headers)
         for key in keys { cache.remove(key: key) }
+    }
+}
+
+extension ResponseCache {
+    /// Does to a stored response what an answer that renews it leads to.
+    func apply(_ outcome: ResponseRenewal.Outcome, to stored: StoredResponse) {
+        switch outcome {
+        case .update(let renewed): update(renewed, replacing: stored)
+        case .remove: remove(key: stored.url, only: stored)
+        case .nothing: break
+        }
     }
 }
 

@@ -125,6 +125,43 @@ enum ResponseTrust {
     }
 }
 
+/// What may be made of a stored response that an answer renews.
+struct ResponseRenewal: Sendable {
+    enum Outcome {
+        case update(StoredResponse)
+        case remove
+        /// It stays as it is.
+        case nothing
+    }
+
+    /// Of the answer.
+    private let security: ConnectionSecurity?
+    private let isOfKnownCredential: Bool
+
+    init(_ exchange: Exchange, _ sent: SentFields?) {
+        security = ResponseTrust.security(of: exchange.facts)
+        isOfKnownCredential = sent.map { $0.credential != .unknown } ?? false
+    }
+
+    /// Decides about a response.
+    ///
+    /// It answers only loads afterwards that would have accepted both connections: it stays as it is where the server is another one, though
+    /// the roots vouch for it. What a credential renewed that cannot be told from others is not kept.
+    ///
+    /// - Parameter renewed: With the fields of the answer; nil where it is not to be kept.
+    /// - Returns: What to do.
+    func outcome(_ renewed: StoredResponse?) -> Outcome {
+        guard var renewed, isOfKnownCredential else { return .remove }
+        if let own = renewed.security {
+            guard let common = security.flatMap({ own.common(with: $0) }) else { return .nothing }
+            renewed.security = common
+        } else {
+            renewed.security = security
+        }
+        return .update(renewed)
+    }
+}
+
 /// Where a response is kept.
 enum ResponseKeeper {
     /// In the app's own cache, which is asked.
@@ -133,6 +170,15 @@ enum ResponseKeeper {
 
     var store: ResponseCache? {
         if case .store(let store) = self { store } else { nil }
+    }
+
+    /// The fields that a request was sent with, as the keeper compares them; nil where nothing is kept that they obtained: the credential
+    /// cannot be told from others, or the key of the seal was not read yet.
+    func fields(of sent: SentFields?) -> HeaderBlock? {
+        guard let sent, sent.credential != .unknown else { return nil }
+        // The app's own cache gets the credential in clear.
+        guard let seal = store?.seal else { return sent.plain }
+        return sent.sealed(by: seal)
     }
 
     func isSame(as other: ResponseKeeper?) -> Bool {

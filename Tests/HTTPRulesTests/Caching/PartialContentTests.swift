@@ -177,6 +177,16 @@ import Testing
         }
     }
 
+    @Test func `the credential of either part is that of both`() throws {
+        for (older, newer) in [("ali", nil), (nil, "ali"), ("ali", "ali")] as [(String?, String?)] {
+            var (old, new) = (part(0, 49), part(50, 99, at: 30))
+            (old.credential, new.credential) = (older, newer)
+            for found in [PartialContent.combined(old, new), PartialContent.combined(new, old)] {
+                #expect(found?.response.credential == "ali")
+            }
+        }
+    }
+
     @Test func `the rest of a part is asked for with its strong validator`() {
         func words(_ stored: StoredResponse) -> String {
             PartialContent.completionFields(of: stored).map { "\($0.0): \($0.1)" }.joined(separator: ", ")

@@ -143,6 +143,33 @@ import Testing
         #expect(renewed.headers.first("Vary") == "Foo" && renewed.varyFields == CachingRow.headers("Foo: 1"))
     }
 
+    @Test func `what is said to a credential is for that credential, unless the result is public`() throws {
+        let rows: [(stored: String, by: String?, answer: String, to: String?, String?)] = [
+            ("", nil, "", nil, nil), ("", nil, "", "ali", "ali"), ("", nil, "Cache-Control: private", "ali", "ali"),
+            ("", nil, "Cache-Control: public", "ali", nil), ("Cache-Control: public", "ali", "", "ali", nil),
+            ("Cache-Control: public", "ali", "Cache-Control: private", "ali", "ali"),
+            ("", nil, "Cache-Control: public, private=\"X\"", "ali", "ali"),
+            // What was for one credential is for it still.
+            ("", "ali", "Cache-Control: public", "ali", "ali"), ("", "ali", "", nil, "ali"),
+        ]
+        for (stored, credential, answer, other, expected) in rows {
+            let old = CachingRow.stored("ETag: \"a\"\n" + stored, request: credential.map { "Authorization: \($0)" } ?? "")
+            let request = CachingRow.headers(other.map { "Authorization: \($0)" } ?? "")
+            let headers = CachingRow.headers("ETag: \"a\"\n" + answer)
+            let merged = Revalidation.merged(
+                old, with304: headers, requestHeaders: request, requestTime: later, responseTime: later)
+            let renewed = Revalidation.renewed(
+                old, byOthers304: headers, requestHeaders: request, requestTime: later, responseTime: later)
+            let outcome = Revalidation.updatedByHead(
+                old, status: 200, headers: headers, credential: other, requestTime: later, responseTime: later)
+            for result in [merged, renewed] {
+                let result = try #require(result)
+                #expect(result.credential == expected, "\(stored) / \(answer)")
+                #expect(outcome == .update(result), "\(stored) / \(answer)")
+            }
+        }
+    }
+
     @Test func `often renewed fields do not pile up`() throws {
         var stored = CachingRow.stored("ETag: \"a\"\nX: 1\nCache-Control: max-age=60")
         for round in 0..<100 {
@@ -183,6 +210,7 @@ import Testing
                 CachingRow.stored(stored),
                 status: status,
                 headers: CachingRow.headers(answer),
+                credential: nil,
                 requestTime: later,
                 responseTime: later
             )
@@ -207,7 +235,8 @@ import Testing
                     stored, byOthers304: headers, requestHeaders: HeaderBlock(), requestTime: start, responseTime: start)
                     == nil)
             #expect(
-                Revalidation.updatedByHead(stored, status: 200, headers: headers, requestTime: start, responseTime: start)
+                Revalidation.updatedByHead(
+                    stored, status: 200, headers: headers, credential: nil, requestTime: start, responseTime: start)
                     == .invalidate)
             #expect(
                 !Revalidation.mayServeStaleOnError(stored, requestHeaders: HeaderBlock(), status: 503, now: start + 70))

@@ -48,4 +48,16 @@ import Testing
         #expect(!unknown.satisfies(TLSDemands(leafPins: [Self.own]), versions: Self.any))
         #expect(!unknown.satisfies(TLSDemands(caPins: [Self.issuer]), versions: Self.any))
     }
+
+    @Test func `what two connections have in common satisfies only loads that both do`() throws {
+        let (strong, weak) = (connection(0x0303, 0xC02F), connection(0x0303, 0x009C, isStrong: false))
+        let common = try #require(strong.common(with: weak))
+        #expect(common == weak && weak.common(with: strong) == common && strong.common(with: strong) == strong)
+        // Another suite of the same server.
+        #expect(strong.common(with: connection(0x0303, 0xC030)) == strong)
+        #expect(strong.common(with: connection(0x0304)) == nil)
+        var other = strong
+        other.keys = [Self.issuer, Self.own]
+        #expect(strong.common(with: other) == nil)
+    }
 }

@@ -105,6 +105,29 @@ struct LoadsWithTicketTests {
         }
     }
 
+    @Test(arguments: [304, 200, 0])
+    func `what a ticket obtained leaves nothing in the cache, and nothing older`(status: Int) async throws {
+        let fields = [("ETag", "\"v\"")]
+        try await withCachedScenario(reply: { request in
+            guard request.order > 0 else { return .ok("all", fields + [("Cache-Control", "max-age=0")]) }
+            guard request.header("Authorization") != nil else { return .unauthorized("Negotiate") }
+            let later = fields + [("Cache-Control", "max-age=600"), ("X-User", "ada")]
+            switch status {
+            case 304: return .raw(ScriptedReply.head(304, later))
+            case 0: return .raw(ScriptedReply.head(200, later + [("Content-Length", "3")]))
+            default: return .ok("new", later)
+            }
+        }) { (server, session, scene) async throws in
+            let url = server.url("/x", host: "localhost")
+            #expect(try await session.text(url) == "all")
+            let (text, response) = try await session.text(URLRequest(url, method: status == 0 ? "HEAD" : "GET"))
+            #expect(text == (status == 304 ? "all" : status == 0 ? "" : "new"))
+            #expect(response.value(forHTTPHeaderField: "X-User") == "ada")
+            #expect(server.requests.last?.header("Authorization") != nil)
+            #expect(scene.cache.entries().isEmpty)
+        }
+    }
+
     /// A load that fails because of a wrong token, or else brings a text.
     private func load(_ url: URL, by session: URLSession, isWrong: Bool, text: String) async throws {
         guard isWrong else {

@@ -136,6 +136,84 @@ struct CacheCredentialTests {
         }
     }
 
+    // MARK: Updates
+
+    /// What changes a stored response that answers all: the request that obtains it, and a later one of ali's.
+    struct Update: Sendable, CustomStringConvertible {
+        var description: String
+        var first: String?
+        var later: (method: String, fields: [String: String])
+    }
+
+    @Test(arguments: [
+        Update(description: "304", first: nil, later: ("GET", [:])),
+        Update(description: "304 to what was public", first: "Bearer ali", later: ("GET", [:])),
+        Update(description: "304 to the app's condition", first: nil, later: ("GET", ["If-None-Match": "\"v\""])),
+        Update(description: "HEAD", first: nil, later: ("HEAD", [:])),
+    ])
+    func `what an answer to a credential says of a response for all is for that credential`(update: Update) async throws {
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            let credential = request.header("Authorization")
+            let fields =
+                request.order == 0
+                ? [("Cache-Control", credential == nil ? "max-age=0" : "public, max-age=0"), ("ETag", "\"v\"")]
+                : [("Cache-Control", "private, max-age=600"), ("ETag", "\"v\""), ("X-User", credential ?? "-")]
+            if request.method == "HEAD" { return .raw(ScriptedReply.head(200, fields + [("Content-Length", "3")])) }
+            guard request.header("If-None-Match") == nil else { return .raw(ScriptedReply.head(304, fields)) }
+            return .ok("all", fields)
+        }
+        try await withCachedScenario(reply: reply) { (server, session, _) async throws in
+            #expect(try await session.text(Self.mine(server.url(), update.first)).text == "all")
+            var later = URLRequest(server.url(), method: update.later.method, headers: update.later.fields)
+            later.setValue("Bearer ali", forHTTPHeaderField: "Authorization")
+            _ = try await session.text(later)
+            let (text, response) = try await session.text(Self.mine(server.url(), "Bearer ali"))
+            #expect(text == "all" && response.value(forHTTPHeaderField: "X-User") == "Bearer ali")
+            #expect(server.requests.count == 2)
+            for credential in ["Bearer bob", nil] {
+                let (text, response) = try await session.text(Self.mine(server.url(), credential))
+                #expect(text == "all" && response.value(forHTTPHeaderField: "X-User") != "Bearer ali")
+            }
+            #expect(server.requests.count > 2)
+        }
+    }
+
+    @Test func `parts of which a credential obtained one are together for that credential`() async throws {
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            let fields = [("Cache-Control", "max-age=600"), ("ETag", "\"v\"")]
+            let text = Array((request.header("Authorization") == nil ? "everybody!" : "everyonly!").utf8)
+            switch request.header("Range") {
+            case "bytes=0-4": return .status(206, fields + [("Content-Range", "bytes 0-4/10")], body: Array(text[..<5]))
+            case "bytes=5-9": return .status(206, fields + [("Content-Range", "bytes 5-9/10")], body: Array(text[5...]))
+            default: return .ok(text, fields)
+            }
+        }
+        try await withCachedScenario(reply: reply) { (server, session, _) async throws in
+            func text(_ credential: String?, _ range: String?) async throws -> String {
+                var request = Self.mine(server.url(), credential)
+                if let range { request.setValue("bytes=\(range)", forHTTPHeaderField: "Range") }
+                return try await session.text(request).text
+            }
+            #expect(try await text(nil, "0-4") == "every")
+            #expect(try await text("Bearer ali", "5-9") == "only!")
+            #expect(try await text("Bearer ali", nil) == "everyonly!")
+            #expect(server.requests.count == 2)
+            #expect(try await text(nil, nil) == "everybody!")
+        }
+    }
+
+    // MARK: Public and private
+
+    @Test func `a response that is private as well as public is for its credential`() async throws {
+        try await withCachedScenario(
+            reply: { .ok("\($0.order)", [("Cache-Control", "public, private, max-age=600")]) }
+        ) { (server, session, _) async throws in
+            for (credential, text) in [("Bearer ali", "0"), ("Bearer bob", "1"), ("Bearer ali", "0")] {
+                #expect(try await session.text(Self.mine(server.url(), credential)).text == text)
+            }
+        }
+    }
+
     // MARK: Challenges
 
     @Test func `what a challenge's credential obtained serves after the server was asked`() async throws {

@@ -199,14 +199,30 @@ struct CacheTrustTests {
                 ? .ok("turned", fields)
                 : .raw(ScriptedReply.head(304, [("Cache-Control", "max-age=600"), ("Connection", "close")]))
         }
+        // The first connection meets the server, all later ones another that the roots vouch for as well.
+        func changed() async throws -> ScriptedServer {
+            try await ScriptedServer.start(identity: certificates.valid, laterIdentities: [certificates.nameConstraintKept]) {
+                let fields = [("ETag", "\"v\""), ("Connection", "close")]
+                let later = fields + [("Cache-Control", "max-age=31536000"), ("X-Server", "other")]
+                if $0.method == "HEAD" { return .raw(ScriptedReply.head(200, later + [("Content-Length", "5")])) }
+                return $0.header("If-None-Match") == nil
+                    ? .ok("first", fields + [("Cache-Control", "max-age=0")]) : .raw(ScriptedReply.head(304, later))
+            }
+        }
+        let (renewing, heading) = (try await changed(), try await changed())
+        let leaf = try #require(SecCertificateCreateWithData(nil, Data(certificates.valid.chain[0]) as CFData))
         try await OwnProcess.run(
             "SharedTrustProbe",
             environment: [
                 "SSL_CERT_FILE": roots.path, "PROBED_VALID": valid.url("/", host: "localhost").absoluteString,
                 "HOME": folder.path,
                 "PROBED_TURNED": turned.url().absoluteString,
+                "PROBED_PIN": PinningSamples.publicKeyHash(of: leaf),
+                "PROBED_RENEWING": renewing.url("/", host: "localhost").absoluteString,
+                "PROBED_HEADING": heading.url("/", host: "localhost").absoluteString,
                 "XDG_DATA_HOME": folder.path, "XDG_CACHE_HOME": folder.path, "XDG_STATE_HOME": folder.path,
             ])
+        for server in [renewing, heading] { try await server.close() }
         try await valid.close()
         try await turned.close()
     }
@@ -233,6 +249,12 @@ struct SharedTrustProbe {
         return text
     }
 
+    private static let wrongPin = Data(count: 32).base64EncodedString()
+
+    private static func pinned(_ pin: String) -> [String: Any] {
+        ["NSPinnedDomains": ["localhost": ["NSPinnedLeafIdentities": [["SPKI-SHA256-BASE64": pin]]]]]
+    }
+
     @Test func `it answers sessions that would accept it, those that pin another key or want a newer TLS not`() async throws {
         let scene = try CacheScene()
         let url = try url("PROBED_VALID")
@@ -248,10 +270,8 @@ struct SharedTrustProbe {
         await expectFailure(.serverCertificateUntrusted, .serverCertificateHasUnknownRoot) {
             try await text(url, scene) { $0.tlsTrustRoots = [otherRoot] }
         }
-        let pin = Data(count: 32).base64EncodedString()
-        let pinned = ["NSPinnedDomains": ["localhost": ["NSPinnedLeafIdentities": [["SPKI-SHA256-BASE64": pin]]]]]
         await expectFailure(.serverCertificateUntrusted) {
-            try await text(url, scene) { $0.appTransportSecurity = pinned }
+            try await text(url, scene) { $0.appTransportSecurity = Self.pinned(Self.wrongPin) }
         }
         #expect(try await text(url, scene) == first)
     }
@@ -271,5 +291,22 @@ struct SharedTrustProbe {
         // From here on the server shows another certificate.
         #expect(try await text(url, scene, SessionJudge(.trusting)) == "turned")
         await expectFailure(.serverCertificateUntrusted, .serverCertificateHasUnknownRoot) { try await text(url, scene) }
+    }
+
+    @Test(arguments: [("PROBED_RENEWING", "GET"), ("PROBED_HEADING", "HEAD")])
+    func `another server that the roots vouch for renews nothing for sessions that pin the first one`(
+        server: String, method: String
+    ) async throws {
+        let scene = try CacheScene()
+        let url = try url(server)
+        let pin = try #require(ProcessInfo.processInfo.environment["PROBED_PIN"])
+        #expect(try await text(url, scene) { $0.appTransportSecurity = Self.pinned(pin) } == "first")
+        try await withSession(on: scene.cache) { (other) async throws in
+            let (text, response) = try await other.text(URLRequest(url, method: method))
+            #expect(text == (method == "GET" ? "first" : "") && response.value(forHTTPHeaderField: "X-Server") == "other")
+        }
+        await expectFailure(.serverCertificateUntrusted) {
+            try await text(url, scene) { $0.appTransportSecurity = Self.pinned(pin) }
+        }
     }
 }
