@@ -227,7 +227,10 @@ final class CacheStage: LoadStage {
         }
         guard let head = answer.response.head else { return answer }
         guard head.status == 304 else {
-            guard mayStandIn(hit, status: head.status, requestHeaders, policy, now: load.now) else { return answer }
+            // The server has to see a credential that it has just asked for, and may be the one that fails.
+            guard !RequestAuthentication.isUntried(hop),
+                mayStandIn(hit, status: head.status, requestHeaders, policy, now: load.now)
+            else { return answer }
             answer.body.cancel()
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
         }

@@ -253,6 +253,29 @@ struct CacheCredentialTests {
         }
     }
 
+    @Test func `a stale response hides no failure while a credential is on trial`() async throws {
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            guard let credential = request.header("Authorization") else {
+                return .status(401, [("WWW-Authenticate", "Basic realm=\"r\"")], body: "no")
+            }
+            guard request.header("If-None-Match") == nil else { return .status(503, body: "later") }
+            let fields = [("Cache-Control", "max-age=0, stale-if-error=600"), ("ETag", "\"v\"")]
+            return credential == Self.basic("ali") ? .ok("private", fields) : .status(401, body: "no")
+        }
+        try await withCachedScenario(reply: reply) { (server, session, scene) async throws in
+            #expect(try await session.text(Self.mine(server.url(), Self.basic("ali"))).text == "private")
+            // It is known to be right, as far as the session can tell.
+            #expect(try await session.text(Self.mine(server.url(), Self.basic("ali"))).text == "private")
+            let judge = Judge { $0.answer(.useCredential, URLCredential(user: "ali", password: "pw", persistence: .none)) }
+            try await withSession(delegate: TaskJudge(judge)) {
+                $0.urlCache = scene.cache
+            } test: { (other) async throws in
+                let (text, response) = try await other.text(URLRequest(server.url()))
+                #expect(text == "later" && response.statusCode == 503)
+            }
+        }
+    }
+
     // MARK: Cookies
 
     @Test(arguments: ["GET", "HEAD"])
