@@ -117,6 +117,7 @@ final class CachingBody: ResponseBody {
 
     private func finish() async throws(LoadError) {
         isOver = true
+        if let own = load.session.own, keeper.isSame(as: ResponseTrust.everyonesKeeper(in: load)) { own.remove(key: stored.url) }
         if let joint { append(joint.after) }
         guard let data = gathered else {
             if !isForApp { finishOrForget() }

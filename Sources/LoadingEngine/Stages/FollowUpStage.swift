@@ -110,7 +110,9 @@ final class FollowUpStage {
             if let fields = ResponseSideEffects.cookiesForApp(hop, acceptance: load.session.policy.cookieAcceptance) {
                 _ = try await load.ask(.storeCookies(fields, hop.request))
             }
-            if load.wants(.cache), makesOutdated(answer, hop), case .app? = answer.keeper(hop, in: load) {
+            if load.wants(.cache), makesOutdated(answer, hop), let exchange = answer.transaction.exchange,
+                ResponseTrust.speaksForEveryone(exchange, hop, in: load)
+            {
                 _ = try await load.ask(.storeCached(nil, answer.transaction.sentRequest))
             }
             return mayNeedFollowUp(answer) ? try await followUp(answer, hop, in: load) : nil

@@ -78,5 +78,10 @@ final class OwnResponses {
         }.map(\.responses)
     }
 
+    /// What is kept for everyone takes the place of all that is kept here under its key.
+    func remove(key: String) {
+        for part in parts { part.responses.remove(key: key) }
+    }
+
     func removeAll() { parts = [] }
 }

@@ -51,7 +51,7 @@ enum ResponseCaching {
             update(by: answered)
             return nil
         default:
-            invalidate(by: answered)
+            invalidate(by: answered, in: load)
             return nil
         }
     }
@@ -274,12 +274,18 @@ enum ResponseCaching {
     }
 
     @inline(never)
-    private static func invalidate(by answered: Answered) {
-        guard let cache = answered.keeper.store, let url = answered.hop.request.url else { return }
+    private static func invalidate(by answered: Answered, in load: Load) {
+        guard let url = answered.hop.request.url else { return }
         let head = answered.head
         let keys = Revalidation.invalidated(
             method: answered.hop.request.method, url: url, status: head.status, headers: head.headers)
-        for key in keys { cache.remove(key: key) }
+        guard !keys.isEmpty else { return }
+        let everyones = ResponseTrust.everyonesKeeper(in: load)
+        let isOwn = !answered.keeper.isSame(as: everyones)
+        let speaks = isOwn && ResponseTrust.speaksForEveryone(answered.exchange, answered.hop, in: load)
+        for cache in [answered.keeper.store, speaks ? everyones?.store : nil] {
+            for key in keys { cache?.remove(key: key) }
+        }
     }
 }
 

@@ -49,6 +49,14 @@ enum ResponseTrust {
         load.wants(.cache) ? .app : load.session.stores.cache.map { .store($0) }
     }
 
+    /// Whether an answer tells that something has changed which the session reads of everyone's: it came from a server that all accept,
+    /// also where the answer itself is for this session alone.
+    static func speaksForEveryone(_ exchange: Exchange, _ hop: Hop, in load: Load) -> Bool {
+        if isForEveryone(exchange.facts, hop.request, in: load.session) { return true }
+        guard exchange.facts.isVerified, let origin = hop.request.url.flatMap({ Origin($0) }) else { return false }
+        return mayTakeEveryones(origin, in: load.session)
+    }
+
     private static func circle(of facts: ConnectionFacts) -> OwnResponses.Circle {
         guard let trust = facts.trust, !facts.isForwarded else {
             return OwnResponses.Circle(voucher: .roots, clientCertificate: nil)

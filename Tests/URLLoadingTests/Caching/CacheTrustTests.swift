@@ -210,6 +210,12 @@ struct CacheTrustTests {
             }
         }
         let (renewing, heading) = (try await changed(), try await changed())
+        let trusted = try await ScriptedServer.start(identity: certificates.selfSigned, laterIdentities: [certificates.valid]) {
+            .ok("\($0.order)", Fields.fresh + [("Connection", "close")])
+        }
+        let asking = try await ScriptedServer.start(identity: certificates.valid, clientRoot: certificates.rootPEM) {
+            .ok("\($0.order)", $0.method == "GET" ? Fields.fresh : [])
+        }
         let leaf = try #require(SecCertificateCreateWithData(nil, Data(certificates.valid.chain[0]) as CFData))
         try await OwnProcess.run(
             "SharedTrustProbe",
@@ -220,9 +226,12 @@ struct CacheTrustTests {
                 "PROBED_PIN": PinningSamples.publicKeyHash(of: leaf),
                 "PROBED_RENEWING": renewing.url("/", host: "localhost").absoluteString,
                 "PROBED_HEADING": heading.url("/", host: "localhost").absoluteString,
+                "PROBED_TRUSTED": trusted.url().absoluteString,
+                "PROBED_ASKING": asking.url().absoluteString,
+                "PROBED_CLIENT": certificates.client.chainPEM + certificates.client.keyPEM,
                 "XDG_DATA_HOME": folder.path, "XDG_CACHE_HOME": folder.path, "XDG_STATE_HOME": folder.path,
             ])
-        for server in [renewing, heading] { try await server.close() }
+        for server in [renewing, heading, trusted, asking] { try await server.close() }
         try await valid.close()
         try await turned.close()
     }
@@ -308,5 +317,36 @@ struct SharedTrustProbe {
         await expectFailure(.serverCertificateUntrusted) {
             try await text(url, scene) { $0.appTransportSecurity = Self.pinned(pin) }
         }
+    }
+
+    @Test func `what is kept for all takes the place of what the session had for itself`() async throws {
+        let scene = try CacheScene()
+        let url = try url("PROBED_TRUSTED")
+        try await withSession(delegate: SessionJudge(.trusting)) {
+            $0.urlCache = scene.cache
+        } test: { (session) async throws in
+            #expect(try await session.text(url) == "0")
+            #expect(try await session.text(url) == "0")
+            // From here on the roots vouch for the server.
+            #expect(try await session.text(URLRequest(url).with(.reloadIgnoringLocalCacheData)).text == "1")
+            #expect(scene.cache.entries().count == 1)
+            #expect(try await session.text(url) == "1")
+        }
+    }
+
+    @Test func `a change that a client certificate allowed makes outdated what all read`() async throws {
+        let scene = try CacheScene()
+        let url = try url("PROBED_ASKING")
+        let client = try #require(ProcessInfo.processInfo.environment["PROBED_CLIENT"])
+        let identity = try SecIdentity(pem: Data(client.utf8))
+        #expect(try await text(url, scene) == "0")
+        try await withSession(delegate: SessionJudge(.showing(identity))) {
+            $0.urlCache = scene.cache
+        } test: { (session) async throws in
+            #expect(try await session.text(url) == "0")
+            #expect(try await session.text(URLRequest(url, method: "POST")).text == "1")
+            #expect(try await session.text(url) == "2")
+        }
+        #expect(try await text(url, scene) == "3")
     }
 }
