@@ -28,12 +28,16 @@ package struct CachedResponse: Sendable {
     package var storagePolicy: StoragePolicy
     /// What the request was sent with that obtained it, as far as that is known: see `LoadRequest.sentFields`.
     package var sentFields: HeaderBlock?
+    /// What the connection was like that it came over, as the rules have it (`ConnectionSecurity`); nil in clear, and for what an app made
+    /// itself.
+    package var security: (any Sendable)?
 
     package init(
         response: LoadResponse, data: Data, userInfo: [UInt8]? = nil, attachment: (any Sendable)? = nil,
-        storagePolicy: StoragePolicy = .allowed, sentFields: HeaderBlock? = nil
+        storagePolicy: StoragePolicy = .allowed, sentFields: HeaderBlock? = nil, security: (any Sendable)? = nil
     ) {
         self.sentFields = sentFields
+        self.security = security
         self.response = response
         self.data = data
         self.userInfo = userInfo

@@ -23,8 +23,7 @@ final class CachingBody: ResponseBody {
     private let load: Load
     private let keeper: ResponseKeeper
     private let request: LoadRequest
-    /// For the app's own cache.
-    private let sentFields: HeaderBlock?
+    private let sent: SentFields?
     private let response: LoadResponse
     private let stored: StoredResponse
     private let joint: PartJoint?
@@ -49,7 +48,7 @@ final class CachingBody: ResponseBody {
         self.stored = stored
         self.response = response
         self.joint = joint
-        sentFields = load.transaction?.sent?.plain
+        sent = load.transaction?.sent
         request = hop.request
         mayReplace = ResponseCaching.mayReplace(hop, in: load.session)
         asksBeforeStoring = load.wants(.willCache) && stored.isSuccess
@@ -125,7 +124,8 @@ final class CachingBody: ResponseBody {
             return
         }
         gathered = nil
-        var proposed: CachedResponse? = CachedResponse(response: dated, data: data, sentFields: isForApp ? sentFields : nil)
+        var proposed: CachedResponse? = CachedResponse(response: dated, data: data)
+        if isForApp { proposed = proposed.map(obtained) }
         if asksBeforeStoring, let asked = proposed, case .cached(let answer) = try await load.ask(.willCache(asked)) {
             proposed = answer?.storagePolicy == .notAllowed ? nil : answer
         }
@@ -136,14 +136,22 @@ final class CachingBody: ResponseBody {
             return
         }
         if isForApp {
-            // What the app was asked about, and may have changed, was obtained so.
-            proposed.sentFields = sentFields
+            // The app may have made another one of what it was asked about.
+            proposed = obtained(proposed)
             var request = request
-            request.sentFields = sentFields
+            request.sentFields = proposed.sentFields
             _ = try await load.ask(.storeCached(proposed, request))
         } else {
             store(proposed, insteadOf: data)
         }
+    }
+
+    /// The response with how it was obtained.
+    private func obtained(_ response: CachedResponse) -> CachedResponse {
+        var response = response
+        response.sentFields = sent?.plain
+        response.security = stored.security
+        return response
     }
 
     private func finishOrForget() {

@@ -100,7 +100,8 @@ enum StoredAnswer {
         let stored = StoredResponse(
             url: CacheKey.text(of: url), requestHeaders: sentFields,
             status: head.status,
-            reason: head.reason, headers: head.headers, requestTime: now, responseTime: now, bodyLength: Int64(cached.data.count)
+            reason: head.reason, headers: head.headers, requestTime: now, responseTime: now, bodyLength: Int64(cached.data.count),
+            security: cached.security as? ConnectionSecurity
         )
         return ResponseCache.Hit(
             response: stored, body: .bytes(cached.data), attachment: cached.attachment, userInfo: cached.userInfo,
@@ -117,7 +118,7 @@ enum StoredAnswer {
                 url: url, kind: kind(status: stored.status, stored.reason, stored.headers), expectedLength: Int64(data.count)
             ),
             data: data, userInfo: hit.userInfo, attachment: hit.attachment,
-            storagePolicy: hit.mayGoToDisk ? .allowed : .allowedInMemoryOnly, sentFields: sentFields
+            storagePolicy: hit.mayGoToDisk ? .allowed : .allowedInMemoryOnly, sentFields: sentFields, security: stored.security
         )
     }
 }

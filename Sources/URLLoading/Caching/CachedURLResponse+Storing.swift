@@ -33,8 +33,10 @@ extension CachedURLResponse {
             data: data,
             userInfo: notes?.userInfo,
             storagePolicy: hit.mayGoToDisk ? .allowed : .allowedInMemoryOnly,
-            // Those of the request that selected it are as good.
+            // The fields of the request that found it serve as well.
             sentFields: request.storage.load.sentFields
+                ?? (hit.response.credential == nil ? nil : CacheKey.fields(of: request)),
+            security: hit.response.security
         )
         origin = notes?.origin
     }
@@ -79,7 +81,8 @@ extension CachedURLResponse {
                 headers: Self.plainFields(response),
                 requestTime: now,
                 responseTime: now,
-                bodyLength: length
+                bodyLength: length,
+                security: security
             )
         }
         guard (100...999).contains(response.statusCode) else { return nil }
@@ -91,7 +94,8 @@ extension CachedURLResponse {
             headers: response.headers,
             requestTime: now,
             responseTime: now,
-            bodyLength: length
+            bodyLength: length,
+            security: security
         )
         stored.headers = response.headers
         return stored

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 internal import Foundation
+internal import HTTPRules
 internal import HTTPWire
 internal import LoadingModel
 
@@ -18,7 +19,7 @@ extension CachedURLResponse {
         self.init(
             response: URLResponse.make(cached.response), data: cached.data, userInfo: notes?.userInfo,
             storagePolicy: URLCache.StoragePolicy(rawValue: cached.storagePolicy.rawValue) ?? .notAllowed,
-            sentFields: cached.sentFields
+            sentFields: cached.sentFields, security: cached.security as? ConnectionSecurity
         )
         origin = notes?.origin
     }
@@ -28,7 +29,8 @@ extension CachedURLResponse {
         let notes = userInfo == nil && origin == nil ? nil : CacheNotes(userInfo: userInfo, origin: origin)
         return CachedResponse(
             response: response.forEngine, data: data, userInfo: notes?.encoded(), attachment: notes,
-            storagePolicy: CachedResponse.StoragePolicy(rawValue: storagePolicy.rawValue) ?? .notAllowed, sentFields: sentFields
+            storagePolicy: CachedResponse.StoragePolicy(rawValue: storagePolicy.rawValue) ?? .notAllowed,
+            sentFields: sentFields, security: security
         )
     }
 }

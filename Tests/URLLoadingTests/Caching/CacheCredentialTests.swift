@@ -334,9 +334,40 @@ struct CacheCredentialTests {
             }
         }
     }
+
+    @Test(arguments: [("Authorization", "", true), ("Cookie", "Vary", true), ("Authorization", "public", false)])
+    func `an archived response answers no load that would have sent another credential`(
+        field: String, means: String, isAsked: Bool
+    ) async throws {
+        let cache = RequestCache()
+        let fields = [("Cache-Control", means == "public" ? "public, max-age=600" : "max-age=600")]
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
+            .ok("\($0.order)", fields + (means == "Vary" ? [("Vary", "Cookie")] : []))
+        }
+        try await withCachedScenario(cache: cache, reply: reply) { (server, session, _) async throws in
+            let url = server.url()
+            #expect(try await session.text(URLRequest(url, headers: [field: "secret=ali"])).text == "0")
+            let entry = try #require(cache.kept.withLock { $0[url] })
+            var shown = ""
+            dump(entry, to: &shown)
+            #expect(!shown.contains("secret=ali") && !"\(entry)".contains("secret=ali"))
+            // Twice, as an app may that moves its archives.
+            let archived = try Self.archived(Self.archived(entry))
+            #expect(archived == entry)
+            cache.kept.withLock { $0[url] = archived }
+            let text = try await session.text(url)
+            #expect(text == (isAsked ? "1" : "0"))
+        }
+    }
+
+    private static func archived(_ entry: CachedURLResponse) throws -> CachedURLResponse {
+        let archive = try NSKeyedArchiver.archivedData(withRootObject: entry, requiringSecureCoding: true)
+        #expect(archive.range(of: Data("secret=ali".utf8)) == nil)
+        return try #require(try NSKeyedUnarchiver.unarchivedObject(ofClass: CachedURLResponse.self, from: archive))
+    }
 }
 
 /// Leaves everything to the class above.
-private final class PassingCache: URLCache, @unchecked Sendable {
+final class PassingCache: URLCache, @unchecked Sendable {
     override func cachedResponse(for request: URLRequest) -> CachedURLResponse? { super.cachedResponse(for: request) }
 }

@@ -319,6 +319,34 @@ struct SharedTrustProbe {
         }
     }
 
+    @Test(arguments: ["by itself", "archived", "by its super class"])
+    func `what a subclass keeps answers no session that pins another key`(way: String) async throws {
+        let url = try url("PROBED_VALID")
+        let own = RequestCache()
+        let cache = way == "by its super class" ? PassingCache(memoryCapacity: 1 << 20, diskCapacity: 0) : own
+        func text(_ pin: String?) async throws -> String {
+            var text = ""
+            try await withSession {
+                $0.urlCache = cache
+                if let pin { $0.appTransportSecurity = Self.pinned(pin) }
+            } test: {
+                text = try await $0.text(url)
+            }
+            return text
+        }
+        let first = try await text(nil)
+        if way == "archived" {
+            let entry = try #require(own.kept.withLock { $0[url] })
+            let archive = try NSKeyedArchiver.archivedData(withRootObject: entry, requiringSecureCoding: true)
+            let back = try NSKeyedUnarchiver.unarchivedObject(ofClass: CachedURLResponse.self, from: archive)
+            own.kept.withLock { $0[url] = back }
+        }
+        #expect(try await text(nil) == first)
+        let pin = try #require(ProcessInfo.processInfo.environment["PROBED_PIN"])
+        #expect(try await text(pin) == first)
+        await expectFailure(.serverCertificateUntrusted) { try await text(Self.wrongPin) }
+    }
+
     @Test func `what is kept for all takes the place of what the session had for itself`() async throws {
         let scene = try CacheScene()
         let url = try url("PROBED_TRUSTED")
