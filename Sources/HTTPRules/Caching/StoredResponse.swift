@@ -100,6 +100,13 @@ package struct StoredResponse: Hashable, Sendable {
         completeLength = part.total
     }
 
+    /// Takes other fields in the place of the response's own, and depends on what these say of the request.
+    package mutating func takeHeaders(_ headers: HeaderBlock, requestHeaders: HeaderBlock) {
+        self.headers = Storability.storedHeaders(headers)
+        varyFields = CacheKey.varyFields(of: headers, requestHeaders: requestHeaders)
+        credential = CacheControl(headers).isForEveryCredential ? nil : credential ?? requestHeaders.first(.authorization)
+    }
+
     package var isComplete: Bool { storedRange == nil && status != 206 }
 
     /// Whether the server can be asked if this is still good (section 4.3.1).

@@ -176,7 +176,8 @@ final class CachingBody: ResponseBody {
         let memoryOnly = proposed.storagePolicy == .allowedInMemoryOnly
         var stored = stored
         if let head = proposed.response.head, head.headers != dated.head?.headers {
-            stored.headers = Storability.storedHeaders(head.headers)
+            // Whom it is for is the app's to say as well. The seal was ready when the response began to be kept.
+            stored.takeHeaders(head.headers, requestHeaders: keeper.fields(of: sent) ?? HeaderBlock())
         }
         guard proposed.data != data || stored != self.stored, let cache = keeper.store else {
             writer?.amend(userInfo: proposed.userInfo, attachment: proposed.attachment, memoryOnly: memoryOnly)

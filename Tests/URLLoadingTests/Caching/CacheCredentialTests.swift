@@ -214,6 +214,26 @@ struct CacheCredentialTests {
         }
     }
 
+    @Test func `whom a response is for is judged by the fields that the delegate lets be kept`() async throws {
+        let delegate = ChangingDelegate(["Cache-Control": "private, max-age=600", "Vary": "X-Language"])
+        try await withCachedScenario(
+            delegate: delegate, reply: { .ok("\($0.order)", [("Cache-Control", "public, max-age=600")]) }
+        ) { (server, session, _) async throws in
+            func text(_ user: String, _ language: String?) async throws -> String {
+                var request = Self.mine(server.url(), "Bearer \(user)")
+                request.setValue(language, forHTTPHeaderField: "X-Language")
+                let task = session.dataTask(with: request)
+                task.resume()
+                return try await delegate.text(of: task)
+            }
+            let rows = [
+                ("ali", "de", "0"), ("ali", "de", "0"), ("bob", "de", "1"), ("ali", nil, "2"), ("ali", "en", "3"),
+                ("bob", "de", "1"),
+            ]
+            for (user, language, expected) in rows { #expect(try await text(user, language) == expected, "\(user)") }
+        }
+    }
+
     // MARK: Challenges
 
     @Test func `what a challenge's credential obtained serves after the server was asked`() async throws {
@@ -364,6 +384,40 @@ struct CacheCredentialTests {
         let archive = try NSKeyedArchiver.archivedData(withRootObject: entry, requiringSecureCoding: true)
         #expect(archive.range(of: Data("secret=ali".utf8)) == nil)
         return try #require(try NSKeyedUnarchiver.unarchivedObject(ofClass: CachedURLResponse.self, from: archive))
+    }
+}
+
+/// Has other fields kept than came.
+private final class ChangingDelegate: NSObject, URLSessionDataDelegate, Sendable {
+    private let fields: [String: String]
+    private let bodies = Watched<[Int: (data: Data, isComplete: Bool)]>([:])
+
+    init(_ fields: [String: String]) { self.fields = fields }
+
+    func text(of task: URLSessionTask) async throws -> String {
+        let id = task.taskIdentifier
+        let data = try await bodies.value { $0[id].flatMap { $0.isComplete ? $0.data : nil } }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        let id = dataTask.taskIdentifier
+        bodies.change { $0[id, default: (Data(), false)].data += data }
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposed: CachedURLResponse,
+        completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
+    ) {
+        guard let url = proposed.response.url,
+            let changed = HTTPURLResponse(url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: fields)
+        else { return completionHandler(nil) }
+        completionHandler(CachedURLResponse(response: changed, data: proposed.data))
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        let id = task.taskIdentifier
+        bodies.change { $0[id, default: (Data(), false)].isComplete = true }
     }
 }
 
