@@ -20,6 +20,8 @@ package struct SessionStores: Sendable {
     package var strictTransportSecurity: HSTSStore?
     /// Nil where the session has none, or the app keeps the credentials itself.
     package var credentials: CredentialStore?
+    /// Seals a credential for resume data under a key that lasts; nil where the cache's serves.
+    package var resumeSeal: (@Sendable (String) -> String)?
 
     package init(
         cookies: CookieStore? = nil, cache: ResponseCache? = nil, strictTransportSecurity: HSTSStore? = nil,

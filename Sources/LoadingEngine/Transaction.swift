@@ -19,7 +19,7 @@ final class Transaction {
     var source = TransactionTimeline.Source.network
     var response: LoadResponse?
     var exchange: Exchange?
-    /// What the request was sent with, where there is a cache that has to know.
+    /// What the request was sent with, where there is a cache that has to know, or resume data may have to tell.
     var sent: SentFields?
     /// The length of the body that was sent, or -1 where it was not known.
     var sentBodyLength: Int64 = 0

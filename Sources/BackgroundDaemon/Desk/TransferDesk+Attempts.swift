@@ -129,7 +129,7 @@ extension TransferDesk {
         if case .download = order.delivery { order.delivery = .download(resuming: preparation.resuming) }
         attempt.isOrdered = true
         attempt.resumesForProgram = preparation.resumesForProgram
-        let service = transfer.session.service()
+        let service = transfer.session.service(of: store)
         attempt.service = service
         if service.submit(order, client: attempt.load) { service.wake() }
     }

@@ -46,9 +46,9 @@ extension TransferDesk {
             considerLaunch(session)
         case .invalidate: invalidate(session)
         case .renew(let renewal, let request):
-            session.service().renew(renewal) { connection.send(.renewed(request: request)) }
+            session.service(of: store).renew(renewal) { connection.send(.renewed(request: request)) }
         case .proxies(let url, let request):
-            let service = session.service()
+            let service = session.service(of: store)
             Task {
                 do throws(LoadError) {
                     connection.send(.proxies(try await service.proxies(for: url), request: request))

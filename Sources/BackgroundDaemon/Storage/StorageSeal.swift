@@ -45,6 +45,13 @@ struct StorageSeal: Sendable {
         }
     }
 
+    /// The HMAC-SHA-256 of a credential, for resume data, under a key that is made of the store's.
+    func resumeSeal(of credential: String) -> String {
+        let own = HKDF<SHA256>.deriveKey(
+            inputKeyMaterial: key, info: Data("URLLoading resume data 1".utf8), outputByteCount: Self.keySize)
+        return Data(HMAC<SHA256>.authenticationCode(for: Data(credential.utf8), using: own)).base64EncodedString()
+    }
+
     /// Sealed along, so that nothing that was made with the key for another purpose or place is taken for this one.
     private static func place(_ column: String, _ row: Int64) -> [UInt8] {
         Array("URLLoading transfers 1 \(column) \(row)".utf8)

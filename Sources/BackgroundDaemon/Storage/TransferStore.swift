@@ -105,6 +105,12 @@ package final class TransferStore: Sendable {
 
     deinit { queue.close(andWait: false) }
 
+    /// Seals a credential for resume data, under a key that is made of the store's.
+    var resumeSeal: @Sendable (String) -> String {
+        let seal = file.seal
+        return { seal.resumeSeal(of: $0) }
+    }
+
     /// All sessions and transfers, without the transfers' parts.
     ///
     /// Where it throws that the database is damaged, it is set aside by the next ``open(directory:)``.

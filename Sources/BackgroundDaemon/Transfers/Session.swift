@@ -78,7 +78,7 @@ final class Session {
     var canAnswer: Bool { client != nil && takesEvents }
 
     /// The engine of the session, made when it is first needed, and anew when the settings are others.
-    func service() -> any LoadingService {
+    func service(of store: TransferStore) -> any LoadingService {
         if let engine, engineSettings == encodedSettings { return engine }
         engine?.invalidate()
         var policy = settings.policy
@@ -92,7 +92,7 @@ final class Session {
         policy.resourceTimeout = 0
         policy.maximumCollectedBytes = min(policy.maximumCollectedBytes ?? .max, 16 << 20)
         let made = SessionEngine.make(
-            policy: policy, stores: stores(), security: settings.security, proxies: settings.proxies,
+            policy: policy, stores: stores(store), security: settings.security, proxies: settings.proxies,
             network: SystemPathMonitor.shared)
         engine = made
         engineSettings = encodedSettings
@@ -105,8 +105,9 @@ final class Session {
         engine = nil
     }
 
-    private func stores() -> SessionStores {
+    private func stores(_ store: TransferStore) -> SessionStores {
         var stores = SessionStores()
+        stores.resumeSeal = store.resumeSeal
         switch settings.cookies {
         case .none: break
         case .memory: stores.cookies = CookieStore(path: nil)

@@ -35,14 +35,14 @@ package enum ResumeDecision: Hashable, Sendable {
     /// - Parameters:
     ///   - status: Of the response.
     ///   - headers: Those of the response.
-    ///   - voucher: Who vouches for the server. What came from a server that the load might have refused is not continued.
+    ///   - mayContinue: Whether what is there came by what the load would have taken it by, and for the same user.
     ///   - point: How far the download came.
     /// - Returns: What to do with the response and with what is there.
     package static func decide(
-        status: Int, headers: HeaderBlock, voucher: ResumePoint.Voucher = .everyone, resumingFrom point: ResumePoint
+        status: Int, headers: HeaderBlock, mayContinue: Bool = true, resumingFrom point: ResumePoint
     ) -> ResumeDecision {
         switch status {
-        case 206 where !voucher.accepts(point.voucher), 416 where !voucher.accepts(point.voucher): .restart
+        case 206 where !mayContinue, 416 where !mayContinue: .restart
         case 206: partial(headers, point)
         case 416: unsatisfied(headers, point)
         // The server ignored Range, or If-Range told it that the file had changed; or the file is gone.

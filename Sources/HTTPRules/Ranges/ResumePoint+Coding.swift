@@ -75,8 +75,10 @@ extension ResumePoint {
         var lastModified: String?
         var serverDate: String?
         var fileName: String
-        /// Left out where it is everyone.
-        var voucher: Int?
+        /// What the bytes came by; what is left out is unknown.
+        var voucher: String?
+        var credential: [String]?
+        var connections: [String]?
 
         enum CodingKeys: String, CodingKey {
             case version = "NSURLSessionResumeInfoVersion"
@@ -88,7 +90,9 @@ extension ResumePoint {
             case lastModified = "NSURLSessionResumeServerDownloadDate"
             case serverDate = "NSURLSessionResumeServerDate"
             case fileName = "NSURLSessionResumeInfoTempFileName"
-            case voucher = "URLLoadingResumeVoucher"
+            case voucher = "URLLoadingResumeVoucherDigest"
+            case credential = "URLLoadingResumeCredential"
+            case connections = "URLLoadingResumeConnections"
         }
     }
 
@@ -107,7 +111,9 @@ extension ResumePoint {
             lastModified: lastModified,
             serverDate: serverDate,
             fileName: temporaryFileName,
-            voucher: voucher == .everyone ? nil : voucher.rawValue
+            voucher: source.voucherText,
+            credential: source.credentialTexts,
+            connections: source.connections.isEmpty ? nil : source.connectionTexts
         )
         guard var data = try? encoder.encode(content) else { return nil }
         data.append(contentsOf: Self.seal(data).utf8)
@@ -128,7 +134,8 @@ extension ResumePoint {
         let request = content.originalRequest
         guard let url = URL(string: content.downloadURL), let originalURL = URL(string: request.url),
             let settings = request.settings, request.fields.count % 2 == 0,
-            let voucher = Voucher(rawValue: content.voucher ?? 0)
+            let source = Source(
+                voucher: content.voucher, credential: content.credential, connections: content.connections ?? [])
         else { throw .badValue }
         var headers = HeaderBlock()
         for index in stride(from: 0, to: request.fields.count, by: 2) {
@@ -147,7 +154,7 @@ extension ResumePoint {
             temporaryFileName: content.fileName
         )
         self.settings = settings
-        self.voucher = voucher
+        self.source = source
         guard isPlausible else { throw .badValue }
     }
 

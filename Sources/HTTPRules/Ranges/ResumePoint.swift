@@ -43,25 +43,8 @@ package struct ResumePoint: Hashable, Sendable {
         }
     }
 
-    /// Who vouched for the server that the bytes came from, the most trusted first.
-    package enum Voucher: Int, Hashable, Sendable, Comparable {
-        /// Every session would have accepted the connection.
-        case everyone = 0
-        /// The session's own settings: roots, a client certificate, another end.
-        case session = 1
-        /// The app's word alone.
-        case app = 2
-
-        package static func < (left: Voucher, right: Voucher) -> Bool { left.rawValue < right.rawValue }
-
-        /// Whether a load whose server this one vouches for would have accepted the server that another one vouched for.
-        ///
-        /// A session's own settings take the place of everyone's: its roots may not have vouched for that server.
-        package func accepts(_ other: Voucher) -> Bool { self == other || self == .app }
-    }
-
-    /// The least trusted of all that the bytes came by.
-    package var voucher = Voucher.everyone
+    /// What the bytes came by.
+    package var source = Source()
     /// Where the bytes came from, after all redirects.
     package var url: URL
     /// What the app asked for.
@@ -141,7 +124,7 @@ package struct ResumePoint: Hashable, Sendable {
             && receivedByteCount >= 0 && (totalByteCount.map { $0 >= receivedByteCount } ?? true)
             && headers.fields.allSatisfy { ASCII.isToken($0.name) && ASCII.isFieldValue($0.value) }
             && [entityTag, lastModified, serverDate].allSatisfy { $0.map(ASCII.isFieldValue) ?? true }
-            && Self.isFileName(temporaryFileName) && settings.isPlausible
+            && Self.isFileName(temporaryFileName) && settings.isPlausible && source.isPlausible
     }
 
     /// One safe path component: letters, digits, `-`, `_` and `.`, not in first place.

@@ -53,11 +53,20 @@ package struct ConnectionSecurity: Hashable, Codable, Sendable {
     ///
     /// Nil where they differ in the version or in a key: a load may accept either of two, and no value says that it has to accept both.
     package func common(with other: ConnectionSecurity) -> ConnectionSecurity? {
-        guard version == other.version, keys == other.keys else { return nil }
+        version == other.version && keys == other.keys ? joined(with: other) : nil
+    }
+
+    /// What satisfies no load but those that two handshakes would satisfy.
+    ///
+    /// Of the keys are left those that both have; a server's own that differ become an unknown one, which no pin has.
+    package func joined(with other: ConnectionSecurity) -> ConnectionSecurity {
+        guard self != other else { return self }
+        let hasSameLeaf = keys.first == other.keys.first
+        let issuers = keys.dropFirst().filter(other.keys.dropFirst().contains)
         return ConnectionSecurity(
-            version: version, hasForwardSecrecy: hasForwardSecrecy && other.hasForwardSecrecy,
-            hasStrongKeys: hasStrongKeys && other.hasStrongKeys, keys: keys
-        )
+            version: min(version, other.version), hasForwardSecrecy: hasForwardSecrecy && other.hasForwardSecrecy,
+            hasStrongKeys: hasStrongKeys && other.hasStrongKeys,
+            keys: (hasSameLeaf ? Array(keys.prefix(1)) : [Data()]) + issuers)
     }
 
     /// The suites of TLS 1.2 and earlier with ECDHE: 0xC006 to 0xC019 and those that RFC 5289 and RFC 7905 add.

@@ -24,10 +24,11 @@ enum DownloadDelivery {
         load.tell(.response(answer.response))
         if let start { load.resumed(at: start.offset, expected: start.total ?? -1) }
         var download: Download
-        let voucher = max(ResponseTrust.voucher(of: answer, in: load.session), start?.voucher ?? .everyone)
+        var source = await DownloadSource.of(answer, in: load)
+        if let start { source.join(start.source) }
         do {
             download = try await open(
-                answer, continuing: start, voucher, in: load.session.policy.temporaryDirectory, load.control)
+                answer, continuing: start, source, in: load.session.policy.temporaryDirectory, load.control)
         } catch {
             answer.body.cancel()
             throw error
@@ -50,21 +51,21 @@ enum DownloadDelivery {
         var total: Int64
         /// All bytes of the file, or -1 where that is not known.
         let expected: Int64
-        let voucher: ResumePoint.Voucher
+        let source: ResumePoint.Source
     }
 
     private static func open(
-        _ answer: Answer, continuing start: DownloadResumption.Start?, _ voucher: ResumePoint.Voucher, in directory: String,
+        _ answer: Answer, continuing start: DownloadResumption.Start?, _ source: ResumePoint.Source, in directory: String,
         _ control: LoadControl
     ) async throws(LoadError) -> Download {
         if let start {
-            return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1, voucher: voucher)
+            return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1, source: source)
         }
         let expected = answer.response.expectedLength
         let sink = try await LocalFile.open(directory, in: control, isHeldUp: true) { directory throws(LoadError) in
             try FileSink.createNow(in: directory, expectedLength: expected < 0 ? nil : expected)
         }
-        return Download(sink: sink, total: 0, expected: expected, voucher: voucher)
+        return Download(sink: sink, total: 0, expected: expected, source: source)
     }
 
     private static func write(_ answer: Answer, to download: inout Download, of load: Load) async throws(LoadError) {
@@ -127,7 +128,7 @@ enum DownloadDelivery {
             serverDate: ResumePoint.serverDate(of: head.headers, receivedAt: received(answer)),
             temporaryFileName: String(download.sink.path.split(separator: "/").last ?? "")
         )
-        point.voucher = download.voucher
+        point.source = download.source
         point.settings.handlesCookies = request.handlesCookies
         point.settings.timeout = request.timeout
         point.settings.mainDocumentURL = request.mainDocumentURL

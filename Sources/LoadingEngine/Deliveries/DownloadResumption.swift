@@ -21,7 +21,7 @@ struct DownloadResumption {
         let offset: Int64
         let total: Int64?
         /// Of what is there.
-        let voucher: ResumePoint.Voucher
+        let source: ResumePoint.Source
     }
 
     struct LoadPart {
@@ -107,7 +107,8 @@ struct DownloadResumption {
             // Somebody cleaned up: there is nothing to go on from, and nothing is lost by starting over.
             return (try await wholeAnswer(plan, in: load), .instead)
         }
-        load.resumption.rangeFields = ResumeDecision.requestFields(for: point)
+        // No answer continues what came by nothing that is known.
+        load.resumption.rangeFields = point.source.voucher == nil ? [] : ResumeDecision.requestFields(for: point)
         do {
             let answer = try await wholeAnswer(plan, in: load)
             return try await judge(answer, continuing: sink, plan, in: load)
@@ -131,15 +132,17 @@ struct DownloadResumption {
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             return (answer, .instead)
         }
-        let voucher = ResponseTrust.voucher(of: answer, in: load.session)
-        switch ResumeDecision.decide(status: head.status, headers: head.headers, voucher: voucher, resumingFrom: point) {
+        let mayContinue = await DownloadSource.mayContinue(point, by: answer, in: load)
+        switch ResumeDecision.decide(
+            status: head.status, headers: head.headers, mayContinue: mayContinue, resumingFrom: point)
+        {
         case .append(let offset, let total):
-            return (answer, .behind(Start(sink: sink, offset: offset, total: total, voucher: point.voucher)))
+            return (answer, .behind(Start(sink: sink, offset: offset, total: total, source: point.source)))
         case .alreadyComplete:
             answer.body.cancel()
             let complete = Answer(response: answer.response, body: EmptyBody(), transaction: answer.transaction)
             let start = Start(
-                sink: sink, offset: point.receivedByteCount, total: point.receivedByteCount, voucher: point.voucher)
+                sink: sink, offset: point.receivedByteCount, total: point.receivedByteCount, source: point.source)
             return (complete, .behind(start))
         case .startOver:
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)

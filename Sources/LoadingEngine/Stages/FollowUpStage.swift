@@ -31,7 +31,9 @@ final class FollowUpStage {
     }
 
     struct LoadPart {
-        fileprivate(set) var redirectCount = 0
+        /// Those that were answered by the redirects that were followed.
+        fileprivate(set) var redirected: [Transaction] = []
+        var redirectCount: Int { redirected.count }
     }
 
     /// How long the body of an answer that is followed up may take.
@@ -215,7 +217,7 @@ final class FollowUpStage {
             request = chosen
         }
         load.take(nil)
-        load.followUp.redirectCount += 1
+        load.followUp.redirected.append(answer.transaction)
         load.tell(.requestChanged(request))
         let next = Hop(number: hop.number + 1, request: request)
         next.authentication = hop.authentication.afterRedirect

@@ -164,7 +164,7 @@ final class NetworkStage: LoadStage {
             if load.wants(.sentHeads) { load.tell(.sentHead(connection.framedHead(of: message.outgoing))) }
             // What was sent is not needed while the load waits, perhaps with ten thousand others.
             transaction.sentBodyLength = message.outgoing.body.length ?? 0
-            if load.session.stores.cache != nil || load.wants(.cache) {
+            if load.session.stores.cache != nil || load.wants(.cache) || !load.collects {
                 transaction.sent = SentFields(message.head.headers, credential: RequestAuthentication.credential(of: hop))
             }
             hop.network.askedToContinue = message.outgoing.expectsContinue

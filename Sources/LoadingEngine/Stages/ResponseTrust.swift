@@ -72,13 +72,6 @@ enum ResponseTrust {
             version: version, cipherSuite: facts.tlsCipherSuite, hasStrongKeys: trust.hasStrongKeys, keys: trust.keys)
     }
 
-    /// Who vouches for the server that an answer came from, for what is to be continued later.
-    static func voucher(of answer: Answer, in session: SessionFacts) -> ResumePoint.Voucher {
-        guard let facts = answer.transaction.exchange?.facts else { return .everyone }
-        if isForEveryone(facts, answer.transaction.request, in: session) { return .everyone }
-        return facts.trust == nil || facts.isForwarded || facts.isVerified ? .session : .app
-    }
-
     // MARK: What is stored
 
     /// Whether a load to an origin may be answered from what every session accepts.
@@ -99,7 +92,14 @@ enum ResponseTrust {
         _ stored: StoredResponse, _ origin: Origin, by security: AppTransportSecurity, _ policy: SessionPolicy
     ) -> Bool {
         guard origin.isSecure, let connection = stored.security else { return true }
-        guard case .allowed(let demands) = security.verdict(isSecure: true, host: origin.host) else { return false }
+        return admits(connection, origin.host, by: security, policy)
+    }
+
+    /// Whether a load to a host would have accepted a connection, as far as its session's settings decide.
+    static func admits(
+        _ connection: ConnectionSecurity, _ host: String, by security: AppTransportSecurity, _ policy: SessionPolicy
+    ) -> Bool {
+        guard case .allowed(let demands) = security.verdict(isSecure: true, host: host) else { return false }
         let lowest = policy.minimumTLSVersion ?? 0x0303
         return connection.satisfies(demands, versions: lowest...max(lowest, policy.maximumTLSVersion ?? .max))
     }

@@ -36,22 +36,17 @@ import Testing
     }
 
     @Test func `what the load might have refused is not continued`() throws {
-        let vouchers: [ResumePoint.Voucher] = [.everyone, .session, .app]
-        let fields: [(Int, [(name: String, value: String)], ResumeDecision)] = [
-            (206, [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\"")], .append(offset: 100, total: 200)),
-            (416, [("Content-Range", "bytes */100"), ("ETag", "\"a\"")], .alreadyComplete),
-            (200, [("ETag", "\"a\"")], .startOver),
+        let fields: [(Int, [(name: String, value: String)], ResumeDecision, ResumeDecision)] = [
+            (206, [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\"")], .append(offset: 100, total: 200), .restart),
+            (416, [("Content-Range", "bytes */100"), ("ETag", "\"a\"")], .alreadyComplete, .restart),
+            (200, [("ETag", "\"a\"")], .startOver, .startOver), (503, [], .setAside, .setAside),
         ]
-        for earlier in vouchers {
-            for now in vouchers {
-                for (status, headers, otherwise) in fields {
-                    var point = try point(total: status == 416 ? nil : 200)
-                    point.voucher = earlier
-                    let decision = ResumeDecision.decide(
-                        status: status, headers: HeaderBlock(headers), voucher: now, resumingFrom: point)
-                    let isRefused = now != earlier && now != .app && status != 200
-                    #expect(decision == (isRefused ? .restart : otherwise), "\(earlier) \(now) \(status)")
-                }
+        for (status, headers, allowed, refused) in fields {
+            let point = try point(total: status == 416 ? nil : 200)
+            for (mayContinue, expected) in [(true, allowed), (false, refused)] {
+                let decision = ResumeDecision.decide(
+                    status: status, headers: HeaderBlock(headers), mayContinue: mayContinue, resumingFrom: point)
+                #expect(decision == expected, "\(status) \(mayContinue)")
             }
         }
     }

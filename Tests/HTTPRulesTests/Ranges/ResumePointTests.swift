@@ -14,8 +14,24 @@ import SeededNumbers
 import Testing
 
 @Suite struct ResumePointTests {
+    private static let digest = Data(repeating: 7, count: 32)
+
+    private static func source(
+        _ credential: ResumePoint.Source.Credential = .sealed([digest.base64EncodedString()])
+    ) -> ResumePoint.Source {
+        var source = ResumePoint.Source()
+        source.voucher = ResumePoint.Source.voucher(of: [[Data("roots".utf8)]])
+        source.credential = credential
+        source.connections = [
+            "cdn.example": ConnectionSecurity(
+                version: 0x0304, hasForwardSecrecy: true, hasStrongKeys: false, keys: [Data(), digest]),
+            "fe80::1%eth0": ConnectionSecurity(version: 0x0303, hasForwardSecrecy: false, hasStrongKeys: true, keys: []),
+        ]
+        return source
+    }
+
     private func point() throws -> ResumePoint {
-        ResumePoint(
+        var point = ResumePoint(
             url: try requiredURL("https://cdn.example/file?a=1&b=<2>"),
             originalURL: try requiredURL("http://example.com/file"),
             headers: HeaderBlock([("Authorization", "Bearer & <x>"), ("X-Name", "Zoë")]),
@@ -26,6 +42,8 @@ import Testing
             serverDate: "Sun, 06 Nov 1994 08:49:38 GMT",
             temporaryFileName: "CFNetworkDownload_x1.tmp"
         )
+        point.source = Self.source()
+        return point
     }
 
     private func encoded(_ change: (inout ResumePoint) -> Void = { _ in }) throws -> Data {
@@ -81,7 +99,48 @@ import Testing
             #expect(text.contains("<key>\(key)</key>"), "\(key)")
         }
         let list = try PropertyListDecoder().decode([String: Ignored].self, from: encoded())
-        #expect(list.count == 9)
+        #expect(list.count == 12)
+    }
+
+    @Test func `what the bytes came by is kept, and unknown where nothing says it`() throws {
+        for credential in [.none, .request, .unknown, Self.source().credential] as [ResumePoint.Source.Credential] {
+            let back = try ResumePoint(decoding: encoded { $0.source = Self.source(credential) })
+            #expect(back.source == Self.source(credential))
+        }
+        let text = try #require(String(data: encoded(), encoding: .utf8))
+        for key in ["URLLoadingResumeVoucherDigest", "URLLoadingResumeCredential", "URLLoadingResumeConnections"] {
+            #expect(text.contains("<key>\(key)</key>"), "\(key)")
+        }
+        let bare = try encoded { $0.source = ResumePoint.Source() }
+        #expect(try ResumePoint(decoding: bare).source == ResumePoint.Source())
+        let bareText = try #require(String(data: bare, encoding: .utf8))
+        #expect(!bareText.contains("URLLoadingResume"))
+    }
+
+    @Test func `only what is known to be the same is the same`() {
+        let (seal, other) = (Self.digest.base64EncodedString(), Data(count: 32).base64EncodedString())
+        let credentials: [ResumePoint.Source.Credential] = [.none, .request, .sealed([seal]), .sealed([other]), .unknown]
+        for (index, first) in credentials.enumerated() {
+            for (place, second) in credentials.enumerated() {
+                let isSame = Self.source(first).isSame(as: Self.source(second))
+                #expect(isSame == (index == place && first != .unknown), "\(first) \(second)")
+            }
+        }
+        #expect(Self.source(.sealed([other, seal])).isSame(as: Self.source(.sealed([seal]))))
+        var unknown = Self.source()
+        unknown.voucher = nil
+        #expect(!unknown.isSame(as: Self.source()) && !Self.source().isSame(as: unknown) && !unknown.isSame(as: unknown))
+    }
+
+    @Test func `the same vouchers have one digest, and others another`() {
+        let parts = ["a", "b", "ab", ""].map { Data($0.utf8) }
+        let sets: [[[Data]]] = [
+            [], [[]], [[parts[0]]], [[parts[1]]], [[parts[2]]], [[parts[0], parts[1]]], [[parts[1], parts[0]]],
+            [[parts[0]], [parts[1]]], [[parts[0], parts[3]]], [[parts[0]], []],
+        ]
+        #expect(Set(sets.map(ResumePoint.Source.voucher)).count == sets.count)
+        let both = ResumePoint.Source.voucher(of: [[parts[0]], [parts[1]]])
+        #expect(ResumePoint.Source.voucher(of: [[parts[1]], [parts[0]], [parts[1]]]) == both)
     }
 
     private struct Ignored: Decodable {
@@ -116,6 +175,7 @@ import Testing
     }
 
     @Test func `forged values are refused even under a right checksum`() throws {
+        let seal = "<string>\(Self.digest.base64EncodedString())</string>"
         let rows: [(String, String, ResumePoint.Malformed)] = [
             ("CFNetworkDownload_x1.tmp", "/etc/passwd", .badValue), ("CFNetworkDownload_x1.tmp", "../x", .badValue),
             ("CFNetworkDownload_x1.tmp", "..", .badValue), ("CFNetworkDownload_x1.tmp", "", .badValue),
@@ -128,6 +188,12 @@ import Testing
             ("Zoë", "a\r\nb", .badValue), ("\"abc\"", "\"a\nb\"", .badValue), ("<string>Zoë</string>", "", .badValue),
             ("<integer>1</integer>", "<integer>2</integer>", .unknownVersion),
             ("<integer>1</integer>", "<string>1</string>", .damaged),
+            ("cdn.example 772", "cdn.example 99999", .badValue), ("cdn.example 772 10", "cdn.example 772 12", .badValue),
+            ("cdn.example 772 10", "cdn.example", .badValue), ("cdn.example 772", " 772", .badValue),
+            ("fe80::1%eth0", "cdn.example", .badValue), ("fe80::1%eth0", "fé", .badValue),
+            ("cdn.example 772 10 -", "cdn.example 772 10 AAAA", .badValue),
+            ("cdn.example 772 10 -", "cdn.example 772 10" + String(repeating: " -", count: 32), .badValue),
+            (seal, "<string>AAAA</string>", .badValue), (seal, "<string>request</string><string>request</string>", .badValue),
             ("8589934592", "99999999999999999999999", .damaged), ("NSURLSessionDownloadURL", "Other", .damaged),
         ]
         for (text, replacement, reason) in rows {
@@ -141,6 +207,14 @@ import Testing
         #expect(try encoded { $0.headers.append("X", String(repeating: "a", count: ResumePoint.sizeLimit)) }.isEmpty)
         #expect(try encoded { $0.method = "POST" }.isEmpty)
         #expect(try encoded { $0.settings.timeout = .nan }.isEmpty)
+        #expect(try encoded { $0.source.voucher = Data(count: 31) }.isEmpty)
+        #expect(try encoded { $0.source.credential = .sealed([]) }.isEmpty)
+        #expect(try encoded { $0.source.credential = .sealed(["request"]) }.isEmpty)
+        #expect(try encoded { $0.source.connections["a b"] = $0.source.connections["cdn.example"] }.isEmpty)
+        let tooMany = try encoded { point in
+            for number in 0..<64 { point.source.connections["h\(number)"] = point.source.connections["cdn.example"] }
+        }
+        #expect(tooMany.isEmpty)
         #expect(try encoded { $0.settings.cookiePartition = "a\u{1}b" }.isEmpty)
     }
 

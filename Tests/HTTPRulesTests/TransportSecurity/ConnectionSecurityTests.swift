@@ -43,6 +43,20 @@ import Testing
         }
     }
 
+    @Test func `what two connections have in common satisfies what both do`() {
+        let other = ConnectionSecurity(
+            version: 0x0303, cipherSuite: 0x009C, hasStrongKeys: false, keys: [Data([3]), Data([4]), Self.issuer])
+        #expect(connection().joined(with: connection()) == connection())
+        for joined in [connection().joined(with: other), other.joined(with: connection())] {
+            #expect(joined.version == 0x0303 && !joined.hasForwardSecrecy && !joined.hasStrongKeys)
+            #expect(joined.satisfies(TLSDemands(caPins: [Self.issuer]), versions: Self.any))
+            for key in [Self.own, Data([3])] {
+                #expect(!joined.satisfies(TLSDemands(leafPins: [key]), versions: Self.any))
+                #expect(!joined.satisfies(TLSDemands(caPins: [key]), versions: Self.any))
+            }
+        }
+    }
+
     @Test func `no chain satisfies no pin`() {
         let unknown = ConnectionSecurity(version: 0x0304, cipherSuite: nil, hasStrongKeys: true, keys: [])
         #expect(!unknown.satisfies(TLSDemands(leafPins: [Self.own]), versions: Self.any))
