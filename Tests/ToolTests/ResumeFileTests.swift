@@ -79,10 +79,12 @@ struct ResumeFileTests {
             return source.reply(to: request, cutAfter: request.order < 2 ? source.content.count / 2 : nil)
         }) { (server) async throws in
             let arguments = ["-s", "-o", "f", "-u", "ali:sesame", server.url("/f").absoluteString]
-            #expect(try await Tool.run(["download"] + arguments, in: folder).code == 18)
+            // With the key of the cache there, the password is recognised.
+            let home = try TemporaryDirectory()
+            #expect(try await Tool.run(["download"] + arguments, in: folder, home: home).code == 18)
             let left = try String(contentsOf: folder.file("f.resume"), encoding: .utf8)
             #expect(!left.contains("sesame") && !left.contains(words) && !left.contains("ali"))
-            let second = try await Tool.run(["download", "--resume"] + arguments, in: folder)
+            let second = try await Tool.run(["download", "--resume"] + arguments, in: folder, home: home)
             #expect(second.code == 0, "\(second.errors)")
             #expect(server.requests.last?.header("Range") != nil)
         }

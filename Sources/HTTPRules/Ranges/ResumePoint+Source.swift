@@ -13,7 +13,8 @@ package import FoundationEssentials
 extension ResumePoint {
     /// What the bytes of a download came by: the connections, and the credential that the server took the request to come from.
     ///
-    /// A load continues only what came by the same as its own answer does. What is not known is the same as nothing.
+    /// A load continues only what came by the same as its own answer does; what came to a request without a credential is for every user. What
+    /// is not known is the same as nothing.
     package struct Source: Hashable, Sendable {
         /// Whom the server took the request to come from.
         package enum Credential: Hashable, Sendable {
@@ -29,10 +30,10 @@ extension ResumePoint {
             /// One that cannot be told from others.
             case unknown
 
-            /// Whether both are known to be the same.
-            func isSame(as other: Credential) -> Bool {
-                switch (self, other) {
-                case (.none, .none), (.request, .request): true
+            /// Whether both are known to be the same, or the earlier bytes came to a request without one.
+            func accepts(_ earlier: Credential) -> Bool {
+                switch (self, earlier) {
+                case (_, .none), (.request, .request): true
                 case (.sealed(let seals), .sealed(let others)): !Set(seals).isDisjoint(with: others)
                 case (.none, _), (.request, _), (.sealed, _), (.unknown, _): false
                 }
@@ -65,10 +66,11 @@ extension ResumePoint {
             return Data(hash.finalize())
         }
 
-        /// Whether both are known, and the same as far as no load's own terms decide (``ConnectionSecurity/satisfies(_:versions:)``).
-        package func isSame(as other: Source) -> Bool {
-            guard let voucher, voucher == other.voucher else { return false }
-            return credential.isSame(as: other.credential)
+        /// Whether what came by this may continue what came earlier, as far as no load's own terms decide
+        /// (``ConnectionSecurity/satisfies(_:versions:)``).
+        package func accepts(_ earlier: Source) -> Bool {
+            guard let voucher, voucher == earlier.voucher else { return false }
+            return credential.accepts(earlier.credential)
         }
 
         /// Adds the connections that the bytes before came over.

@@ -58,7 +58,7 @@ enum DownloadSource {
     @inline(never)
     static func mayContinue(_ point: ResumePoint, by answer: Answer, in load: Load) async -> Bool {
         let session = load.session
-        guard await of(answer, in: load).isSame(as: point.source) else { return false }
+        guard await of(answer, in: load).accepts(point.source) else { return false }
         return point.source.connections.allSatisfy { host, connection in
             ResponseTrust.admits(connection, host, by: session.security, session.policy)
         }
