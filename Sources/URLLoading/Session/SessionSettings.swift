@@ -163,9 +163,12 @@ struct SessionSettings: Sendable {
             .filter { !OutgoingHeaders.isReservedForSession($0.name) }
     }
 
-    /// Those of the app's fields that tasks show in their requests: not who the sender is, which another task or a log might carry on.
+    /// Those of the app's fields that tasks show in their requests.
+    ///
+    /// Those that say who the sender is are left out: they are for one origin alone, and a shown request may be sent to another, or
+    /// logged.
     func visibleFields() -> [(name: String, value: String)] {
-        additionalFields().filter { $0.name.lowercased() != "authorization" }
+        additionalFields().filter { !RedirectPolicy.isBoundToOrigin($0.name) }
     }
 
     /// Says once of each field that it is left out: a program that was written for FoundationNetworking may count on it.

@@ -245,6 +245,7 @@ struct SessionAuthorizationTests {
         try await withSession({
             $0.protocolClasses = [EchoedFields.self]
             Self.logIn($0)
+            $0.httpAdditionalHeaders?["Cookie"] = "session-secret"
         }) { (session) async throws in
             #expect(try await session.text(try #require(URL(string: "fields://host/"))) == "X-Session")
         }
