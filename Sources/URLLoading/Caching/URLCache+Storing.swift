@@ -10,6 +10,7 @@
 import Dispatch
 import Foundation
 import HTTPRules
+import LoadingModel
 import LoadingStores
 import Synchronization
 
@@ -34,8 +35,11 @@ extension URLCache {
 
     /// The later of the entries for a request: what a session loaded, or what a class of the app answered.
     ///
-    /// Waits for the disk.
+    /// A session that asks about what it is about to load itself finds what a session loaded. Waits for the disk.
     func lookUp(_ request: URLRequest) -> CachedURLResponse? {
+        guard request.storage.load.sentFields == nil else {
+            return hit(find(request)).flatMap { CachedURLResponse($0, for: request) }
+        }
         let (loaded, answered) = (hit(find(request)), hit(find(request, ofProtocol: true)))
         guard let loaded, let answered else { return (loaded ?? answered).flatMap { CachedURLResponse($0, for: request) } }
         let later = loaded.response.responseTime > answered.response.responseTime ? loaded : answered

@@ -117,9 +117,9 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     /// The entry for a request, or nil.
     ///
-    /// What a `URLProtocol` class answered for the URL is an entry, too; the later one counts. Looking it up counts as use. It may wait
-    /// for the disk. What a stored response's `Vary` names must be the same in the
-    /// request; the fields that every session sends need not be set for it.
+    /// A URL may have two: what a session loaded, and what a `URLProtocol` class answered. This is the later one. A look-up counts as
+    /// use, and may wait for the disk. What a stored response's `Vary` names must be the same in the request; the fields that every
+    /// session sends need not be set for it.
     ///
     /// - Returns: The entry, fresh or stale, or nil where there is none.
     open func cachedResponse(for request: URLRequest) -> CachedURLResponse? { lookUp(request) }

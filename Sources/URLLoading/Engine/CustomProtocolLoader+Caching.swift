@@ -13,42 +13,32 @@ internal import LoadingModel
 internal import LoadingStores
 internal import Synchronization
 
-/// What the session's cache has of a class's answers, and what it is given of them.
+/// Stores a class's answers in the session's cache, and finds them there.
 extension CustomProtocolLoader {
-    /// The session's cache, for what may be stored: answers to GET, and not of downloads.
-    private var cache: (cache: URLCache, policy: CacheDecision.Policy, bodyLimit: (_ memoryOnly: Bool) -> Int64)? {
+    /// The session's cache, for answers that may be stored: to GET, of tasks that are no downloads.
+    private var cache: (cache: URLCache, policy: CacheDecision.Policy)? {
         guard (request.httpMethod ?? "GET") == "GET", task is URLSessionDataTask,
-            let session = task.mutex.withLock({ $0.session }), let cache = session.memory.anyCache
+            let session = task.mutex.withLock({ $0.session }), let cache = session.memory.protocolCache
         else { return nil }
         let policies = [request.cachePolicy, session.configuration.requestCachePolicy].map {
             CacheDecision.Policy(rawValue: $0.rawValue) ?? .useProtocol
         }
-        let memory = session.memory
-        return (
-            cache, CacheDecision.Policy.stricter(policies[0], policies[1]),
-            { URLCache.isPlain(cache) ? cache.store.bodyLimit(memoryOnly: $0) : memory.cachedBodyLimit }
-        )
+        return (cache, CacheDecision.Policy.stricter(policies[0], policies[1]))
     }
 
-    /// Calls back, on the queue, with what an instance of the class answered before, if the request lets it be given that.
-    func findAnswer(_ completion: @escaping @Sendable (CachedURLResponse?) -> Void) {
-        guard let (cache, policy, _) = cache, policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote,
-            let dataTask = task as? URLSessionDataTask
-        else { return completion(nil) }
-        if URLCache.isPlain(cache) { return completion(own(cache.lookUpAnswer(to: request))) }
-        let once = AnswerOnce<CachedURLResponse> { found in self.queue.async { completion(self.own(found)) } }
-        cache.getCachedResponse(for: dataTask) { once($0) }
+    /// What an instance of the class answered before, unless the cache policy forbids to use it; waits for the disk.
+    func findAnswer() -> CachedURLResponse? {
+        guard let (cache, policy) = cache, policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote,
+            let found = cache.lookUpAnswer(to: request), found.origin?.serves(type, request, found.response) == true
+        else { return nil }
+        return found
     }
 
-    private func own(_ found: CachedURLResponse?) -> CachedURLResponse? {
-        found.flatMap { $0.origin?.serves(type, request, $0.response) == true ? $0 : nil }
-    }
-
-    /// What is to be gathered of an answer, if anything is.
+    /// Begins to gather an answer; nil where it is not to be stored.
     func answer(_ response: URLResponse, _ policy: URLCache.StoragePolicy) -> Answer? {
         let policy = ProtocolOrigin.policy(policy, request, response)
-        guard policy != .notAllowed, let (_, _, bodyLimit) = cache, case let limit = bodyLimit(policy == .allowedInMemoryOnly),
-            limit > 0
+        guard policy != .notAllowed, let (cache, _) = cache,
+            case let limit = cache.store.bodyLimit(memoryOnly: policy == .allowedInMemoryOnly), limit > 0
         else { return nil }
         return Answer(response: response, policy: policy, limit: limit)
     }
@@ -65,15 +55,11 @@ extension CustomProtocolLoader {
     func keep(_ answer: CachedResponse, completion: @escaping @Sendable () -> Void) {
         queue.async {
             defer { completion() }
-            guard let (cache, _, _) = self.cache, let dataTask = self.task as? URLSessionDataTask else { return }
+            guard let (cache, _) = self.cache else { return }
             // The delegate may have made another one.
             let given = CachedURLResponse(answer)
             let entry = self.entry(given.response, given.data, given.storagePolicy, userInfo: given.userInfo)
-            if URLCache.isPlain(cache) {
-                cache.keep(entry, self.request, isLimited: true)
-            } else {
-                cache.storeCachedResponse(entry, for: dataTask)
-            }
+            cache.keep(entry, self.request, isLimited: true)
         }
     }
 }

@@ -47,7 +47,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
 
     func start(reportingTo sink: any CustomLoaderSink) {
         state.withLock { if !$0.isOver { $0.sink = sink } }
-        queue.async { self.findAnswer { self.start($0) } }
+        queue.async { self.start(self.findAnswer()) }
     }
 
     /// On the queue.

@@ -18,8 +18,10 @@ internal import Synchronization
 struct SessionMemory: Sendable {
     /// The app's own storage; nil where it is ours, or none.
     let cookies: HTTPCookieStorage?
-    /// Where `URLProtocol` classes find their answers; nil where there is no cache.
-    let anyCache: URLCache?
+    /// Where the answers of `URLProtocol` classes are stored; nil where there is no cache, or the app's own.
+    ///
+    /// A subclass might lose which class an answer comes from.
+    let protocolCache: URLCache?
     /// The app's own cache; nil where it is ours, or none.
     let cache: URLCache?
     /// The app's own credential storage; nil where it is ours, or none.
@@ -34,9 +36,9 @@ struct SessionMemory: Sendable {
         var stores = SessionStores()
         let cookies = settings.cookieStorage
         let cache = settings.urlCache
-        anyCache = cache
         self.cookies = cookies.flatMap { HTTPCookieStorage.isPlain($0) ? nil : $0 }
         self.cache = cache.flatMap { URLCache.isPlain($0) ? nil : $0 }
+        protocolCache = self.cache == nil ? cache : nil
         let credentials = settings.credentialStorage
         self.credentials = credentials.flatMap { URLCredentialStorage.isPlain($0) ? nil : $0 }
         if self.credentials == nil { stores.credentials = credentials?.store }
@@ -92,7 +94,7 @@ struct SessionMemory: Sendable {
 }
 
 extension URLSessionTask {
-    /// The current request as a cache has to see it, with all that was, or would be, sent.
+    /// The current request as a cache has to see it, with all that was, or would be, sent where the session loads it itself.
     var requestForCache: URLRequest? {
         mutex.withLock { state in
             var request = state.visibleRequest()
@@ -128,7 +130,7 @@ extension URLSessionTask {
             guard let cache = memory.cache, let task = self as? URLSessionDataTask else { return reply(.cached(nil)) }
             mutex.withLock { $0.sentFields = request.sentFields }
             cache.getCachedResponse(for: task) { found in
-                // The engine is not answered with what a class of the app made up.
+                // The engine is not given what a class of the app answered.
                 reply(.cached(found?.origin == nil ? found?.forEngine : nil))
             }
         case .storeCached(let cached, let request):
