@@ -218,6 +218,20 @@ struct CustomProtocolCachingTests {
         }
     }
 
+    @Test func `what a request has with it is let go when its load is over, although its answer is stored`() async throws {
+        let gone = Delivered<Void>()
+        try await withServer { (_, request) async throws in
+            let cache = cache()
+            func load() async throws {
+                let marked = Maker.marked(request, .allowed, companion: Companion(gone))
+                _ = try await self.load(marked, by: Maker.self, from: cache)
+            }
+            try await load()
+            try await gone.count(reaches: 1)
+            #expect(text(cache.cachedResponse(for: request)) == "made, given nothing")
+        }
+    }
+
     // MARK: The app's own cache
 
     @Test(arguments: [true, false])
@@ -247,6 +261,15 @@ struct CustomProtocolCachingTests {
     }
 }
 
+/// Says when it is gone.
+private final class Companion: Sendable {
+    private let gone: Delivered<Void>
+
+    init(_ gone: Delivered<Void>) { self.gone = gone }
+
+    deinit { gone(()) }
+}
+
 /// Keeps another body of `/a`, and nothing of others.
 private final class Chooser: NSObject, URLSessionDataDelegate, Sendable {
     let proposed = Delivered<String>()
@@ -270,10 +293,13 @@ private class Maker: URLProtocol, @unchecked Sendable {
     private static let policyKey = "policy"
     private static let modeKey = "mode"
 
-    static func marked(_ request: URLRequest, _ policy: URLCache.StoragePolicy, mode: String = "") -> URLRequest {
+    static func marked(
+        _ request: URLRequest, _ policy: URLCache.StoragePolicy, mode: String = "", companion: Companion? = nil
+    ) -> URLRequest {
         let marked = NSMutableURLRequest(url: request.url ?? URL(fileURLWithPath: "/"))
         setProperty(policy.rawValue, forKey: policyKey, in: marked)
         setProperty(mode, forKey: modeKey, in: marked)
+        if let companion { setProperty(companion, forKey: "companion", in: marked) }
         return marked as URLRequest
     }
 

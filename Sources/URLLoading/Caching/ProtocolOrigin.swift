@@ -12,12 +12,13 @@ internal import HTTPRules
 internal import HTTPWire
 internal import LoadingModel
 
-/// Which `URLProtocol` class a cached response is of.
+/// Which `URLProtocol` class a cached response comes from.
 ///
 /// It is given to instances of that class, and shown to the app. The session's own loaders never answer with it.
 struct ProtocolOrigin: Sendable {
     let className: String
-    /// What the class answered, as long as the entry is in memory.
+    /// The request that the class answered, as long as the entry is in memory; without its stream and properties, which would live
+    /// as long.
     var request: URLRequest?
 
     init(className: String, request: URLRequest? = nil) {
@@ -26,7 +27,7 @@ struct ProtocolOrigin: Sendable {
     }
 
     init(_ type: URLProtocol.Type, _ request: URLRequest) {
-        self.init(className: Self.name(of: type), request: request)
+        self.init(className: Self.name(of: type), request: URLRequest(loadRequest: request.storage.load, template: nil))
     }
 
     /// Whether an entry with this origin may be given to a class for a request.
@@ -54,6 +55,8 @@ struct ProtocolOrigin: Sendable {
         (response as? HTTPURLResponse)?.headers.hasToken("public", in: .cacheControl) ?? false
     }
 
-    /// The same in every run of the program.
+    /// The same in every run of the program, but for classes that are private to a file or a function.
+    ///
+    /// In their names is an address, also where they are mangled, so that no later run gives them what is on disk.
     private static func name(of type: URLProtocol.Type) -> String { String(reflecting: type) }
 }

@@ -152,7 +152,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
         let answer = answer(response, policy)
         state.withLock { state in
             guard !state.isOver else { return }
-            // Several responses, as to multipart/x-mixed-replace, are no whole that could be stored.
+            // Several responses, as to multipart/x-mixed-replace, are not one complete response.
             state.answer = state.hasAnswered ? nil : answer
             state.hasAnswered = true
         }
@@ -160,8 +160,9 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
 
     private func gather(_ data: Data) {
         state.withLock { state in
-            guard !state.isOver, let answer = state.answer else { return }
-            if Int64(answer.data.count) + Int64(data.count) > answer.limit {
+            // Not the answer itself: its data would be copied for each piece.
+            guard !state.isOver, let count = state.answer?.data.count, let limit = state.answer?.limit else { return }
+            if Int64(count) + Int64(data.count) > limit {
                 state.answer = nil
             } else {
                 state.answer?.data.append(data)
