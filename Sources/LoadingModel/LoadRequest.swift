@@ -63,7 +63,10 @@ package struct LoadRequest: Sendable {
 
     package var url: URL? {
         _read { yield box.facts.url }
-        set { facts.url = newValue }
+        set {
+            facts.url = newValue
+            if box.facts.sentFields != nil { facts.sentFields = nil }
+        }
     }
 
     package var mainDocumentURL: URL? {
@@ -124,7 +127,7 @@ package struct LoadRequest: Sendable {
 
     /// All fields that the request was sent with, or is about to be, for the app's own cache; the caller's own are ``headers``.
     ///
-    /// Not known any more once these are changed.
+    /// Not known any more once these or the URL are changed.
     package var sentFields: HeaderBlock? {
         _read { yield box.facts.sentFields }
         set { facts.sentFields = newValue }

@@ -54,6 +54,7 @@ extension URLSessionTask {
             guard let session = state.session else { return nil }
             // What the classes ask the task for is what is about to be loaded.
             state.sentRequest = request
+            state.sentFields = nil
             return state.visibleRequest().map { (session, $0) }
         }
         guard let (session, visible) = known, !session.customClasses.isEmpty else { return reply(nil) }

@@ -32,7 +32,7 @@ struct TaskState: ~Copyable, Sendable {
     var sentRequest: LoadRequest?
     /// The configuration's header fields, which `current` has once the load began.
     let sessionFields: [(name: String, value: String)]
-    /// All fields that the request was sent with, or is about to be, while the app's own cache is asked.
+    /// All fields that the current request was sent with, or is about to be, once the app's own cache was asked about it.
     var sentFields: HeaderBlock?
     var response: URLResponse?
     /// What `response` will be made of when somebody asks for it.
@@ -139,6 +139,7 @@ struct TaskState: ~Copyable, Sendable {
         switch event {
         case .requestChanged(let request):
             sentRequest = request
+            sentFields = nil
         case .sent(_, let total, let expected):
             sentCount = total
             expectedToSend = expected

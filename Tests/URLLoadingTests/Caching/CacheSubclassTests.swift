@@ -257,6 +257,49 @@ struct CacheSubclassTests {
             #expect((try await recorder.completion(of: task).error as? URLError)?.code == .cancelled)
         }
     }
+
+    // MARK: What a request was sent with
+
+    private static func varied(_ url: URL) throws -> CachedURLResponse {
+        try entry(url, "kept", ["Cache-Control": "max-age=600", "Vary": "Cookie"])
+    }
+
+    private func withCookie(
+        _ cache: URLCache, reply: @escaping @Sendable (RecordedRequest) -> ScriptedReply,
+        test: (ScriptedServer, URLSession) async throws -> Void
+    ) async throws {
+        try await withScenario(
+            configure: {
+                $0.urlCache = cache
+                $0.protocolClasses = [ClaimingProtocol.self]
+                $0.httpAdditionalHeaders = ["Cookie": "who=ada"]
+            }, reply: reply, test: test)
+    }
+
+    @Test func `a request that a subclass turns to another URL has nothing of what was sent to the first`() async throws {
+        let cache = TurningCache()
+        try await withCookie(cache, reply: { _ in .ok("server") }) { (server, session) async throws in
+            let other = server.url("/other")
+            cache.storeCachedResponse(try Self.varied(other), for: URLRequest(url: other))
+            cache.other.withLock { $0 = other }
+            _ = try await session.text(server.url("/a"))
+            #expect(cache.found.withLock { $0 } == ["kept"])
+        }
+    }
+
+    @Test func `a task has nothing any more of what was sent before a redirect led to a class`() async throws {
+        let cache = TurningCache()
+        let recorder = EventRecorder()
+        try await withCookie(cache, reply: { _ in .redirect(302, to: "/claimed") }) { (server, session) async throws in
+            let claimed = server.url("/claimed")
+            cache.storeCachedResponse(try Self.varied(claimed), for: URLRequest(url: claimed))
+            let task = session.dataTask(with: server.url("/a"))
+            task.delegate = recorder
+            task.resume()
+            #expect(try await recorder.completion(of: task).body == Data("claimed".utf8))
+            #expect(await cache.cachedResponse(for: task)?.data == Data("kept".utf8))
+        }
+    }
 }
 
 /// Keeps responses itself, by the calls with requests.
@@ -326,6 +369,40 @@ private final class WatchingCache: URLCache, @unchecked Sendable {
         calls.withLock { $0.append("store") }
         super.storeCachedResponse(cachedResponse, for: request)
     }
+}
+
+/// Looks everything up by one other URL, where there is one.
+private final class TurningCache: URLCache, @unchecked Sendable {
+    let other = Mutex<URL?>(nil)
+    let found = Mutex<[String]>([])
+
+    override init() { super.init(memoryCapacity: 1 << 20, diskCapacity: 0, directory: nil) }
+
+    override func cachedResponse(for request: URLRequest) -> CachedURLResponse? {
+        guard let url = other.withLock({ $0 }) else { return super.cachedResponse(for: request) }
+        var turned = request
+        turned.url = url
+        let entry = super.cachedResponse(for: turned)
+        found.withLock { $0.append(entry.map { String(decoding: $0.data, as: UTF8.self) } ?? "") }
+        return nil
+    }
+}
+
+/// Loads `/claimed`.
+private final class ClaimingProtocol: URLProtocol, @unchecked Sendable {
+    override class func canInit(with request: URLRequest) -> Bool { request.url?.path == "/claimed" }
+    override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
+
+    override func startLoading() {
+        guard let url = request.url,
+            let response = HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: nil)
+        else { return }
+        client?.urlProtocol(self, didReceive: response, cacheStoragePolicy: .notAllowed)
+        client?.urlProtocol(self, didLoad: Data("claimed".utf8))
+        client?.urlProtocolDidFinishLoading(self)
+    }
+
+    override func stopLoading() {}
 }
 
 /// Never answers.
