@@ -24,10 +24,14 @@ final class FollowUpStage {
         fileprivate(set) var leftOrigin: Bool
         /// How often this hop was sent since the last answer, and failed.
         fileprivate(set) var failedAttempts = 0
+        /// How the first of these attempts failed.
+        fileprivate var firstFailure: (any Error)?
         /// The server refused `Expect: 100-continue`.
         fileprivate(set) var withoutExpectation = false
 
         init(leftOrigin: Bool = false) { self.leftOrigin = leftOrigin }
+
+        fileprivate mutating func forgetFailures() { (failedAttempts, firstFailure) = (0, nil) }
     }
 
     struct LoadPart {
@@ -54,7 +58,7 @@ final class FollowUpStage {
                 try retryOrThrow(error, hop, in: load)
                 continue
             }
-            hop.followUp.failedAttempts = 0
+            if hop.followUp.failedAttempts > 0 { hop.followUp.forgetFailures() }
             guard !isThrough(answer, hop, in: load), let following = try await takeIn(answer, hop, in: load) else {
                 return answer
             }
@@ -77,14 +81,17 @@ final class FollowUpStage {
             RetryPolicy.mayRetry(
                 method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,
                 receivedAnyBytes: load.lastAttempt.receivedAnyBytes,
-                bodyIsReplayable: hop.request.body.isReplayable || evidence.saysUnprocessed && hop.request.body.mayBeAskedFor,
+                bodyIsReplayable: hop.request.body.isReplayable || evidence.saysUnprocessed,
                 attempts: hop.followUp.failedAttempts + 1, evidence: evidence
             )
         else {
             var error = error
+            // Without a new stream there is no other attempt.
+            if error.kind == .requestBodyStreamExhausted, let first = hop.followUp.firstFailure as? LoadError { error = first }
             if error.url == nil { error.url = hop.request.url }
             throw error
         }
+        if hop.followUp.firstFailure == nil { hop.followUp.firstFailure = error }
         hop.followUp.failedAttempts += 1
         if evidence == .wantsHTTP1, let origin = hop.request.url.flatMap({ Origin($0) }) { load.session.noteHTTP1(origin) }
         guard !evidence.saysUnprocessed else { return }
@@ -278,14 +285,6 @@ extension RequestBody {
         switch self {
         case .none, .data, .file: true
         case .stream, .streamOnDemand: false
-        }
-    }
-
-    /// Whether the app may give a stream for each time that the request is sent.
-    var mayBeAskedFor: Bool {
-        switch self {
-        case .stream, .streamOnDemand: true
-        case .none, .data, .file: false
         }
     }
 }

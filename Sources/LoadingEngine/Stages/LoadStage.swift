@@ -74,8 +74,8 @@ final class Hop {
         return place
     }
 
-    /// Whether the body was sent before, so that a stream must be had anew.
-    var isRepeated: Bool { number > 0 || network.wasSent || followUp.failedAttempts > 0 }
+    /// Whether the body was sent before, so that the app must be asked for another stream.
+    var isRepeated: Bool { number > 0 || network.wasSent }
 
     func keep(_ outcome: Result<Answer, LoadError>) { self.outcome = Outcome(outcome) }
 

@@ -155,7 +155,10 @@ struct HTTP2GoAwayTests {
     }
 
     /// What waited for a stream has one, and has not written to it yet.
-    @Test func `a connection that is left when its stream becomes free is not used again, POST included`() async throws {
+    @Test(arguments: [false, true])
+    func `a connection that is left when its stream becomes free is not used again, POST included`(
+        isStreamed: Bool
+    ) async throws {
         let settings = HTTP2Step.settings([.maxConcurrentStreams: 1])
         try await withHTTP2Scenario(
             greeting: { $0 == 0 ? [settings] : [.settings()] },
@@ -172,8 +175,10 @@ struct HTTP2GoAwayTests {
             _ = try await server.request(0)
             try await withThrowingTaskGroup(of: String.self) { group in
                 for number in 0..<20 {
-                    let request = URLRequest(server.url("/\(number)"), method: "POST", body: Data("body".utf8))
-                    group.addTask { try await session.text(request).text }
+                    var request = URLRequest(server.url("/\(number)"), method: "POST", body: Data("body".utf8))
+                    // There is no delegate that could give another one.
+                    if isStreamed { request.httpBodyStream = InputStream(data: Data("body".utf8)) }
+                    group.addTask { [request] in try await session.text(request).text }
                 }
                 // What was ordered before is in line when this is answered.
                 while await session.allTasks.count < 21 { await Task.yield() }
@@ -250,6 +255,18 @@ struct HTTP2GoAwayTests {
             }
             #expect(server.requests.count == 8)
             try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a stream that is not given again fails with what went wrong first`(isRefused: Bool) async throws {
+        try await withHTTP2Scenario(
+            reply: { _ in [.awaitRequestEnd, isRefused ? .resetStream(.refusedStream) : .goAway(last: 0)] }
+        ) { (server, session) async throws in
+            var request = URLRequest(server.url(), method: "POST")
+            request.httpBodyStream = InputStream(data: Data("body".utf8))
+            await expectFailure(.networkConnectionLost) { [request] in try await session.text(request) }
+            #expect(server.requests.count == 1)
         }
     }
 
