@@ -53,6 +53,7 @@ package final class ScriptedServer: Sendable {
     ///   - identity: certificate and key; with them the server speaks TLS.
     ///   - laterIdentities: those of the connections after the first one; the last one is that of all others, too.
     ///   - choice: which identity a new connection is shown, counted from 0; nil leaves it to the order of the connections.
+    ///   - isClear: whether a new connection, counted from 0, is spoken to without TLS although there is an identity.
     ///   - tls: the TLS versions it accepts.
     ///   - clientRoot: in PEM; with it the server asks clients for a certificate, and checks one that it is shown.
     ///   - sendBuffer: the size of the sockets' send buffer, for tests of back-pressure.
@@ -69,6 +70,7 @@ package final class ScriptedServer: Sendable {
         identity: TestCertificates.Identity? = nil,
         laterIdentities: [TestCertificates.Identity] = [],
         choice: @escaping @Sendable (_ connection: Int) -> Int? = { _ in nil },
+        isClear: @escaping @Sendable (_ connection: Int) -> Bool = { _ in false },
         tls: ClosedRange<TestCertificates.Version> = .v1_2 ... .v1_3,
         clientRoot: String? = nil,
         sendBuffer: Int? = nil,
@@ -101,7 +103,7 @@ package final class ScriptedServer: Sendable {
                     let id = ObjectIdentifier(channel)
                     children.change { $0[id] = channel }
                     channel.closeFuture.whenComplete { _ in children.change { $0[id] = nil } }
-                    if let last = secure.last {
+                    if let last = secure.last, !isClear(number) {
                         let chosen = choice(number) ?? number
                         let context = secure.indices.contains(chosen) ? secure[chosen] : last
                         try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
@@ -230,6 +232,7 @@ package final class ScriptedServer: Sendable {
 /// Runs a test against a server, stops the server, and throws what went wrong in its script.
 package func withScriptedServer(
     identity: TestCertificates.Identity? = nil,
+    isClear: @escaping @Sendable (_ connection: Int) -> Bool = { _ in false },
     sendBuffer: Int? = nil,
     greeting: @escaping @Sendable (_ connection: Int) -> [SocketEffect] = { _ in [] },
     early: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply? = { _ in nil },
@@ -237,7 +240,7 @@ package func withScriptedServer(
     test: (ScriptedServer) async throws -> Void
 ) async throws {
     let server = try await ScriptedServer.start(
-        identity: identity, sendBuffer: sendBuffer, greeting: greeting, early: early, reply: reply
+        identity: identity, isClear: isClear, sendBuffer: sendBuffer, greeting: greeting, early: early, reply: reply
     )
     do {
         try await test(server)

@@ -18,10 +18,19 @@ package struct AuthenticationScopes: Sendable {
     package struct Place: Sendable, Hashable {
         package let origin: Origin
         package let isProxy: Bool
+        /// Whether it is spoken to over TLS; of a proxy, whatever the scheme of what it is asked for.
+        package let isSecure: Bool
 
-        package init(_ origin: Origin, isProxy: Bool = false) {
+        package init(_ origin: Origin) {
             self.origin = origin
-            self.isProxy = isProxy
+            isProxy = false
+            isSecure = origin.isSecure
+        }
+
+        package init(proxy origin: Origin, isSecure: Bool) {
+            self.origin = origin
+            isProxy = true
+            self.isSecure = isSecure
         }
     }
 

@@ -49,9 +49,9 @@ final class Authenticator {
     /// Of this load's last request; other loads go on counting with the same nonce.
     private var digestProof: DigestProof?
 
-    init(_ place: AuthenticationScopes.Place, isSecure: Bool) {
+    init(_ place: AuthenticationScopes.Place) {
         self.place = place
-        flow = AuthenticationFlow(isSecure: isSecure)
+        flow = AuthenticationFlow(isSecure: place.isSecure)
     }
 
     // MARK: What to send

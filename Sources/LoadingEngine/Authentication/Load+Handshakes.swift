@@ -150,7 +150,7 @@ extension Load: HandshakeAdviser {
 
     private func authenticator(for tunnel: TunnelAttempt) -> Authenticator {
         if let known = tunnel.state as? Authenticator { return known }
-        let made = Authenticator(ChallengeDesk.place(of: tunnel.proxy, kind: "https"), isSecure: tunnel.proxy.kind == .https)
+        let made = Authenticator(ChallengeDesk.place(of: tunnel.proxy, kind: "https"))
         tunnel.state = made
         return made
     }
@@ -196,6 +196,7 @@ extension Load: HandshakeAdviser {
 
 extension ChallengeDesk {
     static func place(of proxy: ProxyServer, kind: String) -> AuthenticationScopes.Place {
-        AuthenticationScopes.Place(Origin(scheme: kind, host: proxy.host, port: proxy.port), isProxy: true)
+        AuthenticationScopes.Place(
+            proxy: Origin(scheme: kind, host: proxy.host, port: proxy.port), isSecure: proxy.kind == .https)
     }
 }

@@ -60,7 +60,8 @@ enum RequestAuthentication {
                 let isSame = server.flatMap { earlier?.proxy?.isSame(as: $0) } ?? false
                 if !isSame { addressee = .none }
             }
-            if let proxy, server.map({ ChallengeDesk.place(of: $0, kind: "http") }) != proxy.place { self.proxy = nil }
+            let place = server.flatMap { $0.isSOCKS ? nil : ChallengeDesk.place(of: $0, kind: "http") }
+            if let proxy, place != proxy.place { self.proxy = nil }
         }
 
         /// The app gave the hop a `Proxy-Authorization` that the hop before did not have.
@@ -73,7 +74,8 @@ enum RequestAuthentication {
         var afterRedirect: HopPart {
             var part = HopPart()
             part.proxy = proxy
-            part.addressee = leftFirstProxy ? .none : .proxy(of: route?.details)
+            // Without a route the hop was sent nowhere.
+            part.addressee = leftFirstProxy ? .none : route.map { .proxy(of: $0.details) } ?? addressee
             return part
         }
     }
@@ -117,7 +119,7 @@ enum RequestAuthentication {
         if hop.authentication.server == nil, !hop.request.hasField(.authorization) {
             let place = AuthenticationScopes.Place(target.origin)
             if let proof = credentials.proof(for: place, path: target.path) {
-                hop.authentication.server = Authenticator(place, isSecure: target.origin.isSecure)
+                hop.authentication.server = Authenticator(place)
                 hop.authentication.server?.use(proof)
             }
         }
@@ -129,7 +131,7 @@ enum RequestAuthentication {
         {
             let place = ChallengeDesk.place(of: proxy, kind: "http")
             if let proof = credentials.proof(for: place, path: "/") {
-                hop.authentication.proxy = Authenticator(place, isSecure: proxy.kind == .https)
+                hop.authentication.proxy = Authenticator(place)
                 hop.authentication.proxy?.use(proof)
             }
         }
@@ -215,7 +217,7 @@ enum RequestAuthentication {
         return route
     }
 
-    /// What the request says itself to a proxy that makes a tunnel for it.
+    /// The credential that the request itself gives to the proxy that makes its tunnel.
     private static func tunnelCredential(of hop: Hop, for proxy: ProxyServer?, isForwarded: Bool) -> TunnelCredential? {
         guard let proxy, !isForwarded, !proxy.isSOCKS, hop.authentication.mayShowOwn,
             let own = hop.request.headers.first(.proxyAuthorization)
@@ -237,9 +239,7 @@ enum RequestAuthentication {
                 return false
             }
             let authenticator =
-                hop.authentication.proxy
-                ?? Authenticator(
-                    ChallengeDesk.place(of: proxy, kind: "http"), isSecure: proxy.kind == .https)
+                hop.authentication.proxy ?? Authenticator(ChallengeDesk.place(of: proxy, kind: "http"))
             hop.authentication.proxy = authenticator
             context = ChallengeDesk.Context(
                 authenticator: authenticator, challenges: head.headers.all("Proxy-Authenticate"), path: "/",
@@ -247,8 +247,7 @@ enum RequestAuthentication {
             )
         } else {
             let authenticator =
-                hop.authentication.server
-                ?? Authenticator(AuthenticationScopes.Place(target.origin), isSecure: target.origin.isSecure)
+                hop.authentication.server ?? Authenticator(AuthenticationScopes.Place(target.origin))
             hop.authentication.server = authenticator
             context = ChallengeDesk.Context(
                 authenticator: authenticator, challenges: head.headers.all("WWW-Authenticate"), path: target.path

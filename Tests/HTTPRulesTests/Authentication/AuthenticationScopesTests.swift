@@ -55,13 +55,15 @@ import Testing
         for other in [
             Place(Origin(scheme: "https", host: "a.example", port: 80)),
             Place(Origin(scheme: "http", host: "a.example", port: 81)),
-            Place(Origin(scheme: "http", host: "b.example", port: 80)), Place(Self.place.origin, isProxy: true),
+            Place(Origin(scheme: "http", host: "b.example", port: 80)), Place(proxy: Self.place.origin, isSecure: false),
         ] { #expect(scopes.scope(for: other, path: "/") == nil, "\(other)") }
         // A proxy is one space, whatever the domain says.
-        let proxy = Place(Self.place.origin, isProxy: true)
+        let proxy = Place(proxy: Self.place.origin, isSecure: false)
         let digest = scopes.add(proxy, path: "", scheme: .digest, realm: "p", domain: ["/a"])
         #expect(scopes.scope(for: proxy, path: "a.example:443") == digest)
         #expect(scopes.scope(for: proxy, path: "/") == digest && scopes.scope(for: Self.place, path: "/") == id)
+        // What is said to it over TLS is not said in clear.
+        #expect(scopes.scope(for: Place(proxy: Self.place.origin, isSecure: true), path: "/") == nil)
     }
 
     @Test func `the longest path wins`() {

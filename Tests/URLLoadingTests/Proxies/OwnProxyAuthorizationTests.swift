@@ -177,6 +177,50 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
+    @Test(arguments: [URLCredential.Persistence.none, .forSession])
+    func `what was said to a proxy over TLS is not said to it in clear`(persistence: URLCredential.Persistence) async throws {
+        let interview = Interview(.ada(persistence))
+        try await withScriptedServer(
+            identity: certificates.valid, isClear: { $0 > 0 },
+            reply: { request in
+                guard request.proxyAuthorization == Self.ada else { return .proxyUnauthorized("Basic realm=\"gate\"") }
+                return request.connection == 0 ? .redirect(302, to: "http://two.invalid/") : .ok("end")
+            }
+        ) { (proxy) async throws in
+            try await withSession(delegate: TaskInterviewer(interview)) {
+                $0.tlsTrustRoots = [certificates.root]
+                $0.connectionProxyDictionary = [
+                    "ProxyAutoConfigEnable": 1,
+                    "ProxyAutoConfigJavaScript": """
+                    function FindProxyForURL(url, host) {
+                        return (host === 'two.invalid' ? 'PROXY' : 'HTTPS') + ' 127.0.0.1:\(proxy.port)'
+                    }
+                    """,
+                ]
+                $0.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
+            } test: { (session) async throws in
+                #expect(try await session.text(try #require(URL(string: "http://one.invalid/"))) == "end")
+                #expect(proxy.requests.map(\.proxyAuthorization) == [nil, Self.ada, nil, Self.ada])
+                #expect(proxy.requests.map(\.connection) == [0, 0, 1, 1])
+                #expect(interview.questions.count == 2)
+            }
+        }
+    }
+
+    @Test func `what a class redirects keeps it for the first proxy`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("end") }) { (proxy) async throws in
+            try await withSession {
+                $0.protocolClasses = [Mover.self]
+                $0.connectionProxyDictionary = proxyDictionary(http: proxy.port)
+                $0.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
+            } test: { (session) async throws in
+                #expect(try await session.text(request("http://move.invalid/a")).text == "end")
+                #expect(proxy.requests.map(\.target) == ["http://end.invalid/a"])
+                #expect(proxy.requests.map(\.proxyAuthorization) == [Self.mine])
+            }
+        }
+    }
+
     @Test func `a value that the app gives when it is asked about a redirect is for the next proxy`() async throws {
         var answers = EventRecorder.Answers()
         answers.redirect = { _, request in
@@ -370,4 +414,21 @@ struct OwnProxyAuthorizationTests {
             #expect(script.legs.map(\.message) == [0, 1, 3, 0])
         }
     }
+}
+
+/// Redirects what is asked of one host to another.
+private final class Mover: URLProtocol, @unchecked Sendable {
+    override class func canInit(with request: URLRequest) -> Bool { request.url?.host == "move.invalid" }
+    override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
+
+    override func startLoading() {
+        var next = request
+        next.url = URL(string: "http://end.invalid" + (request.url?.path ?? ""))
+        guard let url = request.url,
+            let response = HTTPURLResponse(url: url, statusCode: 307, httpVersion: nil, headerFields: nil)
+        else { return }
+        client?.urlProtocol(self, wasRedirectedTo: next, redirectResponse: response)
+    }
+
+    override func stopLoading() {}
 }
