@@ -15,10 +15,11 @@ extension ConnectionPool {
     ///
     /// A connection that it was granted goes to the next in line at once. A failure is kept until the load is resumed.
     ///
-    /// A load on whose behalf the app was asked stays in line until the connection in question is made or has failed, and then passes it
+    /// A load that was asked about a connection keeps its place in line until that connection is made or has failed, and then passes it
     /// on. An app that suspends the task, answers and resumes it would otherwise be asked the same about a new connection each time.
     func stepAside(_ lease: Lease) {
-        guard lease.connection != nil || lease.failure == nil && !lease.wasAsked else { return }
+        guard lease.connection != nil || lease.failure == nil else { return }
+        if lease.connection == nil, isAsked(lease) { return perform(machine.handle(.suspended(lease.id, true))) }
         lease.control.stand(at: .elsewhere)
         letGo(lease, now: .now())
         leases[lease.id] = nil
@@ -30,4 +31,13 @@ extension ConnectionPool {
         // Last, so that open questions pass to the next lease in line.
         leave(lease)
     }
+
+    /// Whether a connection that is being made has put a question to the lease's load which could not be answered at once.
+    private func isAsked(_ lease: Lease) -> Bool {
+        guard let adviser = lease.adviser else { return false }
+        return machine.dials(lease.origin).contains { entries[$0]?.dial?.hasAsked(adviser) ?? false }
+    }
+
+    /// The load of a lease that kept its place waits for a connection again.
+    func resumed(_ lease: Lease) { perform(machine.handle(.suspended(lease.id, false))) }
 }

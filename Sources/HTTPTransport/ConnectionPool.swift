@@ -23,15 +23,13 @@ package final class ConnectionPool {
         fileprivate let onlyNew: Bool
         let control: LoadControl
         /// Whom the connections that are made meanwhile may ask; nil once the wish is answered.
-        fileprivate var adviser: (any HandshakeAdviser)?
+        fileprivate(set) var adviser: (any HandshakeAdviser)?
         var connection: (any HTTPConnection)?
         fileprivate(set) var failure: LoadError?
         /// No dial runs that serves it.
         fileprivate var isHeldUp = true
         /// How many questions the app thinks about that were put to it on behalf of this load.
         fileprivate var questionCount = 0
-        /// The app was asked on behalf of this load about a connection that is being made.
-        fileprivate(set) var wasAsked = false
 
         private unowned let pool: ConnectionPool
 
@@ -53,6 +51,7 @@ package final class ConnectionPool {
 
         package func priorityChanged(_ priority: Float) { pool.reprioritise(self, priority) }
         package func suspended() { pool.stepAside(self) }
+        package func resumed() { pool.resumed(self) }
 
         /// Whether ``ConnectionPool/take(_:)`` has something to give, or to throw.
         package var isAnswered: Bool { connection != nil || failure != nil || control.failure != nil }
@@ -175,6 +174,7 @@ package final class ConnectionPool {
             perform(machine.handle(.withdrawn(lease.id)))
             holdUp(lease.id)
             want(lease)
+            if lease.control.isSuspended { perform(machine.handle(.suspended(lease.id, true))) }
             for _ in 0..<lease.questionCount { perform(machine.handle(.appIsAsked(lease.origin, true))) }
         }
     }
@@ -182,7 +182,6 @@ package final class ConnectionPool {
     fileprivate func appIsAsked(_ isAsked: Bool, for lease: Lease) {
         guard leases[lease.id] === lease, isAsked || lease.questionCount > 0 else { return }
         lease.questionCount += isAsked ? 1 : -1
-        lease.wasAsked = true
         perform(machine.handle(.appIsAsked(lease.origin, isAsked)))
     }
 

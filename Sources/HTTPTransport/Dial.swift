@@ -146,6 +146,7 @@ extension Dialer {
 
         /// An adviser does not wait for this connection any more.
         package func left(_ adviser: any HandshakeAdviser) { advice.left(adviser) }
+        func hasAsked(_ adviser: any HandshakeAdviser) -> Bool { advice.hasAsked(adviser) }
 
         func finish(_ result: Result<DialledChannel, LoadError>) {
             guard let completion else { return }

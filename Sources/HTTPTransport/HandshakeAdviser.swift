@@ -46,7 +46,7 @@ package final class TunnelAttempt {
     package let proxy: ProxyServer
     /// Host and port of the server, as they stand in the request.
     package let authority: String
-    /// What the requests that the tunnel is for say themselves to the proxy; it comes before what an adviser knows.
+    /// The credential that the requests for this tunnel give to the proxy themselves; it comes before what an adviser knows.
     let credential: TunnelCredential?
     /// The advisers' memory.
     package var state: AnyObject?
@@ -92,6 +92,8 @@ final class HandshakeAdvice {
     private let find: () -> (any HandshakeAdviser)?
     private var standing: Standing
     private var asked: (any HandshakeAdviser)?
+    /// Who was asked last what could not be answered at once.
+    private weak var lastAsked: (any HandshakeAdviser)?
     private var askAgain: (() -> Void)?
     private var round = 0
 
@@ -131,10 +133,15 @@ final class HandshakeAdvice {
             reply(answer)
             return true
         }
+        if round == mine { lastAsked = adviser }
     }
+
+    /// Whether the adviser was asked something that it could not answer at once.
+    func hasAsked(_ adviser: any HandshakeAdviser) -> Bool { lastAsked === adviser }
 
     /// An adviser has nothing to do with the dial any more; should it have been asked, its answer is not waited for.
     func left(_ adviser: any HandshakeAdviser) {
+        if lastAsked === adviser { lastAsked = nil }
         guard let asked, asked === adviser else { return }
         askAgain?()
     }

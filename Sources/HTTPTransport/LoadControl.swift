@@ -154,6 +154,7 @@ package final class LoadControl {
         letGo(now: now)
         // The server may have given up meanwhile: it has all of its time again.
         progress = now
+        line?.resumed()
         exchange?.suspensionChanged()
         wake()
     }
@@ -172,4 +173,6 @@ package protocol PlaceInLine: AnyObject {
     func priorityChanged(_ priority: Float)
     /// The load was suspended: it takes no place from others.
     func suspended()
+    /// The load that kept its place was resumed.
+    func resumed()
 }

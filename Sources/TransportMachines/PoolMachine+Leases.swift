@@ -42,10 +42,12 @@ extension PoolMachine {
     mutating func reprioritise(_ lease: LeaseID, _ priority: Float) -> [Action] {
         let priority = Self.sortable(priority)
         guard let waiter = waiters[lease], waiter.priority != priority else { return [] }
+        let isSuspended = origins[waiter.origin]?.suspended.contains(lease) ?? false
         waiters.removeValue(forKey: lease)
         origins[waiter.origin]?.line.didStrikeOut(waiters: waiters)
         let wasConnecting = left(lease, waiter.origin)
         join(lease, waiter.origin, priority, onlyNew: waiter.onlyNew)
+        if isSuspended { origins[waiter.origin]?.suspended.insert(lease) }
         return wasConnecting ? [.heldUp(lease)] : []
     }
 

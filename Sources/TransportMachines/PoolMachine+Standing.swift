@@ -7,13 +7,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Who of those that wait is connecting: as many from the front of the line as dials run, and nobody while the app is asked.
+/// Who of those that wait is connecting: as many from the front of the line as dials run, without those that are suspended, and none
+/// while the app is asked.
 ///
 /// All of them, where one dial may serve them all, or where it is the peer of a shared connection that keeps them waiting.
 extension PoolMachine {
     /// A lease left the line; answers whether it was connecting.
     mutating func left(_ lease: LeaseID, _ origin: OriginID) -> Bool {
-        guard let place = origins.index(forKey: origin),
+        guard let place = origins.index(forKey: origin) else { return false }
+        if !origins.values[place].suspended.isEmpty { origins.values[place].suspended.remove(lease) }
+        guard
             !origins.values[place].dials.isEmpty || !origins.values[place].connecting.isEmpty
                 || !origins.values[place].shared.isEmpty
         else { return false }
@@ -28,6 +31,21 @@ extension PoolMachine {
         guard !origins.values[place].dials.isEmpty || !origins.values[place].shared.isEmpty else { return }
         if !origins.values[place].line.isInOrderOfJoining { origins.values[place].isReordered = true }
         unsettled.append(origin)
+    }
+
+    /// A lease that stays in the line is suspended, or resumed.
+    mutating func suspend(_ lease: LeaseID, _ isSuspended: Bool) -> [Action] {
+        guard let origin = waiters[lease]?.origin, let place = origins.index(forKey: origin),
+            origins.values[place].suspended.contains(lease) != isSuspended
+        else { return [] }
+        unsettled.append(origin)
+        guard isSuspended else {
+            origins.values[place].suspended.remove(lease)
+            origins.values[place].isReordered = true
+            return []
+        }
+        origins.values[place].suspended.insert(lease)
+        return origins.values[place].connecting.remove(lease) == nil ? [] : [.heldUp(lease)]
     }
 
     mutating func ask(_ origin: OriginID, _ isAsked: Bool) -> [Action] {
@@ -47,19 +65,21 @@ extension PoolMachine {
 
     private mutating func settle(_ origin: OriginID) -> [Action] {
         guard let place = origins.index(forKey: origin) else { return [] }
-        let lineCount = origins.values[place].line.count
+        let suspended = origins.values[place].suspended
+        let lineCount = origins.values[place].line.count - suspended.count
         let before = origins.values[place].connecting.count
         let count = origins.values[place].questionCount > 0 ? 0 : min(connectingLimit(origins.values[place]), lineCount)
         let isReordered = origins.values[place].isReordered
         origins.values[place].isReordered = false
         guard before != count || isReordered && count < lineCount else { return [] }
         // Most often, one joined and has a dial of its own.
-        if count == lineCount, before == count - 1, let last = origins.values[place].lastJoined, waiters[last]?.origin == origin,
-            origins.values[place].connecting.insert(last).inserted
+        if count == lineCount, before == count - 1, suspended.isEmpty, let last = origins.values[place].lastJoined,
+            waiters[last]?.origin == origin, origins.values[place].connecting.insert(last).inserted
         {
             return [.connecting(last)]
         }
-        let front = origins.values[place].line.first(count, of: waiters)
+        var front = origins.values[place].line.first(count + suspended.count, of: waiters)
+        if !suspended.isEmpty { front = Array(front.filter { !suspended.contains($0) }.prefix(count)) }
         let connecting = origins.values[place].connecting
         origins.values[place].connecting = Set(front)
         let heldUp = connecting.subtracting(front).sorted { $0.number < $1.number }
@@ -78,6 +98,7 @@ extension PoolMachine.Origin {
     mutating func clearLine() {
         line = WaitingLine()
         connecting = []
+        suspended = []
         isStarved = false
     }
 }

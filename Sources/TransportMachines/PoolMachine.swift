@@ -9,12 +9,11 @@
 
 /// Decides which connection serves which request, when to dial another and when to let one go.
 ///
-/// It holds for every origin: dials, leased and idle connections together are never more than `maximumPerHost`, not counting shared ones that
-/// take no more requests and may have one that never ends; a request takes the
-/// most recently used idle connection, since that is the least likely to be stale; without one it waits, and a dial is begun if there
-/// are more waiting than dialling and the limit allows; whatever connection becomes free first serves whoever is first in line (late
-/// binding), so a dial belongs to nobody. A request that found its connection gone wants a new one: those that idle are closed, and one
-/// that becomes free while it is first in line makes room for a dial.
+/// It holds for every origin: dials, leased and idle connections together are never more than `maximumPerHost`, not counting shared
+/// ones that take no more requests and may have one that never ends; a request takes the most recently used idle connection, since
+/// that is the least likely to be stale; without one it waits, and a dial is begun if more wait than dial and the limit allows; the
+/// first connection that becomes free serves the first in line (late binding), so no dial belongs to a request. A request that found
+/// its connection gone wants a new one: those that idle are closed, and one that becomes free while it is first in line makes room.
 ///
 /// Of those that wait, as many as there are dials are connecting: their time is the server's. The others are held up, and all of them
 /// while the app is asked about a connection to the origin.
@@ -35,6 +34,8 @@ package struct PoolMachine: Sendable {
         /// A lease that still waits is not wanted any more, because its time is up or for another reason. (A granted one is `released`.)
         case withdrawn(LeaseID, isLate: Bool = false)
         case reprioritised(LeaseID, Float)
+        /// A lease that waits is suspended and keeps its place, or is resumed. Meanwhile those behind it are connecting in its stead.
+        case suspended(LeaseID, Bool)
         /// A dial came to a connection: of one lease at a time, or shared, and then of so many until the peer says how many.
         case opened(ConnectionID, capacity: Int? = nil)
         /// The peer of a shared connection allows another number of leases at a time; what is beyond it goes on.
@@ -120,8 +121,9 @@ package struct PoolMachine: Sendable {
         var dials: [ConnectionID] = []
         /// How many questions the app thinks about.
         var questionCount = 0
-        /// Leases in the line that are connecting.
+        /// Leases in the line that are connecting, and that are suspended.
         var connecting: Set<LeaseID> = []
+        var suspended: Set<LeaseID> = []
         /// Somebody joined the line before others, so that who is connecting must be found out anew.
         var isReordered = false
         /// Who joined last.
@@ -214,6 +216,7 @@ package struct PoolMachine: Sendable {
             want(lease, origin, priority, onlyNew: onlyNew, mayBeShared: mayBeShared)
         case .withdrawn(let lease, let isLate): withdraw(lease, isLate: isLate)
         case .reprioritised(let lease, let priority): reprioritise(lease, priority)
+        case .suspended(let lease, let isSuspended): suspend(lease, isSuspended)
         case .opened(let connection, nil): open(connection)
         case .opened(let connection, let capacity?): openShared(connection, capacity)
         case .capacityChanged(let connection, let capacity): changeCapacity(connection, capacity)

@@ -290,6 +290,27 @@ private let otherOrigin = OriginID(2)
         #expect(pool.connecting(.dialFailed(ConnectionID(1))) == [.connecting(LeaseID(3))])
     }
 
+    @Test func `in the place of one that is suspended the next in line is connecting`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        for lease in 1...3 { _ = pool.want(lease) }
+        #expect(pool.connecting(.suspended(LeaseID(1), true)) == [.heldUp(LeaseID(1)), .connecting(LeaseID(2))])
+        #expect(pool.connecting(.suspended(LeaseID(1), true)) == [])
+        #expect(pool.connecting(.suspended(LeaseID(9), true)) == [])
+        // It keeps its place all the same.
+        #expect(pool.firstInLine(origin) == LeaseID(1))
+        #expect(pool.connecting(.suspended(LeaseID(2), true)) == [.heldUp(LeaseID(2)), .connecting(LeaseID(3))])
+        #expect(pool.connecting(.reprioritised(LeaseID(2), 0.25)) == [])
+        #expect(pool.connecting(.wanted(LeaseID(4), origin, priority: 0.5)) == [])
+        #expect(pool.connecting(.suspended(LeaseID(2), false)) == [])
+        #expect(pool.connecting(.suspended(LeaseID(1), false)) == [.heldUp(LeaseID(3)), .connecting(LeaseID(1))])
+        #expect(pool.connecting(.suspended(LeaseID(1), true)) == [.heldUp(LeaseID(1)), .connecting(LeaseID(3))])
+        #expect(pool.connecting(.withdrawn(LeaseID(3))) == [.connecting(LeaseID(4))])
+        #expect(pool.connecting(.withdrawn(LeaseID(1))) == [])
+        #expect(pool.connecting(.dialFailed(ConnectionID(0))) == [.connecting(LeaseID(2))])
+        #expect(pool.connecting(.suspended(LeaseID(2), true)) == [.heldUp(LeaseID(2))])
+        #expect(pool.connecting(.suspended(LeaseID(2), false)) == [.connecting(LeaseID(2))])
+    }
+
     @Test func `who waits for a leased connection is held up`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)

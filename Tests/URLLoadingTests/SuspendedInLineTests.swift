@@ -359,4 +359,83 @@ struct SuspendedInLineTests {
             #expect(server.requests.map(\.path) == ["/a", "/c", "/b"] && ends.codes.isEmpty)
         }
     }
+
+    @Test func `a task whose delegate was asked about a connection that is another's leaves the line like any`() async throws {
+        let judge = Judge.silent
+        try await withScenario(
+            identity: certificates.valid, delegate: SessionJudge(judge), configure: Self.oneConnection, reply: Self.reply
+        ) { (server, session) async throws in
+            let ends = Ends()
+            let suspended = ends.task(server.url("/b"), in: session)
+            suspended.resume()
+            let question = try await judge.question(0)
+            let urgent = ends.task(server.url("/a"), in: session)
+            urgent.priority = URLSessionTask.highPriority
+            urgent.resume()
+            try await settle(session)
+            question.trust()
+            try await server.reached("a")
+            suspended.suspend()
+            ends.task(server.url("/c"), in: session).resume()
+            try await settle(session)
+            suspended.resume()
+            try await settle(session)
+            server.open("a")
+            try await ends.count(reaches: 3)
+            #expect(server.requests.map(\.path) == ["/a", "/c", "/b"] && ends.codes.isEmpty)
+            #expect(judge.all.count == 1)
+        }
+    }
+
+    @Test func `a task that is suspended while the storage is asked for a proxy's credential has its delegate asked once`()
+        async throws
+    {
+        let interview = Interview(.ada())
+        let storage = SlowCredentials()
+        let refusal = "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic realm=\"gate\"\r\nContent-Length: 0\r\n\r\n"
+        try await withScriptedServer(identity: certificates.valid, reply: { .ok($0.path) }) { (server) async throws in
+            try await withTunnelProxy({ [port = server.port] demand in
+                demand.authorization == nil ? .say(refusal) : .tunnel(to: port)
+            }) { (proxy) async throws in
+                defer { storage.mayAnswer.signal() }
+                try await withSession(delegate: Interviewer(interview)) {
+                    $0.tlsTrustRoots = [certificates.root]
+                    $0.connectionProxyDictionary = proxyDictionary(https: proxy.port)
+                    $0.urlCredentialStorage = storage
+                } test: { (session) async throws in
+                    let ends = Ends()
+                    let task = ends.task(server.url("/b"), in: session)
+                    task.resume()
+                    try await storage.asked.count(reaches: 1)
+                    task.suspend()
+                    try await settle(session)
+                    storage.mayAnswer.signal()
+                    try await settle(session)
+                    task.resume()
+                    try await ends.count(reaches: 1)
+                    #expect(ends.codes.isEmpty && server.requests.map(\.path) == ["/b"])
+                    #expect(interview.questions.filter(\.isProxy).count == 1)
+                    #expect(proxy.connectionCount == 1)
+                }
+            }
+        }
+    }
+}
+
+/// Answers a proxy's challenge when it is let, and then every one.
+private final class SlowCredentials: URLCredentialStorage, @unchecked Sendable {
+    let asked = Delivered<Void>()
+    let mayAnswer = DispatchSemaphore(value: 0)
+
+    override func getDefaultCredential(
+        for space: URLProtectionSpace, task: URLSessionTask, completionHandler: @escaping @Sendable (URLCredential?) -> Void
+    ) {
+        guard space.isProxy() else { return completionHandler(nil) }
+        asked(())
+        DispatchQueue.global().async { [mayAnswer] in
+            mayAnswer.wait()
+            mayAnswer.signal()
+            completionHandler(nil)
+        }
+    }
 }

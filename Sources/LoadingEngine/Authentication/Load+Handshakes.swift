@@ -49,9 +49,10 @@ extension Load: HandshakeAdviser {
             return
         }
         let space = space(server, .clientCertificate)
+        let line = control.line
         stored(for: space) { [self] proposed in
-            // The storage took its time.
-            guard control.line != nil, control.failure == nil else { return }
+            // The storage took its time: the load may have left the line, and be in it again for another connection.
+            guard line != nil, control.line === line, control.failure == nil else { return }
             guard wants(.challenges) else { return show(proposed, to: server, reply) }
             var question = ChallengeQuestion(space)
             question.proposed = proposed

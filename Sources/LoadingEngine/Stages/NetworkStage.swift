@@ -129,11 +129,9 @@ final class NetworkStage: LoadStage {
         }
         if case .offline(let wait) = load.control.place, !pool.hasEnded(wait) { return nil }
         try load.control.check()
-        guard !load.control.isSuspended else {
-            // What was to be asked about the connection that it waited for is asked on behalf of others by now.
-            load.tunnels.forget()
-            return nil
-        }
+        // Questions about the connection it waited for are put to other loads now.
+        load.tunnels.forget()
+        guard !load.control.isSuspended else { return nil }
         let route = try route(of: hop)
         if !hop.network.needsNewConnection, let idle = pool.takeIdle(route) { return idle }
         let lease = pool.wish(
