@@ -44,7 +44,7 @@ package struct Route: Sendable, Hashable {
     package var raisesQuestions: Bool { isSecure || details.map { $0.proxy != nil && !$0.isForwarded } ?? false }
 }
 
-/// What a request says itself to the proxy that makes its tunnel: the value of its own `Proxy-Authorization`.
+/// The credential that a request itself gives to the proxy that makes its tunnel: the value of its own `Proxy-Authorization`.
 ///
 /// The proxy knows the tunnel by it, so that requests with other values, or none, have other tunnels. It is never printed.
 package struct TunnelCredential: Sendable, Hashable, CustomStringConvertible, CustomReflectable {

@@ -47,8 +47,8 @@ package final class OutgoingHeaders: Sendable {
     ///   - bodyLength: Nil without a body, -1 where its length is not known; how it ends is then for the connection to say.
     ///   - extra: The engine's fields for this one message, `Range`, `Cookie` or `Expect`. They win over all others.
     ///   - leftOrigin: Whether a redirect led away from the origin that the load began with; the session's credentials stay there.
-    ///   - isAnswered: Whether a challenge of the server was answered. What that answer says is in `extra`, or known by the connection,
-    ///     and no other `Authorization` is sent.
+    ///   - isAnswered: Whether a challenge of the server was answered. The answer is in `extra`, or the connection carries it; no other
+    ///     `Authorization` is sent.
     ///   - isForProxy: Whether a proxy reads the message that the request's own `Proxy-Authorization` is for.
     /// - Returns: The fields as they go on the wire.
     package func compose(

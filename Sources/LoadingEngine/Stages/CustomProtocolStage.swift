@@ -89,7 +89,7 @@ final class CustomBody: ResponseBody {
         }
     }
 
-    /// Has the answer stored, unless the app's delegate has something against it.
+    /// Has the answer stored, unless the delegate objects.
     private func keep(_ answer: CachedResponse) async throws(LoadError) {
         var answer = answer
         if load.wants(.willCache), (200...299).contains(answer.response.head?.status ?? 200) {

@@ -24,7 +24,7 @@ struct URLSessionTool: AsyncParsableCommand {
             67 login denied, 78 not in the cache, 90 public key not pinned, 130 interrupted.
 
             Cookies, responses and passwords are kept between runs, and used by the next; see "urlsession cookies", \
-            "urlsession cache", "urlsession credentials", --no-cookies and --no-cache. The server is asked nevertheless whether a \
+            "urlsession cache", "urlsession credentials", --no-cookies and --no-cache. Even so, the server is asked whether a \
             stored response is still good, unless "urlsession get" is given --cached or --offline.
             """,
         version: "urlsession \(URLSession.libraryVersion)",

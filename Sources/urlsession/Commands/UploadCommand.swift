@@ -85,7 +85,7 @@ struct UploadCommand: AsyncParsableCommand {
         if request.value(forHTTPHeaderField: "Content-Type") == nil {
             request.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
         }
-        // What it is redirected to may be stored.
+        // A redirect may lead to a URL whose response is stored.
         if !options.ignoresCache { RequestOptions.askServer(&request) }
         try await options.transfer(visit, to: result.output) { [request, options] session, attempts in
             let observer = TransferObserver(

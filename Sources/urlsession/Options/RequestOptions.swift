@@ -70,10 +70,10 @@ struct RequestOptions: ParsableArguments {
         return request
     }
 
-    /// Has the server asked whatever is stored, also where that is fresh or `immutable` (RFC 8246), and its answer shown, also where that
-    /// is an error.
+    /// Has the server asked, even where a stored response is fresh or `immutable` (RFC 8246), and its answer shown, even where that is an
+    /// error.
     ///
-    /// A GET is made conditional by what is stored of it. The user's own conditions and `Cache-Control` are sent as they are.
+    /// A GET takes its conditions from the stored response. The user's own conditions and `Cache-Control` are sent as they are.
     static func askServer(_ request: inout URLRequest) {
         let own = ["Cache-Control", "Pragma", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since"]
         guard (request.httpMethod ?? "GET") == "GET", own.allSatisfy({ request.value(forHTTPHeaderField: $0) == nil }) else {
