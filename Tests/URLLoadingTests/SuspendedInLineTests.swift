@@ -387,50 +387,41 @@ struct SuspendedInLineTests {
         }
     }
 
-    @Test func `a task that is suspended while the storage is asked for a proxy's credential has its delegate asked once`()
-        async throws
-    {
-        let interview = Interview(.ada())
+    @Test func `a task that is suspended while the storage looks for an identity keeps its connection`() async throws {
         let storage = SlowCredentials()
-        let refusal = "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic realm=\"gate\"\r\nContent-Length: 0\r\n\r\n"
-        try await withScriptedServer(identity: certificates.valid, reply: { .ok($0.path) }) { (server) async throws in
-            try await withTunnelProxy({ [port = server.port] demand in
-                demand.authorization == nil ? .say(refusal) : .tunnel(to: port)
-            }) { (proxy) async throws in
-                defer { storage.mayAnswer.signal() }
-                try await withSession(delegate: Interviewer(interview)) {
-                    $0.tlsTrustRoots = [certificates.root]
-                    $0.connectionProxyDictionary = proxyDictionary(https: proxy.port)
-                    $0.urlCredentialStorage = storage
-                } test: { (session) async throws in
-                    let ends = Ends()
-                    let task = ends.task(server.url("/b"), in: session)
-                    task.resume()
-                    try await storage.asked.count(reaches: 1)
-                    task.suspend()
-                    try await settle(session)
-                    storage.mayAnswer.signal()
-                    try await settle(session)
-                    task.resume()
-                    try await ends.count(reaches: 1)
-                    #expect(ends.codes.isEmpty && server.requests.map(\.path) == ["/b"])
-                    #expect(interview.questions.filter(\.isProxy).count == 1)
-                    #expect(proxy.connectionCount == 1)
-                }
-            }
+        let server = try await ScriptedServer.start(
+            identity: certificates.valid, clientRoot: certificates.rootPEM, reply: { .ok($0.path) })
+        defer { storage.mayAnswer.signal() }
+        try await withSession {
+            $0.tlsTrustRoots = [certificates.root]
+            $0.urlCredentialStorage = storage
+        } test: { (session) async throws in
+            let ends = Ends()
+            let task = ends.task(server.url("/b"), in: session)
+            task.resume()
+            try await storage.asked.count(reaches: 1)
+            task.suspend()
+            try await settle(session)
+            storage.mayAnswer.signal()
+            task.resume()
+            try await ends.count(reaches: 1)
+            #expect(ends.codes.isEmpty && server.requests.map(\.path) == ["/b"])
+            #expect(storage.asked.all.count == 1 && server.connectionCount == 1)
         }
+        try await server.close()
     }
 }
 
-/// Answers a proxy's challenge when it is let, and then every one.
+/// Has no identity, and says so when it is let, and then each time.
 private final class SlowCredentials: URLCredentialStorage, @unchecked Sendable {
+    // `asked` locks; nothing else changes.
     let asked = Delivered<Void>()
     let mayAnswer = DispatchSemaphore(value: 0)
 
     override func getDefaultCredential(
         for space: URLProtectionSpace, task: URLSessionTask, completionHandler: @escaping @Sendable (URLCredential?) -> Void
     ) {
-        guard space.isProxy() else { return completionHandler(nil) }
+        guard space.authenticationMethod == NSURLAuthenticationMethodClientCertificate else { return completionHandler(nil) }
         asked(())
         DispatchQueue.global().async { [mayAnswer] in
             mayAnswer.wait()
