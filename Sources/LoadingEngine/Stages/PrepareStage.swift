@@ -54,8 +54,14 @@ final class PrepareStage: LoadStage {
         }
         try RequestAuthentication.adopt(hop, in: load)
         try await RequestAuthentication.prepare(hop, in: load.control)
-        try prepare(hop, try await UploadBody.open(hop.request.body, isRepeated: hop.isRepeated, in: load), in: load)
+        try prepare(hop, try await body(of: hop, in: load), in: load)
         return try await next.answer(hop, in: load)
+    }
+
+    /// The stream of a message that was not sent, as where a proxy could not be reached, is still there to be read.
+    private func body(of hop: Hop, in load: Load) async throws(LoadError) -> OutgoingBody {
+        if let unsent = hop.preparation.message?.outgoing.body, case .stream = unsent { return unsent }
+        return try await UploadBody.open(hop.request.body, isRepeated: hop.isRepeated, in: load)
     }
 
     /// Composes the message where that takes no waiting: where no body has to be opened first, nor anybody to be asked.
