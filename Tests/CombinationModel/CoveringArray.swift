@@ -76,18 +76,17 @@ package struct CoveringArray {
     /// Chooses the other values: the ones with most that is missing, the plain ones where none has.
     private mutating func complete(_ start: [Int?]) -> Row? {
         guard isAllowed(start) else { return nil }
-        // A few orders; then the plain values, which are compatible with most.
-        for attempt in 0..<6 {
+        // A few orders; then all there is, the plain values first.
+        for _ in 0..<5 {
             var chosen = start
             var isPossible = true
-            let isPlain = attempt == 5
             let order = Dimension.allCases.filter { chosen[$0.rawValue] == nil }.shuffled(using: &random)
             for dimension in order {
                 var best: (score: Int, numbers: [Int]) = (-1, [])
                 for number in dimension.values.indices {
                     chosen[dimension.rawValue] = number
                     guard isAllowed(chosen) else { continue }
-                    let score = isPlain ? (number == 0 ? 1 : 0) : gain(of: dimension, chosen)
+                    let score = gain(of: dimension, chosen)
                     if score > best.score { best = (score, [number]) } else if score == best.score { best.numbers.append(number) }
                 }
                 guard !best.numbers.isEmpty else {
@@ -98,10 +97,28 @@ package struct CoveringArray {
                 let isFree = best.score == 0 && best.numbers.contains(0) && Bool.random(using: &random)
                 chosen[dimension.rawValue] = isFree ? 0 : best.numbers.randomElement(using: &random)
             }
-            guard isPossible else { continue }
-            var row = Row()
-            row.numbers = chosen.compactMap { $0 }
-            return row
+            if isPossible { return row(chosen) }
+        }
+        var stepsLeft = 20_000
+        let order = Dimension.allCases.filter { start[$0.rawValue] == nil }
+        return search(start, order[...], &stepsLeft).map(row)
+    }
+
+    private func row(_ chosen: [Int?]) -> Row {
+        var row = Row()
+        row.numbers = chosen.compactMap { $0 }
+        return row
+    }
+
+    /// The first allowed choice of the other values, if there is one among so many steps.
+    private func search(_ chosen: [Int?], _ open: ArraySlice<Dimension>, _ stepsLeft: inout Int) -> [Int?]? {
+        guard let dimension = open.first else { return chosen }
+        var chosen = chosen
+        for number in dimension.values.indices {
+            stepsLeft -= 1
+            guard stepsLeft > 0 else { return nil }
+            chosen[dimension.rawValue] = number
+            if isAllowed(chosen), let found = search(chosen, open.dropFirst(), &stepsLeft) { return found }
         }
         return nil
     }

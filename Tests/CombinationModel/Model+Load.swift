@@ -214,6 +214,9 @@ extension Model {
         }
         var answer = Origin.answer(request, &origin, folder: folder)
         if answer.gate != nil, course.isMain, order.command == .killDaemon { return .begunAnew }
+        // A background upload that was stopped is sent again.
+        let isStopped = order.session.kind == .background && order.way == .upload && order.command == .suspend
+        if answer.gate != nil, isStopped, course.isMain, mayBe() { return .begunAnew }
         if let gate = answer.gate, course.isMain, endsByCommand(order) {
             let hasBody = course.method != "HEAD" && answer.hasBody && ![301, 302, 307].contains(answer.status)
             if gate == .beforeHead || gate == .sending { return .ended(.failed(-999)) }

@@ -38,6 +38,9 @@ struct CombinationTests {
         "protocol=http2,security=system", "protocol=http2Clear,message=streamAgain,end=refusedStream,way=delegate",
         "session=twoProcesses,security=system,stored=stale",
         "session=twoSharing,principal=requestField,stored=otherPrincipalPublic",
+        "security=sessionRoots,principal=userInfo,stored=redirect", "route=unixSocket,principal=requestField,stored=fresh",
+        "route=deadThenAlive,message=streamOnce,way=upload", "session=background,way=download,policy=returnDontLoad",
+        "security=delegateAnswer,session=background,way=download,command=killDaemon,moment=beforeHead",
     ]
 
     @Test(arguments: rows) func `where these values meet, what happens is what the model says`(row: String) async throws {

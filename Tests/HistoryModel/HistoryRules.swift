@@ -121,7 +121,7 @@ package struct HistoryRules {
                 ? [] : [fault(.trust, "what is for sessions of the system's trust: \(what)")]
         }
         // The delegates of two tasks are two, so far as theirs was the word that counted.
-        let isSessions = !first.step.hasOwnTrust || first.sessionAccepts(identity)
+        let isSessions = !first.step.hasOwnTrust || first.isVouchedFor(identity)
         return isSame && isSessions ? [] : [fault(.trust, "what is for another session's trust: \(what)")]
     }
 

@@ -118,17 +118,13 @@ package struct LoadFacts: Sendable {
     }
 
     package func accepts(_ identity: Identity?) -> Bool {
-        step.hasOwnTrust || sessionAccepts(identity)
+        step.hasOwnTrust || kind.trust == .delegate || isVouchedFor(identity)
     }
 
-    /// Whether its session accepts such a server, whatever a delegate of its own says.
-    func sessionAccepts(_ identity: Identity?) -> Bool {
+    /// Whether the roots of its session vouch for such a server.
+    func isVouchedFor(_ identity: Identity?) -> Bool {
         guard let identity else { return true }
-        return switch kind.trust {
-        case .system: identity == .valid
-        case .ownRoots: identity == .unknown
-        case .delegate: true
-        }
+        return identity == (kind.trust == .ownRoots ? .unknown : .valid)
     }
 
     /// Whether what it obtained over such a connection is for every session.
