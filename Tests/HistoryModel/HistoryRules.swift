@@ -202,12 +202,20 @@ package struct HistoryRules {
 
     private static func cookie(_ cookies: [String]) -> String? { cookies.first { $0.hasPrefix("sid=") } }
 
+    /// Whether a load of another session has set a cookie: another process, whose changes a store takes in between two looks.
+    private func isOthers(_ cookie: String?) -> Bool {
+        guard let number = cookie?.split(separator: "-").last.flatMap({ Int($0) }), let load = world.loads[number] else {
+            return false
+        }
+        return load.session != self.load.session
+    }
+
     /// A cookie is in the store before its response is told, and what is in the store is sent.
     private func cookies() -> [Fault] {
         guard report.error == nil, load.isAlone, !load.isByProtocol else { return [] }
         var faults: [Fault] = []
         let (before, now) = (Self.cookie(report.cookiesBefore), Self.cookie(report.cookies))
-        if let request = own.first, request.cookie != before, request.cookie != now {
+        if let request = own.first, request.cookie != before, request.cookie != now, !isOthers(request.cookie) {
             faults.append(fault(.cookie, "sent \(request.cookie ?? "none"), and its store had \(before ?? "none")"))
         }
         guard let login = load.step.login, report.status == 200, let text = report.body, let head = PageText.head(of: text),
