@@ -46,7 +46,8 @@ final class SessionFacts {
     /// Whether the session may reach servers that others would not reach by the same URL, or not accept.
     let leavesSystemsWay: Bool
     /// What is stored for this session alone, once there is anything.
-    var own: OwnResponses?
+    // Unchecked, as every request looks whether there is anything, and it is set as a whole.
+    @exclusivity(unchecked) var own: OwnResponses?
     /// Hosts that asked this session for TLS, over connections that other sessions might not accept; once there are any.
     private(set) var ownSecurity: HSTSStore?
 

@@ -20,7 +20,8 @@ final class Transaction {
     var response: LoadResponse?
     var exchange: Exchange?
     /// What the request was sent with, where there is a cache that has to know, or resume data may have to tell.
-    var sent: SentFields?
+    // Unchecked, as it is set as a whole.
+    @exclusivity(unchecked) var sent: SentFields?
     /// The length of the body that was sent, or -1 where it was not known.
     var sentBodyLength: Int64 = 0
     /// For loads without an exchange (`file:`, `data:`, the app's own protocols).

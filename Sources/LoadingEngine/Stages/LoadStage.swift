@@ -41,10 +41,10 @@ enum StageStep {
 final class Hop {
     let number: Int
     private(set) var request: LoadRequest
-    var followUp = FollowUpStage.HopPart()
-    var authentication = RequestAuthentication.HopPart()
     var proxies = ProxyChoice.HopPart()
-    // Unchecked, as every hop sets them: their methods call nothing that could come back here.
+    // Unchecked, as every hop looks at them or sets them: their methods call nothing that could come back here.
+    @exclusivity(unchecked) var followUp = FollowUpStage.HopPart()
+    @exclusivity(unchecked) var authentication = RequestAuthentication.HopPart()
     @exclusivity(unchecked) var preparation = PrepareStage.HopPart()
     @exclusivity(unchecked) var cache = CacheStage.HopPart()
     @exclusivity(unchecked) var network = NetworkStage.HopPart()

@@ -24,21 +24,24 @@ enum ResponseCaching {
         in load: Load
     ) -> (any ResponseBody)? {
         guard load.session.stores.cache != nil || load.wants(.cache), let exchange = transaction.exchange,
-            !CacheStage.namesAnotherHost(hop), let keeper = ResponseTrust.keeper(of: exchange, hop, in: load)
+            !CacheStage.namesAnotherHost(hop)
         else {
             return nil
         }
+        let mayStore =
+            !load.isDownload && hop.request.method == "GET"
+            && Storability.mayStore(
+                requestMethod: "GET", requestHeaders: directives(hop, in: load.session), status: head.status,
+                headers: head.headers)
+        // Most responses: there is nothing to store, nor anything that could be outdated.
+        if !mayStore, head.status != 304, hop.request.method == "GET", !mayReplace(hop, in: load.session) { return nil }
+        guard let keeper = ResponseTrust.keeper(of: exchange, hop, in: load) else { return nil }
         let answered = Answered(head: head, hop: hop, exchange: exchange, transaction: transaction, keeper: keeper)
         switch hop.request.method {
         case "GET":
             // The app's own cache is asked by the task, which is the same for a redirect and what it leads to: it is given, as by Apple's
             // system, statuses from 200 to 299 alone.
-            guard !load.isDownload, (200...299).contains(head.status) || keeper.store != nil,
-                Storability.mayStore(
-                    requestMethod: "GET", requestHeaders: directives(hop, in: load.session), status: head.status,
-                    headers: head.headers
-                )
-            else {
+            guard mayStore, (200...299).contains(head.status) || keeper.store != nil else {
                 if head.status != 304 {
                     forget(answered, in: load.session)
                 } else if !load.isDownload {

@@ -77,8 +77,9 @@ enum ResponseTrust {
     /// Whether a load to an origin may be answered from what every session accepts.
     ///
     /// Not where it would be sent to another server than theirs, nor where the session trusts other roots.
-    static func mayTakeEveryones(_ origin: Origin, in session: SessionFacts) -> Bool {
-        session.leavesSystemsWay ? mayTakeEveryones(origin, by: session.policy) : true
+    @inline(__always)
+    static func mayTakeEveryones(_ origin: @autoclosure () -> Origin, in session: SessionFacts) -> Bool {
+        session.leavesSystemsWay ? mayTakeEveryones(origin(), by: session.policy) : true
     }
 
     static func mayTakeEveryones(_ origin: Origin, by policy: SessionPolicy) -> Bool {
