@@ -202,12 +202,12 @@ package struct HistoryRules {
 
     private static func cookie(_ cookies: [String]) -> String? { cookies.first { $0.hasPrefix("sid=") } }
 
-    /// Whether a load of another session has set a cookie: another process, whose changes a store takes in between two looks.
+    /// Whether a load of another process has set a cookie: a store takes such changes in between two looks at it.
     private func isOthers(_ cookie: String?) -> Bool {
         guard let number = cookie?.split(separator: "-").last.flatMap({ Int($0) }), let load = world.loads[number] else {
             return false
         }
-        return load.session != self.load.session
+        return load.process != self.load.process
     }
 
     /// A cookie is in the store before its response is told, and what is in the store is sent.

@@ -84,6 +84,8 @@ package struct LoadFacts: Sendable {
     package var kind: SessionKind
     /// One session object of one process.
     package var session: Int
+    /// One life of a worker.
+    package var process = 0
     /// Which certificates the secure server showed from its beginning to its end.
     package var identities: Set<Identity>
     /// The first and the last version of the page in that time.

@@ -260,6 +260,7 @@ final class HistoryRun {
             number: number, step: step, kind: session.kind, session: session.identity, identities: [servers.identity],
             versions: version...version)
         facts.isByProtocol = session.kind.hasProtocol
+        facts.process = session.life
         // Its connections end at a server that never changes.
         if session.kind.isSubstituted { facts.identities = [.valid] }
         return facts
