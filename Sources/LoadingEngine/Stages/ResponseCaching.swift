@@ -35,28 +35,27 @@ enum ResponseCaching {
                 headers: head.headers)
         // Most responses: there is nothing to store, nor anything that could be outdated.
         if !mayStore, head.status != 304, hop.request.method == "GET", !mayReplace(hop, in: load.session) { return nil }
-        guard let keeper = ResponseTrust.keeper(of: exchange, hop, in: load) else { return nil }
-        let answered = Answered(head: head, hop: hop, exchange: exchange, transaction: transaction, keeper: keeper)
-        switch hop.request.method {
-        case "GET":
-            // The app's own cache is asked by the task, which is the same for a redirect and what it leads to: it is given, as by Apple's
-            // system, statuses from 200 to 299 alone.
-            guard mayStore, (200...299).contains(head.status) || keeper.store != nil else {
-                if head.status != 304 {
-                    forget(answered, in: load.session)
-                } else if !load.isDownload {
-                    renew(by: answered, in: load.session)
-                }
-                return nil
-            }
-            return store(body, response, answered, in: load)
-        case "HEAD":
-            update(by: answered)
-            return nil
-        default:
-            invalidate(by: answered, in: load)
+        guard hop.request.method == "GET" || hop.request.method == "HEAD" else {
+            invalidate(by: head, of: exchange, hop, in: load)
             return nil
         }
+        guard let keeper = ResponseTrust.keeper(of: exchange, hop, in: load) else { return nil }
+        let answered = Answered(head: head, hop: hop, exchange: exchange, transaction: transaction, keeper: keeper)
+        if hop.request.method == "HEAD" {
+            update(by: answered)
+            return nil
+        }
+        // The app's own cache is asked by the task, which is the same for a redirect and what it leads to: it is given, as by Apple's
+        // system, statuses from 200 to 299 alone.
+        guard mayStore, (200...299).contains(head.status) || keeper.store != nil else {
+            if head.status != 304 {
+                forget(answered, in: load.session)
+            } else if !load.isDownload {
+                renew(by: answered, in: load.session)
+            }
+            return nil
+        }
+        return store(body, response, answered, in: load)
     }
 
     /// A response from the network, what it answers, and where it may be kept.
@@ -277,16 +276,15 @@ enum ResponseCaching {
     }
 
     @inline(never)
-    private static func invalidate(by answered: Answered, in load: Load) {
-        guard let url = answered.hop.request.url else { return }
-        let head = answered.head
-        let keys = Revalidation.invalidated(
-            method: answered.hop.request.method, url: url, status: head.status, headers: head.headers)
+    private static func invalidate(by head: ResponseHead, of exchange: Exchange, _ hop: Hop, in load: Load) {
+        guard let url = hop.request.url else { return }
+        let keys = Revalidation.invalidated(method: hop.request.method, url: url, status: head.status, headers: head.headers)
         guard !keys.isEmpty else { return }
+        let keeper = ResponseTrust.keeper(of: exchange, hop, in: load)
         let everyones = ResponseTrust.everyonesKeeper(in: load)
-        let isOwn = !answered.keeper.isSame(as: everyones)
-        let speaks = isOwn && ResponseTrust.speaksForEveryone(answered.exchange, answered.hop, in: load)
-        for cache in [answered.keeper.store, speaks ? everyones?.store : nil] {
+        let isOwn = !(keeper?.isSame(as: everyones) ?? false)
+        let speaks = isOwn && ResponseTrust.speaksForEveryone(exchange, hop, in: load)
+        for cache in [keeper?.store, speaks ? everyones?.store : nil] {
             for key in keys { cache?.remove(key: key) }
         }
     }
