@@ -48,6 +48,8 @@ final class SessionFacts {
     /// What is stored for this session alone, once there is anything.
     // Unchecked, as every request looks whether there is anything, and it is set as a whole.
     @exclusivity(unchecked) var own: OwnResponses?
+    /// The same for the same roots of its own, in whatever order.
+    private(set) lazy var trustRootsDigest = ResumePoint.Source.voucher(of: policy.trustRoots.map { [$0] })
     /// Hosts that asked this session for TLS, over connections that other sessions might not accept; once there are any.
     private(set) var ownSecurity: HSTSStore?
 

@@ -177,15 +177,16 @@ package enum Story {
             let other = another("bob's later", as: "bob")
             steps += [.signIn(other, row.principal, "bob"), .load(load("other", other, .probe, as: "bob"))]
         }
-        var nobody = another("nobody's", as: nil)
-        steps += [.signIn(nobody, row.principal, nil), .load(load("nobody", nobody, .probe, as: nil))]
+        var anonymous = another("nobody's", as: nil)
+        steps += [.signIn(anonymous, row.principal, nil), .load(load("nobody", anonymous, .probe, as: nil))]
         if row.security != .clear, row.security != .system || row.stored == .unverified {
-            nobody = another("stranger's", as: nil)
-            nobody.trust = .system
-            nobody.route = .direct
-            nobody.hasDelegate = false
-            if row.session == .background { nobody.kind = .standard }
-            steps.append(.load(load("stranger", nobody, .probe, as: nil)))
+            anonymous = another("stranger's", as: nil)
+            anonymous.trust = .system
+            anonymous.route = .direct
+            anonymous.hasDelegate = false
+            // A background session would ask the daemon; this one looks at what the program itself has stored.
+            if row.session == .background { anonymous.kind = .standard }
+            steps.append(.load(load("stranger", anonymous, .probe, as: nil)))
         }
         return steps
     }

@@ -23,7 +23,7 @@ package struct DaemonOptions: Sendable {
     var launchPatience = 60.0
     /// Seconds that a question waits for a program that was started for it.
     var questionPatience = 120.0
-    /// Seconds that a question waits for a program that cannot be started, and may have lost its connection alone.
+    /// Seconds that a question waits for a program that cannot be started but may still run: only its connection may be lost.
     var returnPatience = 10.0
     /// Where sysfs is mounted, and how many seconds are between two looks at its power supplies.
     var sysfs = "/sys"

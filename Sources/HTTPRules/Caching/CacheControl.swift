@@ -50,8 +50,8 @@ package struct CacheControl: Hashable, Sendable {
     /// RFC 8246.
     package private(set) var immutable = false
 
-    /// Whether a response that a credential obtained may answer requests with another one, or none: it is `public`, and `private` does not
-    /// contradict that.
+    /// Whether a response that was obtained with a credential may answer requests with another one, or with none: it is `public` and not
+    /// `private`.
     package var isForEveryCredential: Bool { isPublic && !isPrivate }
 
     /// The directives of a response; `Pragma` means nothing in one.

@@ -16,7 +16,7 @@ package struct CookieJar: Sendable {
     package enum Change: Hashable, Sendable {
         case set(Cookie)
         case removed(Cookie.Key)
-        /// A response removed it, and it was not here: another copy may have it already.
+        /// It was to be removed and was not here; another copy may have it.
         case absent(Cookie.Key)
     }
 

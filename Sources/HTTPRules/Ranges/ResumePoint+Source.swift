@@ -78,6 +78,9 @@ extension ResumePoint {
             connections.merge(earlier.connections) { $0.joined(with: $1) }
         }
 
+        /// The same, or an unknown one where there is more than resume data takes: a download begins again then.
+        package var bounded: Source { isPlausible ? self : Source() }
+
         // MARK: As text
 
         static let maximumConnections = 64
@@ -124,7 +127,7 @@ extension ResumePoint {
             }
         }
 
-        /// Nil where one of the texts is none of those that are written.
+        /// Nil where a text is not one that the properties above write.
         init?(voucher: String?, credential: [String]?, connections: [String]) {
             if let voucher {
                 guard let digest = Data(base64Encoded: voucher) else { return nil }

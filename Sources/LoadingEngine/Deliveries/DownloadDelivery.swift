@@ -128,7 +128,7 @@ enum DownloadDelivery {
             serverDate: ResumePoint.serverDate(of: head.headers, receivedAt: received(answer)),
             temporaryFileName: String(download.sink.path.split(separator: "/").last ?? "")
         )
-        point.source = download.source
+        point.source = download.source.bounded
         point.settings.handlesCookies = request.handlesCookies
         point.settings.timeout = request.timeout
         point.settings.mainDocumentURL = request.mainDocumentURL

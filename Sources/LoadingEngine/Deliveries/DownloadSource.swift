@@ -16,10 +16,10 @@ import LoadingStores
 
 /// Says what a download came by, and whether it may be continued by a load whose answer came by something else.
 ///
-/// Each hop counts that led to the answer: a redirect decides whose bytes come. A hop's voucher is, in clear, that there is none; over TLS the
-/// system's roots, the session's own roots, or where the app overruled them the server's own key; with it go the client certificate that
-/// was shown and the end that was put in place of the URL's. What two loads have the same of, each of them would have accepted. What a session
-/// demands of TLS besides, pins among it, is applied to what is there as to a connection.
+/// Every hop that led to the answer counts, since a redirect decides whose bytes come. What vouches for a hop's server is nothing in clear;
+/// over TLS it is the system's roots, the session's own roots, or, where the app overruled them, the server's own key. The client certificate
+/// that was shown and the end that was put in place of the URL's are part of it. Loads that agree in all of this accept each other's servers.
+/// What a session demands of TLS besides, pins included, is applied to the stored bytes as to a connection.
 ///
 /// A credential of the session's, or one that answered a challenge, is sealed under keys that are no part of resume data: the process's, and
 /// the cache's or the daemon's, which last longer. Where no key is the same, and where the user is known to Kerberos alone, nothing shows that
@@ -75,7 +75,7 @@ enum DownloadSource {
             guard ResponseTrust.security(of: facts) != nil else { return nil }
             if facts.isVerified {
                 parts = [Data("roots".utf8)]
-                if policy.hasOwnTrustRoots { parts += policy.trustRoots.sorted { $0.lexicographicallyPrecedes($1) } }
+                if policy.hasOwnTrustRoots { parts.append(session.trustRootsDigest) }
             } else {
                 guard let key = trust.keys.first else { return nil }
                 parts = [Data("app".utf8), key]

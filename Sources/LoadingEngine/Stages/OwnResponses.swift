@@ -38,7 +38,12 @@ final class OwnResponses {
 
     init(partOf whole: ResponseCache) { self.whole = whole }
 
-    /// The part for a circle, which counts as used; with `making` it is made where there is none.
+    /// The part for a circle, which counts as used.
+    ///
+    /// - Parameters:
+    ///   - circle: Whose loads it is for.
+    ///   - making: Whether a missing one is made.
+    /// - Returns: The part; nil if it is missing and not made.
     func part(for circle: Circle, making: Bool) -> ResponseCache? {
         if let index = parts.firstIndex(where: { $0.circle == circle }) {
             let part = parts.remove(at: index)

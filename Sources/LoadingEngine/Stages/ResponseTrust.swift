@@ -34,7 +34,9 @@ enum ResponseTrust {
         return facts.isVerified && trust.clientCertificate == nil
     }
 
-    /// Where the response to a hop is kept; nil where the session has no cache, or is not everyone's and the app keeps the cache itself.
+    /// Where the response to a hop is kept.
+    ///
+    /// Nil where the session has no cache. Where the app keeps the cache itself, nil also for what is not everyone's.
     static func keeper(of exchange: Exchange, _ hop: Hop, in load: Load) -> ResponseKeeper? {
         let session = load.session
         if isForEveryone(exchange.facts, hop.request, in: session) { return everyonesKeeper(in: load) }

@@ -31,7 +31,7 @@ package final class CacheSeal: Sendable {
         if directory == nil { drawKey() }
     }
 
-    /// Takes a random key where there is none yet: what a cache keeps in memory alone needs no other.
+    /// Makes a random key if there is none yet: a cache in memory needs no key that lasts.
     func drawKey() { key.withLock { $0 = $0 ?? SymmetricKey(size: .bits256) } }
 
     /// Whether the key was read.
