@@ -202,12 +202,9 @@ package struct HistoryRules {
 
     private static func cookie(_ cookies: [String]) -> String? { cookies.first { $0.hasPrefix("sid=") } }
 
-    /// Whether a load of another process has set a cookie: a store takes such changes in between two looks at it.
-    private func isOthers(_ cookie: String?) -> Bool {
-        guard let number = cookie?.split(separator: "-").last.flatMap({ Int($0) }), let load = world.loads[number] else {
-            return false
-        }
-        return load.process != self.load.process
+    /// Whether loads of other processes have set or removed cookies: a store takes that in between two looks at it.
+    private var othersLogIn: Bool {
+        world.loads.values.contains { $0.process != load.process && $0.step.login != nil }
     }
 
     /// A cookie is in the store before its response is told, and what is in the store is sent.
@@ -215,7 +212,9 @@ package struct HistoryRules {
         guard report.error == nil, load.isAlone, !load.isByProtocol else { return [] }
         var faults: [Fault] = []
         let (before, now) = (Self.cookie(report.cookiesBefore), Self.cookie(report.cookies))
-        if let request = own.first, request.cookie != before, request.cookie != now, !isOthers(request.cookie) {
+        // Where a stored redirect answered, the first request is to where it leads.
+        if let request = own.first, request.page == load.step.page, request.cookie != before, request.cookie != now, !othersLogIn
+        {
             faults.append(fault(.cookie, "sent \(request.cookie ?? "none"), and its store had \(before ?? "none")"))
         }
         guard let login = load.step.login, report.status == 200, let text = report.body, let head = PageText.head(of: text),

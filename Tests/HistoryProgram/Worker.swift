@@ -22,6 +22,8 @@ final class Worker: Sendable {
         var jobs: [Int: Task<Void, Never>] = [:]
         var resumeData: [Int: Data] = [:]
         var ended: Set<Int> = []
+        /// Loads whose password the delegate has given.
+        var answered: Set<Int> = []
         var valid: Set<Int> = []
         var whenInvalid: [CheckedContinuation<Void, Never>] = []
     }

@@ -63,7 +63,10 @@ final class HistoryDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         let order = worker.state.withLock { $0.requests[Self.load(of: task)] }
-        guard let order, let user = order.user, let password = order.password, challenge.previousFailureCount == 0 else {
+        // The failures may be those of a credential that another load gave the session.
+        guard let order, let user = order.user, let password = order.password,
+            worker.state.withLock({ $0.answered.insert(order.load).inserted })
+        else {
             return completionHandler(.performDefaultHandling, nil)
         }
         completionHandler(
