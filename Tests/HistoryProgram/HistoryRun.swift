@@ -395,7 +395,8 @@ final class HistoryRun {
 
     private func cutDownload(_ step: LoadStep, deploys: Bool, _ identity: Identity?, _ other: Int) async throws {
         guard let session = sessions[step.session], let resuming = sessions[other], resuming.worker == session.worker,
-            let worker = workers[session.worker], let number = begin(step, { $0.fields["X-Hold"] = "cut" })
+            !(resuming.knowsStrictHost && step.isByName && step.origin == .clear), let worker = workers[session.worker],
+            let number = begin(step, { $0.fields["X-Hold"] = "cut" })
         else { return passOver() }
         world.loads[number]?.isDisturbed = true
         guard let report = try await finish(number), report.hasResumeData else { return }
