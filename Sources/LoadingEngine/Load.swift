@@ -45,11 +45,11 @@ final class Load: LoopCallee {
     private var outstandingBytes = 0
 
     // Each part is declared beside the code that changes it.
-    var followUp = FollowUpStage.LoadPart()
+    @exclusivity(unchecked) var followUp = FollowUpStage.LoadPart()
     var lastAttempt = NetworkStage.LoadPart()
     var resumption = DownloadResumption.LoadPart()
     @exclusivity(unchecked) var tunnels = TunnelQuestions()
-    var body = BodyCounts()
+    @exclusivity(unchecked) var body = BodyCounts()
     var deadline = DeadlineClock.LoadPart()
 
     init(_ order: TaskOrder, client: any LoadClient, session: SessionFacts, now: NIODeadline) {

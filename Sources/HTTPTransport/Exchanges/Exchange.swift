@@ -65,14 +65,16 @@ package final class Exchange {
     package let facts: ConnectionFacts
     package let isReused: Bool
     package let version: HTTPVersion
-    // Unchecked are the queues, and what is set at every request; other modules read it by a function.
+    // Unchecked are the queues, and what is set at every request. Other modules read by a function, as each look at a stored property that
+    // they can see is checked, also from here.
     /// What is received is not optional, as to unwrap it would be to copy it once more.
     @exclusivity(unchecked) private var finalHead = ResponseHead(status: 0)
-    package var head: ResponseHead? { hasHead ? finalHead : nil }
+    private var headIsHere = false
+    package var head: ResponseHead? { headIsHere ? finalHead : nil }
     /// The head, where ``hasHead`` says that it is there.
     package var receivedHead: ResponseHead { finalHead }
     /// So that to look whether it is there does not copy it.
-    package private(set) var hasHead = false
+    package var hasHead: Bool { headIsHere }
     /// The nanoseconds for which the server says it keeps an idle connection.
     var keepAlive: Int64?
     private var finalFraming = ResponseParser.Framing.none
@@ -117,7 +119,7 @@ package final class Exchange {
     func receivedHead(_ head: ResponseHead, _ framing: ResponseParser.Framing) {
         finalHead = head
         finalFraming = framing
-        hasHead = true
+        headIsHere = true
     }
 
     // MARK: The load's side
@@ -131,7 +133,7 @@ package final class Exchange {
             return .sent(bytes: record.requestBodyBytes - toldSentBytes, total: record.requestBodyBytes)
         }
         if !informational.isEmpty { return .informational(informational.removeFirst()) }
-        return hasHead ? .head : nil
+        return headIsHere ? .head : nil
     }
 
     /// Whether ``takeEvent()`` has something new.
@@ -140,7 +142,7 @@ package final class Exchange {
     package func hasEvent() throws(LoadError) -> Bool {
         try control.check()
         guard !control.isSuspended else { return false }
-        if hasHead || record.requestBodyBytes > toldSentBytes || !informational.isEmpty { return true }
+        if headIsHere || record.requestBodyBytes > toldSentBytes || !informational.isEmpty { return true }
         if let failure { throw failure }
         return false
     }

@@ -36,7 +36,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     private(set) var exchange: Exchange?
     private var pump: RequestBodyPump?
     private var requestIsComplete = true
-    private var shortcut = SocketShortcut()
+    @exclusivity(unchecked) private var shortcut = SocketShortcut()
     private var exchangesServed = 0
     private var isClosing = false
     private var transportError: (any Error)?
