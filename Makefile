@@ -52,6 +52,7 @@ crash-test:
 history:
 	@Scripts/install-needs build
 	@swift build --product urlsessiond
+	@swift build --product urlsession
 	@swift build --product HistoryProgram
 	@.build/debug/HistoryProgram --seed $(or $(SEED),$$(date +%s)) --steps $(or $(STEPS),150) \
 	    --seconds $(SECONDS)

@@ -179,7 +179,7 @@ var targets: [Target] = [
     .executableTarget(
         name: "HistoryProgram", dependencies: ["HistoryModel", "URLLoading", "LoadingTestKit", "SeededNumbers"],
         path: "Tests/HistoryProgram", swiftSettings: testSettings),
-    tests("HistoryTests", ["HistoryModel", "LoadingTestKit", "HistoryProgram", "urlsessiond"]),
+    tests("HistoryTests", ["HistoryModel", "LoadingTestKit", "HistoryProgram", "urlsession", "urlsessiond"]),
     // Each folder of Examples/ is a package for who copies it. Here its sources share the build, and belong to no product.
     example("ResumableDownload"),
     example("FanOut"),

@@ -53,7 +53,8 @@ package struct HistoryMaker {
         switch random.next(below: 100) {
         case 0..<9: return makeSession()
         case 9..<12: return invalidate()
-        case 12..<58: return .load(load())
+        case 12..<53: return .load(load())
+        case 53..<58: return .tool(tool())
         case 58..<62: return .together((0..<(2 + random.next(below: 3))).map { _ in load() })
         case 62..<69:
             let (origin, page) = target()
@@ -155,6 +156,24 @@ package struct HistoryMaker {
         }
         if interruption == .invalidate { sessions[load.session]?.isOver = true }
         return .interrupted(load, interruption)
+    }
+
+    private mutating func tool() -> ToolStep {
+        let (origin, page) = target()
+        recent = recent.suffix(5) + [(origin, page)]
+        var load = LoadStep(session: 0, origin: origin, page: page)
+        if page == .varyField { load.field = any(["blue", "red"]) }
+        if page.isGuarded ? !isOne(of: 4) : isOne(of: 3) {
+            load.principal = any([.ali, .ali, .bob, .mallory])
+            load.proof = any([.challenge, .challenge, .userInfo, .basicField, .bearerField])
+        }
+        if page == .varyCookie, isOne(of: 2) { load.login = any([.ali, .bob, .nobody]) }
+        var step = ToolStep(load)
+        step.isInsecure = isOne(of: 4)
+        step.isSubstituted = isOne(of: 8)
+        step.isCached = isOne(of: 2)
+        step.load.policy = step.isCached ? .usual : .revalidate
+        return step
     }
 
     private mutating func post() -> HistoryStep {

@@ -137,6 +137,28 @@ package struct LoadStep: Codable, Sendable, Hashable {
     }
 }
 
+/// A run of the command-line tool, whose stores are those of all its runs.
+package struct ToolStep: Codable, Sendable, Hashable {
+    /// Its session is a new one.
+    package var load: LoadStep
+    /// Whether it accepts each server.
+    package var isInsecure = false
+    /// Whether its connections lead to servers other than the one that its URL names.
+    package var isSubstituted = false
+    /// Whether it may show what is stored without asking.
+    package var isCached = false
+
+    package init(_ load: LoadStep) { self.load = load }
+
+    package var kind: SessionKind {
+        var kind = SessionKind()
+        kind.trust = isInsecure ? .delegate : .system
+        kind.isSubstituted = isSubstituted
+        if isSubstituted { kind.stores = .withoutCache }
+        return kind
+    }
+}
+
 /// What happens while a load waits.
 package enum Interruption: String, Codable, Sendable, CaseIterable {
     case kill, killWhileSending, deploy, certificate, cancel, invalidate
@@ -162,6 +184,7 @@ package enum HistoryStep: Codable, Sendable, Hashable {
     /// A class of the app's answers twice, and then the loader.
     case byProtocol(worker: Int, stores: Bool)
     case orderInBackground(worker: Int, LoadStep, uploads: Bool)
+    case tool(ToolStep)
     case killDaemon
 
     package enum Failure: String, Codable, Sendable, CaseIterable {

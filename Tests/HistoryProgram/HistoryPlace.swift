@@ -37,9 +37,9 @@ final class HistoryPlace: Sendable {
             )
         }
         try files.createDirectory(at: bin, withIntermediateDirectories: true)
-        let program = own.deletingLastPathComponent().appendingPathComponent("HistoryProgram")
-        for file in [program, own.deletingLastPathComponent().appendingPathComponent("urlsessiond")] {
-            try files.linkItem(at: file, to: bin.appendingPathComponent(file.lastPathComponent))
+        for name in ["HistoryProgram", "urlsessiond", "urlsession"] {
+            let program = own.deletingLastPathComponent().appendingPathComponent(name)
+            try files.linkItem(at: program, to: bin.appendingPathComponent(name))
         }
         try Data(certificates.rootPEM.utf8).write(to: home.appendingPathComponent("roots.pem"))
         let chain = certificates.unknownAuthority.chainPEM.components(separatedBy: "-----BEGIN CERTIFICATE-----")
@@ -80,6 +80,25 @@ final class HistoryPlace: Sendable {
         }
     }
 
+    /// Runs the tool with the arguments of a load, and says what it showed; what it wrote after the body is the status.
+    func runTool(_ arguments: [String]) async throws -> (code: Int32, output: String, errors: String) {
+        let said = Watched((output: Data(), errors: Data(), open: 2))
+        let process = try ServerProcess.start(
+            ServerProcess.Order(
+                [bin.path + "/urlsession", "get", "--silent", "--show-error", "-w", "\\n%{http_code}"] + arguments,
+                environment: variables,
+                output: .pipe { data in
+                    said.change { ($0.output, $0.open) = ($0.output + data, $0.open - (data.isEmpty ? 1 : 0)) }
+                },
+                errors: .pipe { data in
+                    said.change { ($0.errors, $0.open) = ($0.errors + data, $0.open - (data.isEmpty ? 1 : 0)) }
+                }
+            ))
+        let code = try await process.end()
+        let (output, errors) = try await said.value { $0.open == 0 ? ($0.output, $0.errors) : nil }
+        return (code, String(decoding: output, as: UTF8.self), String(decoding: errors, as: UTF8.self))
+    }
+
     func errors(of life: Int) -> String {
         let text = try? String(contentsOf: home.appendingPathComponent("orders/errors-\(life)"), encoding: .utf8)
         return String((text ?? "").suffix(3000))
@@ -102,7 +121,7 @@ final class HistoryPlace: Sendable {
     }
 
     func remove() {
-        for file in ["HistoryProgram", "urlsessiond"] { for process in processes(file) { kill(process, SIGKILL) } }
+        for file in ["HistoryProgram", "urlsessiond", "urlsession"] { for process in processes(file) { kill(process, SIGKILL) } }
         try? FileManager.default.removeItem(at: bin)
         try? FileManager.default.removeItem(at: home)
     }

@@ -210,6 +210,7 @@ final class HistoryRun {
             try await cutDownload(load, deploys: deploys, identity, other)
         case .byProtocol(let slot, let stores): try await answerByProtocol(slot, stores: stores)
         case .orderInBackground(let slot, let load, let uploads): try await order(slot, load, uploads: uploads)
+        case .tool(let tool): try await use(tool)
         case .killDaemon: if !place.signalDaemon(SIGKILL) { passOver() }
         }
     }
@@ -472,6 +473,46 @@ final class HistoryRun {
             if stores, !isFirst, report.wasGiven != true { throw Fault(.protocolClass, "the class is not given what it stored") }
         }
         try await finish(begin(LoadStep(session: plain, origin: .clear, page: .open)))
+    }
+
+    // MARK: The tool
+
+    private func use(_ tool: ToolStep) async throws {
+        let step = tool.load
+        loadCount += 1
+        sessionCount += 1
+        lives += 1
+        let number = loadCount
+        var facts = facts(
+            number, step, LiveSession(worker: -1, life: lives, identity: sessionCount, kind: tool.kind))
+        // Nothing tells what it had in its store of cookies.
+        facts.isAlone = step.login == nil && !(tool.isCached && step.page == .varyCookie)
+        world.loads[number] = facts
+        var order = LoadRequest(load: number, session: sessionCount, url: "")
+        describe(step, tool.kind, &order)
+        order.fields["X-Load"] = "\(number)"
+        var arguments = [order.url] + order.fields.sorted { $0.key < $1.key }.flatMap { ["-H", "\($0.key): \($0.value)"] }
+        if let user = order.user, let password = order.password { arguments += ["-u", "\(user):\(password)"] }
+        if tool.isInsecure { arguments.append("-k") }
+        if tool.isCached { arguments.append("--cached") }
+        if tool.isSubstituted {
+            arguments += servers.substitutions.sorted { $0.key < $1.key }.flatMap { ["--connect-to", ":\($0.key)::\($0.value)"] }
+        }
+        let (place, line) = (place, arguments)
+        let said: (code: Int32, output: String, errors: String)
+        do {
+            said = try await within(Self.limit) { try await place.runTool(line) }
+        } catch is Late {
+            throw Fault(.end, "the tool has not ended: \(arguments)")
+        }
+        var report = WorkerReport(.end, load: number)
+        if said.code == 0, let end = said.output.lastIndex(of: "\n") {
+            report.body = String(said.output[..<end])
+            report.status = Int(said.output[said.output.index(after: end)...])
+        } else {
+            (report.error, report.message) = (Int(said.code), said.errors)
+        }
+        judge(number, report)
     }
 
     // MARK: Background

@@ -40,7 +40,7 @@ struct HistoryTests {
     @Test func `histories have every kind of step`() {
         var kinds: Set<String> = []
         for step in HistoryMaker.history(seed: 1, steps: 1000) { kinds.insert(String("\(step)".prefix { $0 != "(" })) }
-        #expect(kinds.count == 14, "\(kinds)")
+        #expect(kinds.count == 15, "\(kinds)")
     }
 
     @Test func `only the steps that matter are left of a failing history`() async {
