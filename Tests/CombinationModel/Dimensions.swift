@@ -45,7 +45,10 @@ package enum Security: String, CaseIterable, Sendable, Codable {
 }
 
 package enum Route: String, CaseIterable, Sendable, Codable {
-    case direct, proxy, proxyAsks, deadThenAlive, socks, unixSocket, otherAddress
+    case direct, proxy, proxyAsks
+    /// The same proxy, which the request's own `Proxy-Authorization` answers before it asks.
+    case proxyTold
+    case deadThenAlive, socks, unixSocket, otherAddress
 }
 
 package enum SessionKind: String, CaseIterable, Sendable, Codable {

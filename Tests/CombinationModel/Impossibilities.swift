@@ -18,7 +18,9 @@ extension Impossibility {
         // The connection.
         .init("HTTP/2 is negotiated in a TLS handshake", [.protocol: ["http2", "http1Required"], .security: ["clear"]]),
         .init("prior knowledge is for http", [.protocol: ["http2Clear"], .security: but(.security, "clear")]),
-        .init("a forwarding proxy is spoken to in HTTP/1.1", [.protocol: ["http2Clear"], .route: ["proxy", "proxyAsks"]]),
+        .init(
+            "a forwarding proxy is spoken to in HTTP/1.1",
+            [.protocol: ["http2Clear"], .route: ["proxy", "proxyAsks", "proxyTold"]]),
         .init("the kit's HTTP/2 server listens at ports alone", [.protocol: but(.protocol, "http1"), .route: ["unixSocket"]]),
         .init(
             "the kit's server that asks for certificates speaks HTTP/1.1",
@@ -53,6 +55,9 @@ extension Impossibility {
         .init(
             "a stream that can be read once is gone with the first request, which a forwarding proxy refuses",
             [.route: ["proxyAsks"], .security: ["clear"], .message: ["streamOnce"]]),
+        .init(
+            "left out: what is told to a proxy for https is not told to the one for http",
+            [.route: ["proxyTold"], .answer: ["redirectDown"]]),
         .init("a redirect to http needs https", [.security: ["clear"], .answer: ["redirectDown"]]),
         .init("a Unix socket leads to one server, of one scheme", [.route: ["unixSocket"], .answer: ["redirectDown"]]),
         .init("without TLS there is no trust", [.security: ["clear"], .stored: ["unverified"]]),

@@ -119,10 +119,12 @@ final class Program {
         switch order.route {
         case .direct: break
         case .proxy: configuration.connectionProxyDictionary = proxies(http: map.forward, https: map.connect)
-        case .proxyAsks:
+        case .proxyAsks, .proxyTold:
             var dictionary = proxies(http: map.askingForward, https: map.askingConnect)
-            dictionary["kCFProxyUsernameKey"] = TunnelMaker.user
-            dictionary["kCFProxyPasswordKey"] = TunnelMaker.password
+            if order.route == .proxyAsks {
+                dictionary["kCFProxyUsernameKey"] = TunnelMaker.user
+                dictionary["kCFProxyPasswordKey"] = TunnelMaker.password
+            }
             configuration.connectionProxyDictionary = dictionary
         case .deadThenAlive:
             configuration.proxyConfigurations = [map.dead, map.connect].map { port in
@@ -199,6 +201,9 @@ final class Program {
         request.httpMethod = order.method
         if order.login == .requestField, let user = order.user {
             request.setValue(Origin.authorization(user), forHTTPHeaderField: "Authorization")
+        }
+        if order.session.route == .proxyTold {
+            request.setValue(TunnelMaker.authorization, forHTTPHeaderField: "Proxy-Authorization")
         }
         request.setValue(order.language, forHTTPHeaderField: "X-Language")
         switch order.policy {
