@@ -180,7 +180,7 @@ extension Model {
                 let index = caches[store, default: []].lastIndex(where: { $0.tag == tag && $0.url == url && mayRead($0, course) })
             else { return exchanged }
             var entry = caches[store, default: []][index]
-            if entry.trust == trust || trust == .shared {
+            if entry.trust == trust || trust == .shared, !course.order.isInChild || mayBe("renewed in memory") {
                 entry.isFresh = !isStale(answer)
                 if !entry.isPublic { entry.credential = entry.credential ?? request.fields["authorization"] }
                 caches[store, default: []][index] = entry
@@ -251,6 +251,10 @@ extension Model {
             entry.partLength = 10
             entry.label =
                 "v\(origin.version) doc for \(request.fields["authorization"].flatMap(user) ?? cookieUser(request) ?? "all")"
+        }
+        // This process may keep what it has in memory when another one has stored something newer.
+        if course.order.isInChild, caches[store, default: []].contains(where: { $0.url == url }), mayBe("kept in memory") {
+            return
         }
         // What different credentials obtained may stand side by side.
         let mayStay = mayBe("side by side")

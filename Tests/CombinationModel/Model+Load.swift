@@ -32,9 +32,12 @@ extension Model {
         /// The user whose credential answered a challenge of this load.
         var answered: String?
         var redirects = 0
+        /// What the daemon has of a download that it stopped.
+        let rest: Rest?
 
-        init(_ order: LoadOrder) {
+        init(_ order: LoadOrder, from rest: Rest? = nil) {
             self.order = order
+            self.rest = rest
             start = Place(scheme: order.scheme, name: order.name)
             place = start
             method = order.method
@@ -45,11 +48,17 @@ extension Model {
         var isSafe: Bool { method == "GET" || method == "HEAD" }
     }
 
+    /// Where a download continues, and the validator of what is there.
+    struct Rest {
+        var offset: Int
+        var tag: String
+    }
+
     enum Exchanged {
         case answer(Answer, SeenRequest)
         case ended(Outcome)
-        /// The daemon was killed.
-        case begunAnew
+        /// The daemon was killed, or has stopped the transfer.
+        case begunAnew(Rest?)
     }
 
     mutating func load(_ order: LoadOrder) -> Outcome {
@@ -59,11 +68,13 @@ extension Model {
             let answer: (status: Int, label: String, location: String?)
             switch hop(&course) {
             case .ended(let outcome): return outcome
-            case .begunAnew:
+            case .begunAnew(let rest):
                 if mayBe() { accepted[order.session.name] = nil }
-                course = Course(order)
+                course = Course(order, from: rest)
                 continue
-            case .answer(let given, _): answer = (given.status, given.label, given.field("location"))
+            case .answer(let given, _):
+                let isRest = course.rest != nil && given.status == 206
+                answer = (given.status, isRest ? given.whole : given.label, given.field("location"))
             }
             guard let location = answer.location, [301, 302, 307].contains(answer.status) else {
                 let hasBody = course.method != "HEAD" && ![204, 304].contains(answer.status)
@@ -129,6 +140,7 @@ extension Model {
         fields["x-language"] = course.order.language
         if course.order.message == .range { fields["range"] = course.order.phase == .seed ? "bytes=0-9" : "bytes=5-14" }
         if course.order.message == .condition { fields["if-none-match"] = conditionOfTheApp }
+        if let rest = course.rest { (fields["range"], fields["if-range"]) = ("bytes=\(rest.offset)-", rest.tag) }
         return fields
     }
 
@@ -213,10 +225,15 @@ extension Model {
             seen.append(request)
         }
         var answer = Origin.answer(request, &origin, folder: folder)
-        if answer.gate != nil, course.isMain, order.command == .killDaemon { return .begunAnew }
-        // A background upload that was stopped is sent again.
-        let isStopped = order.session.kind == .background && order.way == .upload && order.command == .suspend
-        if answer.gate != nil, isStopped, course.isMain, mayBe() { return .begunAnew }
+        if answer.gate != nil, course.isMain, order.command == .killDaemon { return .begunAnew(nil) }
+        // The daemon stops what is suspended. An upload is sent again, a download continued from what it has noted of it.
+        let isStopped = order.session.kind == .background && order.command == .suspend
+        if let gate = answer.gate, isStopped, course.isMain, mayBe() {
+            guard gate == .withinBody, order.way == .download, answer.status == 200, answer.coding == .none,
+                let tag = answer.field("etag"), let offset = [nil, answer.body.count / 2, answer.body.count][pick(3)]
+            else { return .begunAnew(nil) }
+            return .begunAnew(Rest(offset: offset, tag: tag))
+        }
         if let gate = answer.gate, course.isMain, endsByCommand(order) {
             let hasBody = course.method != "HEAD" && answer.hasBody && ![301, 302, 307].contains(answer.status)
             if gate == .beforeHead || gate == .sending { return .ended(.failed(-999)) }
@@ -225,6 +242,11 @@ extension Model {
                 // The server has sent the head when the command is given; whether the load has it is another thing.
                 guard mayBe("the head has come") else { return .ended(.failed(-999)) }
                 takeCookies(of: answer, course)
+                // All of it may be asked for before the command arrives.
+                if isOtherPart(answer, request), mayBe() {
+                    (request.fields["range"], request.fields["if-range"]) = (nil, nil)
+                    seen.append(request)
+                }
                 return .ended(.failed(answer.coding == .lying && mayBe() ? -1016 : -999))
             }
         }
