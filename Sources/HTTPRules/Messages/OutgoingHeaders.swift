@@ -45,7 +45,7 @@ package final class OutgoingHeaders: Sendable {
     ///   - target: Where the request goes.
     ///   - method: The method of the request.
     ///   - bodyLength: Nil without a body, -1 where its length is not known; how it ends is then for the connection to say.
-    ///   - extra: The engine's fields for this one message, `Range`, `Cookie` or `Expect`. They win over all others.
+    ///   - extra: The engine's fields for this one message, `Range` or `Cookie`. They win over all others.
     ///   - leftOrigin: Whether a redirect led away from the origin that the load began with; the session's credentials stay there.
     ///   - isAnswered: Whether a challenge of the server was answered. The answer is in `extra`, or the connection carries it; no other
     ///     `Authorization` is sent.

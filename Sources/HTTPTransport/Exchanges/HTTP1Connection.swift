@@ -204,7 +204,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let buffer = unwrapInboundIn(data)
-        guard let exchange else {
+        guard let exchange, !parser.isIdle else {
             // Nobody asked: what comes now must not be taken for the answer to the next request.
             close()
             return
@@ -353,10 +353,13 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         if head.status == 100 { pump?.receivedContinue() }
     }
 
-    /// Ends the exchange once the whole answer is here; should the request still be on its way, the server does without the rest of
-    /// it (RFC 9112, section 9.5): nothing more can come back, so the connection is closed.
+    /// Ends the exchange once the whole answer is here.
+    ///
+    /// Should the request still be on its way, it goes on where the answer is a success and the server keeps the connection: it may want the
+    /// rest. Otherwise it does without that, and the connection is closed (RFC 9112, sections 9.5 and 9.6).
     private func finishIfComplete() {
         guard let exchange, parser.isIdle else { return }
+        if let pump, !pump.isStopped, parser.mayReuseConnection, !isClosing { return }
         let proxyCloses = facts.isForwarded && exchange.head?.saysProxyCloses == true
         end(exchange, reusable: requestIsComplete && parser.mayReuseConnection && !isClosing && !proxyCloses)
     }

@@ -87,7 +87,7 @@ extension HTTP2Connection {
 
     /// The stream that a frame is for; nil where it is over.
     private func stream(_ id: UInt32, closedIsError: Bool) throws(HTTP2Failure) -> HTTP2Stream? {
-        if let stream = streams[id] { return stream }
+        if let stream = streams[id], !stream.hasAnswer || !closedIsError { return stream }
         guard id % 2 == 1, id < nextStream else {
             throw HTTP2Failure(code: .protocolError, message: "a frame is for a stream that was not opened (\(id))")
         }
@@ -140,9 +140,10 @@ extension HTTP2Connection {
 
     /// The whole answer is here.
     ///
-    /// Should the request still be on its way, the server does without the rest of it.
+    /// Should the request still be on its way, and the answer be no success, the server does without the rest of it.
     private func finish(_ stream: HTTP2Stream, now: NIODeadline) {
         if let objection = stream.receiveEnd(now: now) { return object(to: stream, objection) }
+        guard !stream.sendsOn() else { return }
         if !stream.hasSentEnd { reset(stream, .noError) }
         end(stream, isComplete: true)
     }
@@ -164,7 +165,7 @@ extension HTTP2Connection {
             default: .failedAlone
             }
         let message = "receiving the response from \(facts.peer): the server reset the stream (\(code.name))"
-        end(stream, LoadError(.connectionLost, message), evidence: evidence)
+        giveUp(stream, LoadError(.connectionLost, message), evidence: evidence)
     }
 
     // MARK: The connection
@@ -182,7 +183,7 @@ extension HTTP2Connection {
         for stream in refused {
             resets.insert(stream.id)
             let message = "sending the request to \(facts.peer): the server takes no more on this connection (\(code.name))"
-            end(stream, LoadError(.connectionLost, message), evidence: code == .http11Required ? .wantsHTTP1 : .notProcessed)
+            giveUp(stream, LoadError(.connectionLost, message), evidence: code == .http11Required ? .wantsHTTP1 : .notProcessed)
         }
     }
 

@@ -131,6 +131,7 @@ extension HTTP2Connection {
     func requestCompleted(_ stream: HTTP2Stream) {
         guard streams[stream.id] === stream else { return }
         stream.requestCompleted()
+        if stream.hasAnswer { end(stream, isComplete: true) }
     }
 
     /// The request's body could not be had.

@@ -357,15 +357,20 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         let exchange = stream.end()
         if let exchange {
             exchange.evidence = evidence
-            if let error { exchange.fail(error) }
             if isComplete { exchange.complete() }
+            if let error { exchange.fail(error) }
             exchange.control.wake()
         }
         pool?.exchangeEnded(on: self, reusable: true, keepAlive: nil, now: exchange?.record.responseEnd ?? .now())
         if streams.isEmpty { buffers.removeAll() }
     }
 
+    /// The connection is of no use to the stream any more; what has its whole answer is complete all the same.
+    func giveUp(_ stream: HTTP2Stream, _ error: LoadError, evidence: RetryEvidence) {
+        if stream.hasAnswer { end(stream, isComplete: true) } else { end(stream, error, evidence: evidence) }
+    }
+
     func failAll(_ error: LoadError, evidence: RetryEvidence = .none) {
-        for stream in streams.values.sorted(by: { $0.id < $1.id }) { end(stream, error, evidence: evidence) }
+        for stream in streams.values.sorted(by: { $0.id < $1.id }) { giveUp(stream, error, evidence: evidence) }
     }
 }

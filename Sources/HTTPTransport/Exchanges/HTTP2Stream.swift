@@ -34,6 +34,8 @@ final class HTTP2Stream: ExchangeCarrier {
     var isInLine = false
     /// Something of it came since the load was woken last.
     var isTouched = false
+    /// The whole answer is here, and the request is still on its way.
+    private(set) var hasAnswer = false
     /// How long the content is to be, as far as that is said.
     private var expectedLength: Int64?
     private var mayHaveContent = true
@@ -198,6 +200,15 @@ final class HTTP2Stream: ExchangeCarrier {
         }
         exchange.record.responseEnd = now
         return nil
+    }
+
+    /// Whether the request goes on though its whole answer is here: the server may want the rest, where that is a success.
+    ///
+    /// A server that does without it resets the stream (section 8.1).
+    func sendsOn() -> Bool {
+        guard let pump, !pump.isStopped, !hasSentEnd else { return false }
+        hasAnswer = true
+        return true
     }
 
     private func gather(_ piece: ByteBuffer) {

@@ -73,13 +73,11 @@ final class RequestBodyPump {
         outlet.flush()
     }
 
-    /// A final response came before the body was out: one that refuses, or that did not wait for the body, ends the sending.
+    /// A final response came before the body was out: one that refuses or leads elsewhere ends the sending.
+    ///
+    /// A success says nothing about the rest of the body, which its server may well be reading.
     func receivedFinalHead(status: Int) {
-        switch state {
-        case .waitingForContinue: stop()
-        case .sending where status >= 300: stop()
-        case .sending, .stopped: break
-        }
+        if status >= 300 { stop() } else { receivedContinue() }
     }
 
     func writabilityChanged() {

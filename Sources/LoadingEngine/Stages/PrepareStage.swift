@@ -32,11 +32,6 @@ final class PrepareStage: LoadStage {
         mutating func letGo() { message = nil }
     }
 
-    /// From this many bytes on, a body waits for 100 (Continue).
-    ///
-    /// curl's limit is 1 MB; below it the wait costs more than the body.
-    static let expectationThreshold: Int64 = 1_048_576
-
     let pool: ConnectionPool
 
     init(pool: ConnectionPool) { self.pool = pool }
@@ -98,14 +93,9 @@ final class PrepareStage: LoadStage {
         let target = known.target
         let length = body.length
         var extra = load.resumption.rangeFields
-        let expects =
-            !hop.followUp.withoutExpectation
-            && ((length ?? 0) >= Self.expectationThreshold
-                || hop.request.hasField(.expect) && hop.request.headers.hasToken("100-continue", in: .expect))
         if let cookies = Self.cookies(for: target, hop, in: load.session, at: load.control.lastProgress) {
             extra.append(("Cookie", cookies))
         }
-        if expects, !hop.request.hasField(.expect) { extra.append(("Expect", "100-continue")) }
         let route = try RequestAuthentication.route(to: target, hop, pool, in: load)
         let isForwarded = route.details?.isForwarded ?? false
         if hop.authentication.isUsed {
@@ -129,7 +119,9 @@ final class PrepareStage: LoadStage {
             OutgoingMessage(
                 head: RequestHead(
                     method: hop.request.method, target: isForwarded ? target.absoluteForm : target.path, headers: headers),
-                body: body, expectsContinue: expects && length != nil, priority: load.order.priority
+                // A program's own field alone has the body wait.
+                body: body, expectsContinue: (length ?? 0) != 0 && headers.hasToken("100-continue", in: .expect),
+                priority: load.order.priority
             ),
             target: target,
             route: route
@@ -140,13 +132,13 @@ final class PrepareStage: LoadStage {
         _ hop: Hop, _ target: RequestTarget, _ length: Int64?, _ extra: [(String, String)], isForwarded: Bool,
         in session: SessionFacts
     ) -> HeaderBlock {
-        var fields = hop.request.headers
-        if hop.followUp.withoutExpectation { fields.remove("Expect") }
-        return session.headers.compose(
-            request: fields, target: target, method: hop.request.method, bodyLength: length, extra: extra,
+        var headers = session.headers.compose(
+            request: hop.request.headers, target: target, method: hop.request.method, bodyLength: length, extra: extra,
             leftOrigin: hop.followUp.leftOrigin, isAnswered: hop.authentication.isAnswered,
             isForProxy: isForwarded && hop.authentication.mayShowOwn
         )
+        if hop.followUp.withoutExpectation { headers.remove("Expect") }
+        return headers
     }
 
     /// Where the hop goes: over TLS where its host asked for it (RFC 6797), and nowhere that App Transport Security forbids.

@@ -1,0 +1,188 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Final answers that come whole before the body of their request was read.
+@Suite(.timeLimit(.minutes(1)))
+struct EarlyAnswerTests {
+    private static let content = ScriptedFile.pattern(6_000_000)
+    private static let early = ScriptedReply.head(200, [("Content-Length", "5")]) + "early"
+
+    /// Without and with an expectation, which such an answer meets as well.
+    private static let fields: [[String: String]] = [[:], ["Expect": "100-continue"]]
+
+    private func request(_ url: URL, _ fields: [String: String]) -> URLRequest {
+        URLRequest(url, method: "POST", headers: fields)
+    }
+
+    // MARK: HTTP/1.1
+
+    @Test(arguments: fields) func `a success that comes first does not keep the body from its server`(
+        fields: [String: String]
+    ) async throws {
+        try await withScenario(
+            early: {
+                $0.method == "GET" ? nil : [.stopReading, .write(Self.early), .gate("read"), .startReading, .awaitRequestEnd]
+            },
+            reply: { _ in .ok("next") }
+        ) { (server, session) async throws in
+            async let answer = session.upload(for: request(server.url(), fields), from: Data(Self.content))
+            try await server.reached("read")
+            server.open("read")
+            let (data, response) = try await answer
+            #expect((response as? HTTPURLResponse)?.statusCode == 200 && data == Data("early".utf8))
+            #expect(try await server.request(0).bodyLength == Self.content.count)
+            #expect(try await session.text(server.url()) == "next")
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test(arguments: fields) func `a success by which the server closes the connection ends the upload`(
+        fields: [String: String]
+    ) async throws {
+        let closing = ScriptedReply.head(200, [("Content-Length", "5"), ("Connection", "close")]) + "early"
+        try await withScenario(
+            early: { $0.method == "GET" ? nil : [.stopReading, .write(closing), .gate("over"), .startReading] },
+            reply: { _ in .ok("next") }
+        ) { (server, session) async throws in
+            let (data, _) = try await session.upload(for: request(server.url(), fields), from: Data(Self.content))
+            #expect(data == Data("early".utf8))
+            server.open("over")
+            try await server.waitForClose(0)
+            #expect(try await session.text(server.url()) == "next")
+        }
+    }
+
+    @Test(arguments: fields) func `a success stands where the server hangs up instead of reading`(
+        fields: [String: String]
+    ) async throws {
+        for end in [SocketEffect.close, .reset] {
+            try await withScenario(
+                early: { $0.method == "GET" ? nil : [.stopReading, .write(Self.early), .gate("seen"), end] },
+                reply: { _ in .ok("next") }
+            ) { (server, session) async throws in
+                let recorder = EventRecorder()
+                try await withSession(delegate: recorder) { session in
+                    let task = session.uploadTask(with: request(server.url(), fields), from: Data(Self.content))
+                    task.resume()
+                    try await recorder.wait(for: task) { $0.body == Data("early".utf8) }
+                    server.open("seen")
+                    let record = try await recorder.completion(of: task)
+                    #expect(record.error == nil && record.body == Data("early".utf8))
+                }
+                #expect(try await session.text(server.url()) == "next")
+            }
+        }
+    }
+
+    @Test(arguments: [300, 403, 500]) func `what is no success ends the upload`(status: Int) async throws {
+        for fields in Self.fields {
+            try await withScenario(
+                early: { request in
+                    let answer = ScriptedReply.status(status, body: "no").effects
+                    return request.method == "GET" ? nil : ScriptedReply([.stopReading] + answer + [.gate("over")])
+                },
+                reply: { _ in .ok("next") }
+            ) { (server, session) async throws in
+                let (data, response) = try await session.upload(for: request(server.url(), fields), from: Data(Self.content))
+                #expect((response as? HTTPURLResponse)?.statusCode == status && data == Data("no".utf8))
+                #expect(try await session.text(server.url()) == "next")
+                #expect(server.connectionCount == 2)
+                server.open("over")
+            }
+        }
+    }
+
+    @Test func `bytes behind the early answer are not taken for another`() async throws {
+        try await withScenario(
+            early: {
+                $0.method == "GET"
+                    ? nil : [.stopReading, .write(Self.early), .gate("more"), .write("HTTP/1.1 200 OK\r\n\r\n"), .stall]
+            },
+            reply: { _ in .ok("next") }
+        ) { (server, session) async throws in
+            let recorder = EventRecorder()
+            try await withSession(delegate: recorder) { session in
+                let task = session.uploadTask(with: request(server.url(), [:]), from: Data(Self.content))
+                task.resume()
+                try await recorder.wait(for: task) { $0.body == Data("early".utf8) }
+                server.open("more")
+                #expect(try await recorder.completion(of: task).body == Data("early".utf8))
+            }
+            #expect(try await session.text(server.url()) == "next")
+        }
+    }
+
+    @Test func `a server that neither reads on nor hangs up ends the task by the request's timeout`() async throws {
+        try await withScenario(
+            configure: { $0.timeoutIntervalForRequest = 1 },
+            early: { _ in [.stopReading, .write(Self.early), .gate("never")] }, reply: { _ in .ok() }
+        ) { (server, session) async throws in
+            await expectFailure(.timedOut) {
+                try await session.upload(for: request(server.url(), [:]), from: Data(count: 64 << 20))
+            }
+            server.open("never")
+        }
+    }
+
+    // MARK: HTTP/2
+
+    @Test(arguments: fields) func `a success that ends a stream first does not keep the body from its server`(
+        fields: [String: String]
+    ) async throws {
+        try await withHTTP2Scenario(
+            greeting: { _ in [.policy(.credit, false), .settings()] },
+            reply: { request in
+                guard request.method == "POST" else { return .ok("next") }
+                return [
+                    .head(200), .data("early", ends: true), .gate("read"), .policy(.credit, true),
+                    .windowUpdate(6_000_000, stream: 0), .windowUpdate(6_000_000), .awaitRequestEnd,
+                ]
+            }
+        ) { (server, session) async throws in
+            async let answer = session.upload(for: request(server.url(), fields), from: Data(Self.content))
+            try await server.reached("read")
+            server.open("read")
+            let (data, response) = try await answer
+            #expect((response as? HTTPURLResponse)?.statusCode == 200 && data == Data("early".utf8))
+            #expect(try await server.request(0).bodyHash == HTTP2Request.hash(of: Self.content))
+            #expect(server.frames(.resetStream).isEmpty)
+            #expect(try await session.text(server.url("/next")) == "next")
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `a connection that ends after the whole answer takes nothing from it`() async throws {
+        for end in [HTTP2Step.goAway(last: 0), .closeAbruptly, .resetStream(.noError), .resetStream(.cancel)] {
+            try await withHTTP2Scenario(
+                .clear,
+                greeting: { _ in [.policy(.credit, false), .settings()] },
+                reply: { request in
+                    guard request.method == "POST" else { return .ok("next") }
+                    return [.head(200), .data("early", ends: true), .gate("over"), end]
+                }
+            ) { (server, session) async throws in
+                let recorder = EventRecorder()
+                try await withSession(delegate: recorder, { $0.connectionOptions.httpVersions = .http2PriorKnowledge }) {
+                    session in
+                    let task = session.uploadTask(with: request(server.url(), [:]), from: Data(Self.content))
+                    task.resume()
+                    try await recorder.wait(for: task) { $0.body == Data("early".utf8) }
+                    server.open("over")
+                    let record = try await recorder.completion(of: task)
+                    #expect(record.error == nil && record.body == Data("early".utf8), "\(end)")
+                }
+            }
+        }
+    }
+}
