@@ -39,8 +39,10 @@ package final class NginxServer: Sendable {
         self.process = process
     }
 
-    /// Starts a server; with cipher suites, as OpenSSL names them, it speaks TLS 1.2 by these alone.
-    package static func start(_ identity: TestCertificates.Identity, ciphers: String? = nil) throws -> NginxServer {
+    /// Starts a server; with cipher suites, as OpenSSL names them, it speaks TLS 1.2 by these alone. A connection takes so many requests.
+    package static func start(
+        _ identity: TestCertificates.Identity, ciphers: String? = nil, requestsPerConnection: Int = 1_000_000
+    ) throws -> NginxServer {
         let program = try ServerProcess.program("nginx", package: "nginx-light")
         let directory = try TemporaryDirectory()
         for name in ["html/gzip", "html/slow", "html/upload", "html/basic", "temp"] {
@@ -51,7 +53,7 @@ package final class NginxServer: Sendable {
         try directory.write(identity.chainPEM.utf8, to: "chain.pem")
         try directory.write(identity.keyPEM.utf8, to: "key.pem")
         try directory.write("ada:{PLAIN}lovelace\n".utf8, to: "users")
-        let text = configuration(directory.path, ports: sockets.map(\.port), ciphers)
+        let text = configuration(directory.path, ports: sockets.map(\.port), ciphers, requestsPerConnection)
         let file = try directory.write(text.utf8, to: "nginx.conf")
         let process = try ServerProcess.start(
             ServerProcess.Order(
@@ -99,7 +101,7 @@ package final class NginxServer: Sendable {
         }
     }
 
-    private static func configuration(_ root: String, ports: [Int], _ ciphers: String?) -> String {
+    private static func configuration(_ root: String, ports: [Int], _ ciphers: String?, _ requestsPerConnection: Int) -> String {
         """
         daemon off;
         \(geteuid() == 0 ? "user root;" : "")
@@ -115,7 +117,7 @@ package final class NginxServer: Sendable {
             uwsgi_temp_path \(root)/temp/uwsgi;
             scgi_temp_path \(root)/temp/scgi;
             client_max_body_size 0;
-            keepalive_requests 1000000;
+            keepalive_requests \(requestsPerConnection);
             types { text/plain txt; application/json json; application/octet-stream bin; }
             default_type application/octet-stream;
             autoindex off;

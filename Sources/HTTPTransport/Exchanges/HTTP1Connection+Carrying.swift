@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+package import HTTPRules
 package import HTTPWire
 package import LoadingModel
 package import NIOCore
@@ -53,6 +54,8 @@ extension HTTP1Connection {
     package var mayBypass: Bool { true }
 
     package func giveUp() { close() }
+
+    package var evidenceBeforeRequest: RetryEvidence { .none }
 
     package var isIdle: Bool { exchange == nil }
 

@@ -114,6 +114,7 @@ extension HTTP2Connection {
     ) throws(HTTP2Failure) {
         guard let stream = try stream(id, closedIsError: true) else { return try spend(now) }
         allowance.earn()
+        hasWorked = true
         touch(stream, now: now)
         if let objection = stream.receive(section, endsStream: endsStream, now: now) { return object(to: stream, objection) }
         if endsStream { finish(stream, now: now) }
@@ -160,7 +161,8 @@ extension HTTP2Connection {
         let hasBegun = stream.exchange?.hasHead ?? false
         let evidence: RetryEvidence =
             switch code {
-            case .refusedStream where !hasBegun: .notProcessed
+            case .refusedStream where !hasBegun:
+                .notProcessed(.init(endsConnection: false, connectionWorks: hasWorked || streams.count > 1))
             case .http11Required where !hasBegun: .wantsHTTP1
             default: .failedAlone
             }
@@ -180,10 +182,15 @@ extension HTTP2Connection {
         // Before streams end: none of their places is for others.
         if isFirst { pool?.drains(self) }
         let refused = streams.values.filter { $0.id > lastStream }.sorted { $0.id < $1.id }
+        let refusal = RetryEvidence.Refusal(
+            endsConnection: true, connectionWorks: hasWorked || refused.count < streams.count,
+            asksForCalm: code == .enhanceYourCalm)
         for stream in refused {
             resets.insert(stream.id)
             let message = "sending the request to \(facts.peer): the server takes no more on this connection (\(code.name))"
-            giveUp(stream, LoadError(.connectionLost, message), evidence: code == .http11Required ? .wantsHTTP1 : .notProcessed)
+            giveUp(
+                stream, LoadError(.connectionLost, message),
+                evidence: code == .http11Required ? .wantsHTTP1 : .notProcessed(refusal))
         }
     }
 

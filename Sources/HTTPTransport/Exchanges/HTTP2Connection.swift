@@ -9,7 +9,7 @@
 
 import CLoadingSystem
 package import FoundationEssentials
-import HTTPRules
+package import HTTPRules
 package import HTTPWire
 package import LoadingModel
 package import NIOCore
@@ -67,6 +67,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     var capacity: Int?
     var lendable = HTTP2Connection.lendableWindow
 
+    /// The server has answered a request.
+    var hasWorked = false
     var goAway: (lastStream: UInt32, code: HTTP2ErrorCode, debug: String)?
     private(set) var isClosing = false
     var transportError: (any Error)?
@@ -143,6 +145,11 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         }
         guard let found = found.flatMap({ $0 }), found >= 0 else { return false }
         return found & 2 != 0
+    }
+
+    package var evidenceBeforeRequest: RetryEvidence {
+        let isCalmedDown = goAway?.code == .enhanceYourCalm
+        return .notProcessed(.init(endsConnection: true, connectionWorks: hasWorked, asksForCalm: isCalmedDown))
     }
 
     /// HTTP/2 has no fields that frame a message; those that HTTP/1.1 has never leave.

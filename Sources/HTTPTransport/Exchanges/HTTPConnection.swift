@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+package import HTTPRules
 package import HTTPWire
 package import LoadingModel
 package import NIOCore
@@ -27,6 +28,9 @@ package protocol HTTPConnection: AnyObject {
     var isIdle: Bool { get }
     /// Whether the peer has closed the connection, though its loop was not told yet: asks the socket, for requests that would be lost.
     var isGone: Bool { get }
+
+    /// What a load is told whose request was not begun here, as the connection is over.
+    var evidenceBeforeRequest: RetryEvidence { get }
 
     /// Starts an exchange on a connection that is leased; nothing is written when the head is refused.
     ///

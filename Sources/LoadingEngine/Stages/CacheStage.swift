@@ -271,7 +271,8 @@ final class CacheStage: LoadStage {
             && RetryPolicy.mayRetry(
                 method: hop.request.method, connectionWasReused: attempt.connectionWasReused,
                 receivedAnyBytes: attempt.receivedAnyBytes, bodyIsReplayable: true,
-                attempts: hop.followUp.failedAttempts + 1, evidence: attempt.evidence
+                attempts: hop.followUp.failedAttempts + 1, evidence: attempt.evidence,
+                refusals: hop.followUp.refusals(with: attempt.evidence)
             )
     }
 

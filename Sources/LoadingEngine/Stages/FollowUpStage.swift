@@ -24,6 +24,8 @@ final class FollowUpStage {
         fileprivate(set) var leftOrigin: Bool
         /// How often this hop was sent since the last answer, and failed.
         fileprivate(set) var failedAttempts = 0
+        /// How often it was refused since then.
+        private var refusals = RefusalCount()
         /// How the first of these attempts failed.
         fileprivate var firstFailure: (any Error)?
         /// The server refused `Expect: 100-continue`.
@@ -31,7 +33,22 @@ final class FollowUpStage {
 
         init(leftOrigin: Bool = false) { self.leftOrigin = leftOrigin }
 
-        fileprivate mutating func forgetFailures() { (failedAttempts, firstFailure) = (0, nil) }
+        /// The refusals, and one more where an attempt met with one.
+        func refusals(with evidence: RetryEvidence) -> RefusalCount {
+            var refusals = refusals
+            if case .notProcessed(let refusal) = evidence { refusals.count(refusal) }
+            return refusals
+        }
+
+        fileprivate mutating func note(_ evidence: RetryEvidence, _ error: LoadError) {
+            if firstFailure == nil { firstFailure = error }
+            if case .notProcessed = evidence { refusals = refusals(with: evidence) } else { failedAttempts += 1 }
+        }
+
+        fileprivate mutating func forgetFailures() {
+            guard firstFailure != nil else { return }
+            (failedAttempts, refusals, firstFailure) = (0, RefusalCount(), nil)
+        }
     }
 
     struct LoadPart {
@@ -55,10 +72,10 @@ final class FollowUpStage {
             do {
                 answer = try await next.answer(hop, in: load)
             } catch {
-                try retryOrThrow(error, hop, in: load)
+                try await retryOrThrow(error, hop, in: load)
                 continue
             }
-            if hop.followUp.failedAttempts > 0 { hop.followUp.forgetFailures() }
+            hop.followUp.forgetFailures()
             guard !isThrough(answer, hop, in: load), let following = try await takeIn(answer, hop, in: load) else {
                 return answer
             }
@@ -69,7 +86,7 @@ final class FollowUpStage {
     // MARK: Failures
 
     /// Makes the hop ready for another attempt, or throws on where there is none to be made.
-    private func retryOrThrow(_ error: LoadError, _ hop: Hop, in load: Load) throws(LoadError) {
+    private func retryOrThrow(_ error: LoadError, _ hop: Hop, in load: Load) async throws(LoadError) {
         if error.isOfProxy, load.control.failure == nil, let proxies = load.proxies, ProxyChoice.goAround(hop, proxies) { return }
         if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
             // Asked for once more: a wrong choice is not for ever.
@@ -77,12 +94,13 @@ final class FollowUpStage {
             load.session.credentials.forgetIdentity(for: server, judge: load.order.connectionHolder)
         }
         let evidence = load.lastAttempt.evidence
+        let refusals = hop.followUp.refusals(with: evidence)
         guard error.kind == .connectionLost, load.control.failure == nil,
             RetryPolicy.mayRetry(
                 method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,
                 receivedAnyBytes: load.lastAttempt.receivedAnyBytes,
                 bodyIsReplayable: hop.request.body.isReplayable || evidence.saysUnprocessed,
-                attempts: hop.followUp.failedAttempts + 1, evidence: evidence
+                attempts: hop.followUp.failedAttempts + 1, evidence: evidence, refusals: refusals
             )
         else {
             var error = error
@@ -91,13 +109,32 @@ final class FollowUpStage {
             if error.url == nil { error.url = hop.request.url }
             throw error
         }
-        if hop.followUp.firstFailure == nil { hop.followUp.firstFailure = error }
-        hop.followUp.failedAttempts += 1
+        hop.followUp.note(evidence, error)
+        if case .notProcessed(let refusal) = evidence {
+            return try await pause(refusals.pause(after: refusal, jitter: .random(in: 0...1)), in: load.control)
+        }
         if evidence == .wantsHTTP1, let origin = hop.request.url.flatMap({ Origin($0) }) { load.session.noteHTTP1(origin) }
-        guard !evidence.saysUnprocessed else { return }
+        guard evidence != .wantsHTTP1 else { return }
         hop.network.askForNewConnection()
         // Whose connections it goes by next depends on what there is.
         if let route = hop.authentication.route { pool.wentStale(route) }
+    }
+
+    /// Waits so many seconds, which are no lateness of the server's.
+    private func pause(_ seconds: Double, in control: LoadControl) async throws(LoadError) {
+        guard seconds > 0 else { return }
+        let end = NIODeadline.now() + .nanoseconds(Int64(seconds * 1e9))
+        let bound = NIOLoopBound(control, eventLoop: control.loop)
+        let timer = control.loop.scheduleTask(deadline: end) { bound.value.wake() }
+        control.hold(now: .now())
+        defer {
+            timer.cancel()
+            control.letGo(now: .now())
+        }
+        while NIODeadline.now() < end {
+            try control.check()
+            await control.wait()
+        }
     }
 
     // MARK: Responses
@@ -167,7 +204,8 @@ final class FollowUpStage {
         case 417 where hop.network.askedToContinue && hop.request.body.isReplayable:
             hop.followUp.withoutExpectation = true
             following = hop
-        case 421 where hop.request.body.isReplayable && wasMisdirected(hop):
+        // A body that can be read once is asked for anew.
+        case 421 where wasMisdirected(hop):
             following = hop
         default:
             following = nil

@@ -173,7 +173,7 @@ final class NetworkStage: LoadStage {
         } catch {
             load.lastAttempt.connectionWasReused = true
             // A shared connection that ends takes nothing more, and the pool knows another way.
-            if error.kind == .connectionLost, connection.initialCapacity != nil { load.lastAttempt.evidence = .notProcessed }
+            if error.kind == .connectionLost { load.lastAttempt.evidence = connection.evidenceBeforeRequest }
             pool.giveBack(connection)
             throw error
         }

@@ -39,4 +39,56 @@ import Testing
         #expect(!mayRetry(received: true))
         #expect(!mayRetry("PUT", replayable: false))
     }
+
+    // MARK: Refusals
+
+    private typealias Refusal = RetryEvidence.Refusal
+
+    private func count(_ refusals: [Refusal]) -> RefusalCount {
+        var count = RefusalCount()
+        for refusal in refusals { count.count(refusal) }
+        return count
+    }
+
+    @Test func `a request that connections refuse which serve others is sent for as long as it takes`() {
+        let refusal = Refusal(endsConnection: true, connectionWorks: true)
+        let count = count(Array(repeating: refusal, count: 1_000))
+        #expect(count.mayGoOn && count.pause(after: refusal, jitter: 1) == 0)
+        #expect(
+            RetryPolicy.mayRetry(
+                method: "POST", connectionWasReused: false, receivedAnyBytes: false, bodyIsReplayable: true, attempts: 1,
+                evidence: .notProcessed(refusal), refusals: count))
+    }
+
+    @Test func `after five connections in a row that served nobody it fails`() {
+        let fruitless = Refusal(endsConnection: true, connectionWorks: false)
+        #expect(count(Array(repeating: fruitless, count: 4)).mayGoOn)
+        #expect(!count(Array(repeating: fruitless, count: 5)).mayGoOn)
+        let working = Refusal(endsConnection: true, connectionWorks: true)
+        #expect(count(Array(repeating: fruitless, count: 4) + [working] + Array(repeating: fruitless, count: 4)).mayGoOn)
+        #expect(
+            !RetryPolicy.mayRetry(
+                method: "GET", connectionWasReused: false, receivedAnyBytes: false, bodyIsReplayable: true, attempts: 1,
+                evidence: .notProcessed(fruitless), refusals: count(Array(repeating: fruitless, count: 5))))
+    }
+
+    @Test func `a connection that stands may refuse a request ten times in a row`() {
+        let refused = Refusal(endsConnection: false, connectionWorks: true)
+        #expect(count(Array(repeating: refused, count: 9)).mayGoOn)
+        #expect(!count(Array(repeating: refused, count: 10)).mayGoOn)
+    }
+
+    @Test func `pauses double up to ten seconds, and once more where calm is asked for`() {
+        let refused = Refusal(endsConnection: false, connectionWorks: true)
+        let pauses = (1...9).map { count(Array(repeating: refused, count: $0)).pause(after: refused, jitter: 1) }
+        for (pause, expected) in zip(pauses, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10, 10]) {
+            #expect(abs(pause - expected) < 1e-9)
+        }
+        let calm = Refusal(endsConnection: true, connectionWorks: true, asksForCalm: true)
+        #expect(count([calm]).pause(after: calm, jitter: 1) == 0.2)
+        let calmer = Refusal(endsConnection: true, connectionWorks: false, asksForCalm: true)
+        #expect(count([calmer, calmer]).pause(after: calmer, jitter: 1) == 0.4)
+        // Those that were refused together do not come back together.
+        #expect(count([refused]).pause(after: refused, jitter: 0) == 0.05)
+    }
 }

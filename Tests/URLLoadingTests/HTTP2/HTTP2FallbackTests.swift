@@ -170,12 +170,13 @@ struct HTTP2FallbackTests {
 
     private func withHosts(
         _ hosts: [String: [String]], identity: TestCertificates.Identity? = nil,
+        delegate: (any URLSessionDelegate)? = nil,
         reply: @escaping HTTP2ScriptedServer.Reply = { .ok("\($0.authority) on \($0.connection)") },
         test: (HTTP2ScriptedServer, URLSession) async throws -> Void
     ) async throws {
         let certificates = try TestCertificates.shared.get()
         try await withHTTP2Scenario(
-            identity: identity ?? certificates.wildcard,
+            identity: identity ?? certificates.wildcard, delegate: delegate,
             configure: { configuration in
                 for (host, addresses) in hosts { configuration.connectionOptions.addresses[.init(host: host)] = addresses }
             }, reply: reply, test: test)
@@ -235,6 +236,22 @@ struct HTTP2FallbackTests {
         }
     }
 
+    @Test func `a body that can be read once is asked for anew after a 421 that sharing brought`() async throws {
+        let hosts = ["a.example.com": ["127.0.0.1"], "b.example.com": ["127.0.0.1"]]
+        try await withHosts(
+            hosts, delegate: StreamGiver(),
+            reply: { request in
+                request.connection == 0 && request.authority.hasPrefix("b.") ? .status(421) : .ok("on \(request.connection)")
+            }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url("/", host: "a.example.com")) == "on 0")
+            var request = URLRequest(server.url("/", host: "b.example.com"), method: "POST")
+            request.httpBodyStream = InputStream(data: Data("body".utf8))
+            #expect(try await session.text(request).text == "on 1")
+            #expect(server.requests.map(\.bodyText) == ["", "body", "body"])
+        }
+    }
+
     @Test func `a host that shared a connection is asked for by its own name after a flush`() async throws {
         let hosts = ["a.example.com": ["127.0.0.1"], "b.example.com": ["127.0.0.1"]]
         try await withHosts(
@@ -283,5 +300,15 @@ struct HTTP2FallbackTests {
             #expect(record.metrics?.transactionMetrics.first?.isProxyConnection == true)
             #expect(server.protocols == ["h2"])
         }
+    }
+}
+
+/// Gives a body again, and judges no server.
+private final class StreamGiver: NSObject, URLSessionTaskDelegate {
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask,
+        needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        completionHandler(InputStream(data: Data("body".utf8)))
     }
 }

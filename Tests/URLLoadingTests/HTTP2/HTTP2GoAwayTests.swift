@@ -221,8 +221,32 @@ struct HTTP2GoAwayTests {
         try await withHTTP2Scenario(
             reply: { _ in [.goAway(last: 0), .close] }
         ) { (server, session) async throws in
-            await expectFailure(in: brokenProtocol.union([.cannotConnectToHost])) { try await session.text(server.url()) }
-            #expect(server.connectionCount <= 20)
+            await expectFailure(.networkConnectionLost) { try await session.text(server.url()) }
+            #expect(server.connectionCount == 5)
+        }
+    }
+
+    /// As servers with a limit of requests for each connection do.
+    @Test func `what connections refuse that serve others is answered by the next, however often`() async throws {
+        try await withHTTP2Scenario(
+            greeting: { _ in [.settings([.maxConcurrentStreams: 100])] },
+            reply: { request in
+                switch request.stream {
+                case 1: .ok(request.path)
+                case 3: .ok(request.path) + [.goAway(last: 3), .close]
+                default: []
+                }
+            }
+        ) { (server, session) async throws in
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for number in 0..<60 {
+                    let request = URLRequest(server.url("/\(number)"), method: "POST", body: Data("once".utf8))
+                    group.addTask { try await session.text(request).text == "/\(number)" }
+                }
+                for try await isAnswered in group { #expect(isAnswered) }
+            }
+            let paths = server.requests.filter { $0.stream <= 3 }.map(\.path)
+            #expect(paths.count == 60 && Set(paths).count == 60)
         }
     }
 

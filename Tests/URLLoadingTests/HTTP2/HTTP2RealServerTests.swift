@@ -228,6 +228,25 @@ final class HTTP2RealServerTests {
         #expect(!server.log.contains("REFUSED_STREAM"))
     }
 
+    @Test func `an nginx that takes a hundred requests of each connection answers thousands at once`() async throws {
+        let nginx = try NginxServer.start(certificates.valid, requestsPerConnection: 100)
+        defer { nginx.stop() }
+        try nginx.put("page".utf8, at: "/page.txt")
+        try await withSession({ $0.speakHTTP2(.secure, certificates) }) { (session) async throws in
+            let url = nginx.url("/page.txt", .http2)
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for _ in 0..<400 { group.addTask { try await session.text(url) == "page" } }
+                var count = 400
+                for try await isAnswered in group {
+                    #expect(isAnswered)
+                    guard count < 2_000 else { continue }
+                    count += 1
+                    group.addTask { try await session.text(url) == "page" }
+                }
+            }
+        }
+    }
+
     @Test func `nginx and Caddy compress, and redirect`() async throws {
         let text = String(repeating: "compress me ", count: 10_000)
         let nginx = try NginxServer.start(certificates.valid)
