@@ -42,6 +42,7 @@ extension PoolMachine {
                 continue
             }
             connections.values[slot].sharing?.leaseCount += 1
+            origins.values[place].sharedGrants &+= 1
             if case .idle = connections.values[slot].stage {
                 connections.values[slot].stage = .leased
                 idledNoMore()
@@ -58,6 +59,7 @@ extension PoolMachine {
         connections[connection]?.stage = .idle(since: 0, until: nil)
         idles(since: 0)
         origins[entry.origin]?.mayBeShared = true
+        origins[entry.origin]?.mayHaveSecond = false
         origins[entry.origin]?.shared.append(connection)
         var actions = serve(connection, reused: false)
         // One is enough.
@@ -115,6 +117,43 @@ extension PoolMachine {
         return actions + startSweep(at: now + Self.idleLimit, now: now)
     }
 
+    // MARK: A second one
+
+    /// Whether nobody gets a place on the one shared connection, all that there is of the origin.
+    private func standsBehindOne(_ entry: Origin) -> Bool {
+        guard entry.total == 1, !entry.line.isEmpty, let only = entry.shared.first, let sharing = connections[only]?.sharing
+        else {
+            return false
+        }
+        return !sharing.hasPlace && entry.questionCount == 0
+    }
+
+    /// Whether a second shared connection is to be dialled: its origin may have it, and somebody waits for it.
+    func needsSecond(_ entry: Origin) -> Bool { entry.mayHaveSecond && standsBehindOne(entry) }
+
+    /// Has the line be looked at after a while, where it stands.
+    mutating func watch(_ origin: OriginID) -> [Action] {
+        guard let entry = origins[origin], entry.watchedGrants == nil, standsBehindOne(entry) else { return [] }
+        origins[origin]?.watchedGrants = entry.sharedGrants
+        return [.lineStands(origin)]
+    }
+
+    /// Lets the origin have a second connection where nobody has got a place meanwhile.
+    mutating func look(atLineOf origin: OriginID) -> [Action] {
+        guard let entry = origins[origin], let grants = entry.watchedGrants else { return [] }
+        origins[origin]?.watchedGrants = nil
+        unsettled.append(origin)
+        guard standsBehindOne(entry), grants == entry.sharedGrants else { return [] }
+        origins[origin]?.mayHaveSecond = true
+        return dialIfNeeded(origin)
+    }
+
+    mutating func doubt(_ connection: ConnectionID) -> [Action] {
+        guard let entry = connections[connection], entry.sharing != nil, !entry.isRetired else { return [] }
+        origins[entry.origin]?.mayHaveSecond = true
+        return dialIfNeeded(entry.origin)
+    }
+
     /// Gives the connection to those in line, as far as it has places.
     private mutating func serve(_ connection: ConnectionID, reused: Bool) -> [Action] {
         guard let entry = connections[connection], !entry.isRetired, var sharing = entry.sharing else { return [] }
@@ -122,6 +161,7 @@ extension PoolMachine {
         var actions: [Action] = []
         while sharing.hasPlace, let lease = popFirst(entry.origin) {
             sharing.leaseCount += 1
+            origins[entry.origin]?.sharedGrants &+= 1
             actions.append(.grant(lease, connection, reused: reused || actions.count > 0))
         }
         connections[connection]?.sharing = sharing

@@ -58,7 +58,7 @@ extension PoolMachine {
     /// Tells what changed in this event.
     mutating func settle() -> [Action] {
         var actions: [Action] = []
-        for origin in unsettled { actions += settle(origin) }
+        for origin in unsettled { actions += settle(origin) + watch(origin) }
         unsettled = []
         return actions
     }
@@ -87,9 +87,10 @@ extension PoolMachine {
     }
 
     private func connectingLimit(_ origin: Origin) -> Int {
-        if origin.mayBeShared, !origin.dials.isEmpty { return .max }
-        let isBarred = !origin.shared.isEmpty && origin.shared.allSatisfy { connections[$0]?.sharing?.isBarred ?? false }
-        return isBarred ? .max : origin.dials.count
+        guard !origin.shared.isEmpty else { return origin.mayBeShared && !origin.dials.isEmpty ? .max : origin.dials.count }
+        // Whoever waits for others' streams waits for these, though a second connection is being dialled.
+        let isBarred = origin.shared.allSatisfy { connections[$0]?.sharing?.isBarred ?? false }
+        return isBarred ? .max : 0
     }
 }
 

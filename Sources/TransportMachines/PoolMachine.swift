@@ -55,6 +55,10 @@ package struct PoolMachine: Sendable {
         case timer(now: Int64)
         /// The app is asked about a connection to the origin that is being made, or has answered.
         case appIsAsked(OriginID, Bool)
+        /// The time is up that began with `lineStands`.
+        case lineWasWatched(OriginID)
+        /// The peer of a shared connection may be gone: those who come now may have another one.
+        case isDoubtful(ConnectionID)
         /// The process had no descriptor for the dial: it is over, and its origin asks for room again.
         case dialHadNoRoom(ConnectionID)
         /// There is room for the dial that was asked for.
@@ -85,6 +89,8 @@ package struct PoolMachine: Sendable {
         case connecting(LeaseID)
         /// It waits for others again. (So does each lease at first.)
         case heldUp(LeaseID)
+        /// All that wait for the origin wait for one shared connection that has no place: whether that lasts is to be looked at after a while.
+        case lineStands(OriginID)
         /// Asks for room for one dial; the next event is `roomMade`, or `roomAwaited` where that comes later.
         case askForRoom
         /// The room that was made is not needed any more.
@@ -134,6 +140,12 @@ package struct PoolMachine: Sendable {
         var idle: [ConnectionID] = []
         /// Those that are shared, and take leases.
         var shared: [ConnectionID] = []
+        /// How many leases shared connections have got.
+        var sharedGrants = 0
+        /// That number when the line was seen to stand; nil where nothing is looked at.
+        var watchedGrants: Int?
+        /// The shared connection may have a second one beside it.
+        var mayHaveSecond = false
         /// The next connection may turn out to be a shared one.
         var mayBeShared = false
         /// Dialling, leased and idle.
@@ -229,6 +241,8 @@ package struct PoolMachine: Sendable {
         case .wentStale(let origin): closeIdle(of: origin) + dialIfNeeded(origin)
         case .timer(let now): sweep(now)
         case .appIsAsked(let origin, let isAsked): ask(origin, isAsked)
+        case .lineWasWatched(let origin): look(atLineOf: origin)
+        case .isDoubtful(let connection): doubt(connection)
         case .dialHadNoRoom(let connection): starve(connection)
         case .roomMade: useRoom()
         case .roomAwaited: []
@@ -268,12 +282,15 @@ extension PoolMachine {
         let origin = entry.origin
         var actions: [Action] = []
         if let place = origins.index(forKey: origin),
-            origins.values[place].line.count > origins.values[place].dials.count - 1, let lease = popFirst(origin)
+            origins.values[place].line.count > origins.values[place].dials.count - 1,
+            // Who could not have a second connection waits for the first.
+            origins.values[place].shared.isEmpty, let lease = popFirst(origin)
         {
             actions.append(.refuse(lease, failedDial: connection))
         }
         // Those that counted on it have dials of their own from now on.
         origins[origin]?.mayBeShared = false
+        origins[origin]?.mayHaveSecond = false
         remove(connection)
         return actions + dialIfNeeded(origin)
     }
@@ -344,7 +361,8 @@ extension PoolMachine {
     }
 
     func needsDial(_ origin: OriginID) -> Bool {
-        guard let entry = origins[origin], entry.takersCount < maximumPerHost, entry.shared.isEmpty else { return false }
+        guard let entry = origins[origin], entry.takersCount < maximumPerHost else { return false }
+        guard entry.shared.isEmpty else { return needsSecond(entry) }
         // One dial is for all, as long as it may come to a connection for all.
         return entry.line.count > (entry.mayBeShared && !entry.dials.isEmpty ? .max : entry.dials.count)
     }

@@ -15,11 +15,14 @@ package struct Outcome: Hashable, Sendable, Codable, CustomStringConvertible {
     /// ``Body``'s label of what was delivered; of a failed load nothing.
     package var body: String?
     package var error: Int?
+    /// What the error says, to be shown; it is not compared.
+    package var note: String?
 
-    package init(status: Int? = nil, body: String? = nil, error: Int? = nil) {
+    package init(status: Int? = nil, body: String? = nil, error: Int? = nil, note: String? = nil) {
         self.status = status
         self.body = body
         self.error = error
+        self.note = note
     }
 
     /// A failure of whatever code.
@@ -28,7 +31,7 @@ package struct Outcome: Hashable, Sendable, Codable, CustomStringConvertible {
     package static let untrusted = 1
     private static let trustCodes = [-1202, -1203]
 
-    package static func failed(_ code: Int) -> Outcome { Outcome(error: code) }
+    package static func failed(_ code: Int, _ note: String? = nil) -> Outcome { Outcome(error: code, note: note) }
 
     package func matches(_ seen: Outcome) -> Bool {
         if let error, let other = seen.error {
@@ -38,7 +41,7 @@ package struct Outcome: Hashable, Sendable, Codable, CustomStringConvertible {
     }
 
     package var description: String {
-        if let error { return "error \(error)" }
+        if let error { return "error \(error)\(note.map { " (\($0))" } ?? "")" }
         return "\(status ?? 0) '\(body ?? "")'"
     }
 }

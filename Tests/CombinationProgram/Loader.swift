@@ -54,7 +54,7 @@ struct Loader {
                 let (data, response) = try await session.data(for: request)
                 return Self.outcome(response, Array(data))
             } catch {
-                return .failed(Failure.code(error))
+                return Failure.outcome(error)
             }
         }
         if command == .invalidate, moment == .made { session.invalidateAndCancel() }
@@ -66,7 +66,7 @@ struct Loader {
                 let (data, response) = try await session.data(for: request)
                 return Self.outcome(response, Array(data))
             } catch {
-                return .failed(Failure.code(error))
+                return Failure.outcome(error)
             }
         }
         let work = isAtOnce ? plainCall : call
@@ -109,7 +109,7 @@ struct Loader {
         case .delegate: task = session.dataTask(with: request)
         case .completion, .data, .bytes, .executor:
             task = session.dataTask(with: request) { data, response, error in
-                let outcome = error.map { Outcome.failed(Failure.code($0)) } ?? Self.outcome(response, Array(data ?? Data()))
+                let outcome = error.map { Failure.outcome($0) } ?? Self.outcome(response, Array(data ?? Data()))
                 ended.change { $0 = outcome }
             }
         case .download: task = session.downloadTask(with: request)
@@ -126,7 +126,7 @@ struct Loader {
                 return try await ended.value { $0 }
             }
             let notes = try await recorder.wait(id)
-            if let error = notes.error { return .failed(error) }
+            if let error = notes.error { return error }
             let status = notes.status ?? (task.response as? HTTPURLResponse)?.statusCode
             return Outcome(status: status, body: Body.label(of: notes.body))
         }

@@ -20,7 +20,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         var letters = ""
         var body: [UInt8] = []
         var status: Int?
-        var error: Int?
+        var error: Outcome?
         var isOver = false
     }
 
@@ -188,7 +188,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         note(task, "E") { notes in
-            notes.error = error.map(Failure.code)
+            notes.error = error.map(Failure.outcome)
             notes.isOver = true
         }
     }
@@ -196,6 +196,10 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
 
 /// What an error is compared by.
 enum Failure {
+    static func outcome(_ error: any Error) -> Outcome {
+        .failed(code(error), String("\(error)".prefix(400)))
+    }
+
     static func code(_ error: any Error) -> Int {
         if let error = error as? URLError { return error.errorCode }
         if error is CancellationError { return -999 }

@@ -211,6 +211,7 @@ struct PoolHistory {
         case .startTimer(let delay):
             if delay < 1_000_000_000 { faults.append("the sweep is too frequent") }
             timerDue = now + delay
+        case .lineStands: faults.append("no connection here is shared")
         case .stopTimer:
             if timerDue == nil { faults.append("stopped a timer that does not run") }
             timerDue = nil

@@ -24,17 +24,76 @@ import TransportMachines
     }
 
     @Test func `random histories keep every rule`() {
-        var grants = 0
+        var (grants, seconds) = (0, 0)
         for seed in 0..<1_000 as Range<UInt64> {
             var history = SharedPoolHistory(seed: seed)
             history.run(steps: 200)
             grants += history.sharedGrants
+            seconds += history.seconds
             guard history.faults.isEmpty else {
                 Issue.record("seed \(seed): \(history.faults)\n\(history.log)")
                 return
             }
         }
-        #expect(grants > 10_000)
+        #expect(grants > 10_000 && seconds > 100)
+    }
+
+    // MARK: A second connection
+
+    private func dials(_ actions: [PoolMachine.Action]) -> Int { actions.count { if case .dial = $0 { true } else { false } } }
+
+    @Test func `where nobody has got a place for a while a second connection is dialled, and no third`() {
+        var pool = PoolMachine(maximumPerHost: 6)
+        _ = pool.handle(wanted(0))
+        _ = pool.handle(.opened(connection, capacity: 1))
+        #expect(pool.handle(wanted(1)).contains(.lineStands(origin)))
+        #expect(dials(pool.handle(wanted(2))) == 0)
+        #expect(dials(pool.handle(.lineWasWatched(origin))) == 1)
+        #expect(grants(pool.handle(.opened(ConnectionID(1), capacity: 1))) == [1])
+        #expect(dials(pool.handle(.lineWasWatched(origin))) == 0)
+        #expect(dials(pool.handle(.isDoubtful(connection))) == 0)
+        #expect(grants(pool.handle(.capacityChanged(ConnectionID(1), 2))) == [2])
+    }
+
+    @Test func `a line that moves has no second connection`() {
+        var pool = PoolMachine(maximumPerHost: 6)
+        _ = pool.handle(wanted(0))
+        _ = pool.handle(.opened(connection, capacity: 1))
+        for number in 1..<4 { _ = pool.handle(wanted(number)) }
+        #expect(grants(pool.handle(.released(connection, reusable: true, now: 0, keepAlive: nil))) == [1])
+        // It is looked at again.
+        #expect(pool.handle(.lineWasWatched(origin)).contains(.lineStands(origin)))
+        #expect(dials(pool.handle(.lineWasWatched(origin))) == 1)
+    }
+
+    @Test func `a second connection that fails refuses nobody, and is tried again`() {
+        var pool = PoolMachine(maximumPerHost: 6)
+        _ = pool.handle(wanted(0))
+        _ = pool.handle(.opened(connection, capacity: 1))
+        _ = pool.handle(wanted(1))
+        _ = pool.handle(.lineWasWatched(origin))
+        let actions = pool.handle(.dialFailed(ConnectionID(1)))
+        #expect(actions.contains(.lineStands(origin)))
+        #expect(!actions.contains { if case .refuse = $0 { true } else { false } })
+        #expect(dials(pool.handle(.lineWasWatched(origin))) == 1)
+    }
+
+    @Test func `who comes to a connection that may be dead has another at once`() {
+        var pool = PoolMachine(maximumPerHost: 6)
+        _ = pool.handle(wanted(0))
+        _ = pool.handle(.opened(connection, capacity: 10))
+        _ = pool.handle(.capacityChanged(connection, 0))
+        #expect(dials(pool.handle(.isDoubtful(connection))) == 0)
+        #expect(dials(pool.handle(wanted(1))) == 1)
+        #expect(grants(pool.handle(.opened(ConnectionID(1), capacity: 10))) == [1])
+    }
+
+    @Test func `a session of one connection a host has no second one`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        _ = pool.handle(wanted(0))
+        _ = pool.handle(.opened(connection, capacity: 1))
+        _ = pool.handle(wanted(1))
+        #expect(dials(pool.handle(.lineWasWatched(origin))) == 0)
     }
 
     @Test func `one dial serves all that wait, and more as the peer allows more`() {
@@ -105,7 +164,7 @@ import TransportMachines
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 1))
         _ = pool.handle(.capacityChanged(connection, 1))
-        #expect(pool.handle(wanted(1)) == [])
+        #expect(pool.handle(wanted(1)) == [.lineStands(origin)])
         _ = pool.handle(.capacityChanged(connection, 0))
         #expect(pool.handle(.released(connection, reusable: true, now: 0, keepAlive: nil)).contains(.connecting(LeaseID(1))))
         #expect(grants(pool.handle(.capacityChanged(connection, 1))) == [1])

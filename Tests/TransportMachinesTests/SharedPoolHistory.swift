@@ -46,6 +46,10 @@ struct SharedPoolHistory {
     /// Those that wait, and their origins.
     private var wishes: [LeaseID: OriginID] = [:]
     private var answered: Set<LeaseID> = []
+    /// Whose lines are looked at, and whose may have had a reason for a second connection.
+    private var watched: Set<OriginID> = []
+    private var excused: Set<OriginID> = []
+    private(set) var seconds = 0
     private var leaseCount = 0
     private var timerDue: Int64?
     private var now: Int64 = 0
@@ -76,7 +80,16 @@ struct SharedPoolHistory {
             self.timerDue = nil
             return send(.timer(now: now))
         }
-        switch Int.random(in: 0..<20, using: &random) {
+        switch Int.random(in: 0..<22, using: &random) {
+        case 20:
+            guard let origin = watched.min(by: { $0.number < $1.number }) else { return }
+            watched.remove(origin)
+            excused.insert(origin)
+            send(.lineWasWatched(origin))
+        case 21:
+            guard let number = any({ $0.isShared && !$0.isRetired }), let origin = sockets[number]?.origin else { return }
+            excused.insert(origin)
+            send(.isDoubtful(ConnectionID(number)))
         case 0..<7: want()
         case 7: if let lease = wishes.keys.min(by: { $0.number < $1.number }) { withdraw(lease) }
         case 8..<11: if let number = any({ $0.isDial }) { open(number) }
@@ -155,7 +168,10 @@ struct SharedPoolHistory {
 
     private mutating func perform(_ action: PoolMachine.Action) {
         switch action {
-        case .dial(let id, let origin): sockets[id.number] = Socket(origin: origin, stage: .dialling)
+        case .dial(let id, let origin):
+            if sockets.values.contains(where: { $0.origin == origin && $0.isShared && !$0.isRetired }) { seconds += 1 }
+            sockets[id.number] = Socket(origin: origin, stage: .dialling)
+        case .lineStands(let origin): watched.insert(origin)
         case .grant(let lease, let id, _): grant(lease, id)
         case .refuse(let lease, _):
             if wishes.removeValue(forKey: lease) == nil || !answered.insert(lease).inserted { faults.append("refused nobody") }
@@ -193,7 +209,9 @@ struct SharedPoolHistory {
             // Shared ones that take no more leases keep no place.
             let takers = own.count { !($0.isShared && $0.isRetired) }
             if takers > limit { faults.append("above the limit") }
-            if !shared.isEmpty, dials > 0 { faults.append("a dial beside a shared connection") }
+            if !shared.isEmpty, dials > 0, !excused.contains(origin) || own.count > 2 {
+                faults.append("a dial beside a shared connection")
+            }
             let hasPlace = own.contains { socket in
                 guard !socket.isRetired else { return false }
                 return switch socket.stage {

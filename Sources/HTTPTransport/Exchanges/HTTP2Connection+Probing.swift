@@ -18,6 +18,8 @@ import NIOCore
 extension HTTP2Connection {
     /// After so long without a word from the server, a request comes with a question.
     static let doubt = TimeAmount.seconds(10)
+    /// After so long without the answer, requests that begin now get another connection.
+    static let doubtfulAfter = TimeAmount.seconds(1)
     /// How long the server has for the answer.
     static let probePatience = TimeAmount.seconds(5)
 
@@ -47,8 +49,20 @@ extension HTTP2Connection {
         scheduleFlush()
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         let sent = loop.now
-        probe = context.eventLoop.scheduleTask(in: Self.probePatience) { [probeCount] in
-            bound.value.probeEnded(probeCount, sent)
+        probe = context.eventLoop.scheduleTask(in: Self.doubtfulAfter) { [probeCount] in
+            bound.value.probeIsLate(probeCount, sent)
+        }
+    }
+
+    private func probeIsLate(_ number: UInt64, _ sent: NIODeadline) {
+        guard number == probeCount, probe != nil, isOpen, let context else { return }
+        if lastSent <= sent {
+            bar(true)
+            pool?.isDoubtful(self)
+        }
+        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+        probe = context.eventLoop.scheduleTask(in: Self.probePatience - Self.doubtfulAfter) {
+            bound.value.probeEnded(number, sent)
         }
     }
 

@@ -35,8 +35,8 @@ extension HTTP2Connection {
         case .headers(let id, let section, let endsStream):
             try receiveHeaders(id, section, endsStream: endsStream, now: now)
         case .reset(let id, let code):
-            try spend(now)
-            guard let stream = try stream(id, closedIsError: false) else { return }
+            // Those of streams that are open are no more than our own requests.
+            guard let stream = try stream(id, closedIsError: false) else { return try spend(now) }
             wasReset(stream, code)
         case .settings(let settings):
             try spend(now)
@@ -179,6 +179,7 @@ extension HTTP2Connection {
         }
         let isFirst = goAway == nil
         goAway = (lastStream, code, debug)
+        if code == .enhanceYourCalm { pool?.calmDown(self) }
         // Before streams end: none of their places is for others.
         if isFirst { pool?.drains(self) }
         let refused = streams.values.filter { $0.id > lastStream }.sorted { $0.id < $1.id }

@@ -21,8 +21,10 @@ package struct HTTP2FrameReader: Sendable {
         package var headerListBytes = 262_144
         /// Fields of one section.
         package var headerLines = 5_000
-        /// One field block, compressed: a section at its limit that does not compress fits into it.
-        package var blockBytes = 262_144
+        /// One field block, compressed.
+        ///
+        /// What is larger than a section may be is read all the same, up to here, so that it fails its own stream and no other.
+        package var blockBytes = 1_048_576
         /// CONTINUATION frames of one field block, which may be empty (CVE-2024-27316).
         ///
         /// nghttp2 stops at eight; servers fill their frames, of which 16 make a block at its limit.

@@ -143,22 +143,67 @@ struct HTTP2FloodTests {
 
     /// The bounds of HTTP/1.1's heads.
     @Test(arguments: ["a value of 300,000 bytes", "400 fields of 1,000 bytes", "20,000 fields"])
-    func `a head beyond the limit fails the load, and the client says so`(row: String) async throws {
+    func `a head beyond the limit fails its load alone, and the client says so`(row: String) async throws {
         let large: [(String, String)] =
             switch row {
             case "20,000 fields": (0..<20_000).map { ("x-\($0)", "v") }
             case "400 fields of 1,000 bytes": (0..<400).map { ("x-\($0)", String(repeating: "v", count: 1000)) }
             default: [("x-large", String(repeating: "v", count: 300_000))]
             }
-        let block = HPACKBytes.literals([(":status", "200")] + large)
+        // The last field goes into the table, which the next head counts on.
+        let block = HPACKBytes.literals([(":status", "200")] + large) + HPACKBytes.indexed([("x-kept", "kept")])
+        try await withHTTP2Scenario(
+            reply: { request in
+                switch request.path {
+                case "/good": [.block(HPACKBytes.index(8) + HPACKBytes.index(62)), .data("good")]
+                case "/beside": [.gate("beside")] + .ok("beside")
+                default: [.awaitRequestEnd, .block(block), .data("hello")]
+                }
+            }
+        ) { (server, session) async throws in
+            let url = server.url("/beside")
+            async let beside = session.text(url)
+            try await server.reached("beside")
+            await expectFailure(.dataLengthExceedsMaximum) { try await session.text(server.url("/large")) }
+            let request = try #require(server.requests.first { $0.path == "/large" })
+            #expect(try await server.verdict(on: request.stream, of: request.connection)?.kind == .resetStream)
+            let (good, response) = try await session.text(URLRequest(server.url("/good")))
+            #expect(good == "good" && response.value(forHTTPHeaderField: "x-kept") == "kept")
+            server.open("beside")
+            #expect(try await beside == "beside" && server.connectionCount == 1)
+            if let limit = server.setting(.maxHeaderListSize) { #expect(limit <= 1 << 20) }
+        }
+    }
+
+    @Test func `a field block beyond a megabyte ends the connection`() async throws {
+        let block = HPACKBytes.literals([(":status", "200"), ("x-large", String(repeating: "v", count: 1_100_000))])
         try await withHTTP2Scenario(
             reply: { $0.path == "/good" ? .ok("good") : [.awaitRequestEnd, .block(block), .data("hello")] }
         ) { (server, session) async throws in
             await expectFailure(in: Self.drowned) { try await session.text(server.url("/large")) }
-            let request = server.requests[0]
-            #expect(try await server.verdict(on: request.stream, of: request.connection) != nil)
+            try await server.waitForEnd(of: server.requests[0].connection)
             #expect(try await session.text(server.url("/good")) == "good")
-            if let limit = server.setting(.maxHeaderListSize) { #expect(limit <= 1 << 20) }
+        }
+    }
+
+    @Test func `a server that refuses thousands of streams floods nobody`() async throws {
+        let seen = Watched<Set<String>>([])
+        try await withHTTP2Scenario(
+            greeting: { _ in [.settings([.maxConcurrentStreams: 100])] },
+            reply: { request in
+                let isFirst = request.path != "/good" && seen.change { $0.insert(request.path).inserted }
+                return isFirst ? [.resetStream(.refusedStream)] : .ok(request.path)
+            }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url("/good")) == "/good")
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for number in 0..<3_000 {
+                    let url = server.url("/\(number)")
+                    group.addTask { try await session.text(url) == "/\(number)" }
+                }
+                for try await isAnswered in group { #expect(isAnswered) }
+            }
+            #expect(server.connectionCount == 1)
         }
     }
 

@@ -44,12 +44,12 @@ struct HTTP2SilenceTests {
             }()
             try await server.reached("silent", times: 2)
             await timeOut(server, session)
-            // It waits for the end of the doubt, and is not sent there.
+            // It has another connection, before the end of the doubt.
             #expect(try await session.text(server.url("/later")) == "1")
-            #expect(try await again == "1")
+            #expect(server.openConnectionCount == 2)
+            #expect(try await again != "0")
             #expect(await once?.code == .networkConnectionLost)
             try await server.waitForEnd(of: 0)
-            #expect(server.connectionCount == 2)
             #expect(server.requests.filter { $0.connection == 0 }.map(\.path) == ["/", "/silent", "/silent", "/silent"])
         }
     }
@@ -64,6 +64,22 @@ struct HTTP2SilenceTests {
             server.run(.ping(ping.data, ack: true), on: 0)
             #expect(try await later == "0")
             #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `a server that allows no streams for the time being is spoken to over a second connection`() async throws {
+        try await withHTTP2Scenario(
+            reply: { request in
+                let answer: [HTTP2Step] = .ok("\(request.connection)")
+                return request.connection == 0 ? [.settings([.maxConcurrentStreams: 0])] + answer : answer
+            }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "0")
+            try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 0..<5 { group.addTask { try await session.text(server.url()) } }
+                for try await answer in group { #expect(answer == "1") }
+            }
+            #expect(server.connectionCount == 2)
         }
     }
 
