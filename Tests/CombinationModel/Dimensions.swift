@@ -82,6 +82,10 @@ package enum AnswerKind: String, CaseIterable, Sendable, Codable {
     case ok, noContent, partialRight, partialWrong, notModified, redirectWithin, redirectAcross, redirectDown, redirectKept,
         circle
     case unauthorized, forbidden, notFound, rangeNotSatisfiable, misdirected, tooMany, unavailable, earlyHints, earlyFinal
+    case earlySuccess
+
+    /// Whether it comes before the body of its request is read.
+    package var comesEarly: Bool { self == .earlyFinal || self == .earlySuccess }
 }
 
 package enum Coding: String, CaseIterable, Sendable, Codable {

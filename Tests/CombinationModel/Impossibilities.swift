@@ -125,10 +125,12 @@ extension Impossibility {
             [.answer: ["notModified"], .message: but(.message, "condition"), .stored: but(.stored, "staleWithValidator")]),
         .init(
             "only a large body is not read before the answer",
-            [.answer: ["earlyFinal"], .message: but(.message, "postLarge", "putLarge", "file")]),
+            [.answer: ["earlyFinal", "earlySuccess"], .message: but(.message, "postLarge", "putLarge", "file")]),
         .init(
             "left out: a large body is not sent in a circle", [.answer: ["circle"], .message: ["postLarge", "putLarge", "file"]]),
-        .init("left out: the ends are those of other final answers", [.answer: ["earlyFinal"], .end: but(.end, "stays")]),
+        .init(
+            "left out: the ends are those of other final answers",
+            [.answer: ["earlyFinal", "earlySuccess"], .end: but(.end, "stays")]),
         .init(
             "left out: no outcome shows whether the body of a redirect is waited for",
             [.moment: ["withinBody"], .answer: ["redirectWithin", "redirectAcross", "redirectDown", "redirectKept", "circle"]]),

@@ -27,6 +27,8 @@ extension Model {
             return sendAndKeep(&course, fields, cache(order.session))
         }
         var found = lookUp(store, course, fields)
+        // What another process has stored is seen when the folder is looked at again.
+        if found?.isOfOther == true, mayBe("not seen yet \(order.label) \(course.place.text)") { found = nil }
         if found == nil, order.login == .userInfo, let user = order.user, fields["authorization"] == nil {
             // The credential that the URL brings may count before the server asks for it.
             var known = fields
@@ -234,6 +236,7 @@ extension Model {
         entry.tag = answer.field("etag")
         entry.location = answer.field("location")
         entry.isCoded = answer.coding != .none
+        entry.isOfOther = course.order.isInChild
         if answer.status == 206 {
             // A part that another one does not begin is of no use, and may be kept or not.
             guard request.fields["range"] == "bytes=0-9", course.order.phase == .seed else {

@@ -214,7 +214,7 @@ extension Model {
             bodyLength: course.bodyLength)
         // The length of a stream is not known beforehand; of what is refused early nobody counts it.
         let isStream = order.message == .streamAgain || order.message == .streamOnce
-        if isStream || (row.answer == .earlyFinal && course.isMain) { request.bodyLength = 0 }
+        if isStream || (row.answer.comesEarly && course.isMain) { request.bodyLength = 0 }
         seen.append(request)
         if row.end == .closedWhileIdle, order.phase != .seed, mayBe("over a connection that is being closed \(order.label)") {
             // RFC 9110, section 9.2.2: what is not idempotent is not sent again.

@@ -95,6 +95,8 @@ package struct Model {
         var location: String?
         /// Whether its bytes are those of a coding, of which no range is cut out.
         var isCoded = false
+        /// Whether another process has stored it.
+        var isOfOther = false
     }
 
     struct Cookie {

@@ -210,6 +210,10 @@ package enum Origin {
             var answer = found(request, state, who)
             answer.hints = true
             return answer
+        case .earlySuccess:
+            var answer = found(request, state, who)
+            answer.isEarly = true
+            return answer
         case .earlyFinal:
             var answer = Answer(403, label: "refused early")
             answer.isEarly = true

@@ -58,7 +58,7 @@ final class Scene: Sendable {
         guard phase == .main, request.name == "doc", request.host == "www", !["GET", "HEAD"].contains(request.method) else {
             return false
         }
-        return row.answer == .earlyFinal || row.moment == .sending
+        return row.answer.comesEarly || row.moment == .sending
     }
 }
 
@@ -175,6 +175,8 @@ struct Writer {
         if answer.gate == .withinBody { effects.append(.gate(gate)) }
         if answer.ending == .cutInBody { return effects + [.close] }
         effects.append(.write(rest))
+        // The body is read all the same.
+        if answer.isEarly, answer.status < 300 { effects.append(.awaitRequestEnd) }
         return effects + ([.closes, .closedWhileIdle].contains(answer.ending) ? [.close] : [])
     }
 

@@ -194,7 +194,7 @@ final class Town: Sendable {
         else { return isEarly ? nil : .status(404, body: "no such row") }
         if isEarly, !scene.isEarly(seen) { return nil }
         var counted = seen
-        if scene.row.answer == .earlyFinal, seen.name == "doc", scene.isEarly(seen) { counted.bodyLength = 0 }
+        if scene.row.answer.comesEarly, seen.name == "doc", scene.isEarly(seen) { counted.bodyLength = 0 }
         let answer = scene.answer(counted)
         let writer = Writer(
             answer: answer, isHead: seen.method == "HEAD", acceptsCodings: request.header("Accept-Encoding") ?? "",
@@ -217,7 +217,7 @@ final class Town: Sendable {
             return [.settings(), .settingsAck, .awaitRequestEnd, .resetStream(.http11Required)]
         }
         var counted = seen
-        if scene.row.answer == .earlyFinal, seen.name == "doc", scene.isEarly(seen) { counted.bodyLength = 0 }
+        if scene.row.answer.comesEarly, seen.name == "doc", scene.isEarly(seen) { counted.bodyLength = 0 }
         let answer = scene.answer(counted)
         let codings = request.fields.first { $0.name.lowercased() == "accept-encoding" }?.value ?? ""
         let writer = Writer(

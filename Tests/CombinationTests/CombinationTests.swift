@@ -31,7 +31,8 @@ struct CombinationTests {
     private static let rows = [
         "security=pinnedWrong,stored=unverified", "security=pinnedRight,stored=unverified", "security=delegateAnswer",
         "security=delegateAnswer,stored=unverified", "security=sessionRoots", "security=clientCertificate",
-        "route=unixSocket", "route=otherAddress", "route=proxyAsks", "route=proxyTold,answer=redirectAcross", "route=socks", "principal=requestField",
+        "route=unixSocket", "route=otherAddress", "route=proxyAsks", "route=proxyTold,answer=redirectAcross", "route=socks",
+        "principal=requestField",
         "principal=requestField,stored=otherPrincipal", "principal=delegateAnswer", "principal=storage",
         "principal=configurationField", "cookies=set,stored=varyCookie", "principal=cookie,cookies=deleted",
         "principal=cookie,cookies=httpOnly", "principal=cookie,stored=partial", "way=delegate,command=suspend,moment=inLine",
