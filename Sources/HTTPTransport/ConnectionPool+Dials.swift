@@ -14,6 +14,17 @@ import TransportMachines
 
 /// How the pool comes to connections.
 extension ConnectionPool {
+    /// What connections to an origin were found to be.
+    struct KnownVersion {
+        var isHTTP1 = false
+        /// They agreed on HTTP/2 over a cipher suite that it may not be spoken over.
+        var isUnfitForHTTP2 = false
+        /// How many exchanges the server allowed at a time, last.
+        var capacity: Int?
+        /// Until when the server gets no second connection.
+        var calmUntil: NIODeadline?
+    }
+
     /// How often a dial is tried again for which the system has no descriptor.
     private static let maximumTries = 20
 

@@ -69,22 +69,6 @@ package final class ConnectionPool {
         var nextTry: Scheduled<Void>?
     }
 
-    /// What connections to an origin were found to be.
-    struct KnownVersion {
-        var isHTTP1 = false
-        /// They agreed on HTTP/2 over a cipher suite that it may not be spoken over.
-        var isUnfitForHTTP2 = false
-        /// How many exchanges the server allowed at a time, last.
-        var capacity: Int?
-        /// Until when the server gets no second connection.
-        var calmUntil: NIODeadline?
-    }
-
-    /// How long nobody may get a place on an origin's one shared connection before it has a second one.
-    private static let lineWatch = TimeAmount.seconds(1)
-    /// How long a server that wants calm has no second one.
-    private static let calm = TimeAmount.seconds(10)
-
     let loop: any EventLoop
     let dialer: Dialer
     let pace: DialPace
@@ -109,7 +93,7 @@ package final class ConnectionPool {
     private var originLimit = 256
     private var sweep: Scheduled<Void>?
     /// Lines that stood when they were looked at.
-    private var lineWatches: [OriginID: Scheduled<Void>] = [:]
+    var lineWatches: [OriginID: Scheduled<Void>] = [:]
     /// Where a connection puts a message's head together.
     @exclusivity(unchecked) private var scratch: ByteBuffer?
     /// The session's part of what the process may have; from the first dial on.
@@ -291,18 +275,6 @@ package final class ConnectionPool {
         perform(machine.handle(.capacityChanged(id, capacity)))
     }
 
-    /// The server may be gone: requests that begin now may have another connection.
-    func isDoubtful(_ connection: any HTTPConnection) {
-        guard !isCalmedDown(entries[ConnectionID(connection.id)]?.origin) else { return }
-        perform(machine.handle(.isDoubtful(ConnectionID(connection.id))))
-    }
-
-    /// The server was asked for too much (ENHANCE_YOUR_CALM): it gets no second connection for a while.
-    func calmDown(_ connection: any HTTPConnection) {
-        guard let origin = entries[ConnectionID(connection.id)]?.origin else { return }
-        versions[origin, default: KnownVersion()].calmUntil = loop.now + Self.calm
-    }
-
     /// The connection begins no more exchanges.
     func drains(_ connection: any HTTPConnection) {
         forgetAliases(of: ConnectionID(connection.id))
@@ -326,8 +298,7 @@ package final class ConnectionPool {
     package func shutDown() {
         dialer.network?.end()
         perform(machine.handle(.shutdown))
-        for watch in lineWatches.values { watch.cancel() }
-        lineWatches = [:]
+        endLineWatches()
         share?.withdraw()
     }
 
@@ -346,24 +317,6 @@ package final class ConnectionPool {
         origins[route] = origin
         routes[origin] = route
         return origin
-    }
-
-    /// Looks at a line that stands after a while.
-    private func watchLine(of origin: OriginID) {
-        let bound = NIOLoopBound(self, eventLoop: loop)
-        // What was known of the origin may have been forgotten since the last time.
-        lineWatches[origin]?.cancel()
-        lineWatches[origin] = loop.scheduleTask(in: Self.lineWatch) {
-            let pool = bound.value
-            guard pool.lineWatches.removeValue(forKey: origin) != nil else { return }
-            if pool.isCalmedDown(origin) { return pool.watchLine(of: origin) }
-            pool.perform(pool.machine.handle(.lineWasWatched(origin)))
-        }
-    }
-
-    private func isCalmedDown(_ origin: OriginID?) -> Bool {
-        guard let origin, let end = versions[origin]?.calmUntil else { return false }
-        return loop.now < end
     }
 
     private func forgetOrigins() {

@@ -9,6 +9,32 @@
 
 /// The end of connections that idle, and of the pool.
 extension PoolMachine {
+    /// Refuses the first in line if the dials that remain are not enough for everybody; the next in line then gets a dial.
+    mutating func fail(_ connection: ConnectionID) -> [Action] {
+        guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
+        let origin = entry.origin
+        var actions: [Action] = []
+        if let place = origins.index(forKey: origin),
+            origins.values[place].line.count > origins.values[place].dials.count - 1,
+            // Who could not have a second connection waits for the first.
+            origins.values[place].shared.isEmpty, let lease = popFirst(origin)
+        {
+            actions.append(.refuse(lease, failedDial: connection))
+        }
+        // Those that counted on it have dials of their own from now on.
+        origins[origin]?.mayBeShared = false
+        origins[origin]?.mayHaveSecond = false
+        remove(connection)
+        return actions + dialIfNeeded(origin)
+    }
+
+    mutating func close(_ connection: ConnectionID) -> [Action] {
+        guard let entry = connections[connection] else { return [] }
+        if case .dialling = entry.stage { return fail(connection) }
+        remove(connection)
+        return dialIfNeeded(entry.origin)
+    }
+
     /// Every idle connection is looked at by one timer, which is only moved when one must close sooner than it is due.
     mutating func startSweep(at instant: Int64, now: Int64) -> [Action] {
         let delay = max(instant - now, Self.shortestSweep)

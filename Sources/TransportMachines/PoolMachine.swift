@@ -276,25 +276,6 @@ extension PoolMachine {
         return [.startTimer(after: Self.idleLimit)]
     }
 
-    /// Refuses the first in line if the dials that remain are not enough for everybody; the next in line then gets a dial.
-    private mutating func fail(_ connection: ConnectionID) -> [Action] {
-        guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
-        let origin = entry.origin
-        var actions: [Action] = []
-        if let place = origins.index(forKey: origin),
-            origins.values[place].line.count > origins.values[place].dials.count - 1,
-            // Who could not have a second connection waits for the first.
-            origins.values[place].shared.isEmpty, let lease = popFirst(origin)
-        {
-            actions.append(.refuse(lease, failedDial: connection))
-        }
-        // Those that counted on it have dials of their own from now on.
-        origins[origin]?.mayBeShared = false
-        origins[origin]?.mayHaveSecond = false
-        remove(connection)
-        return actions + dialIfNeeded(origin)
-    }
-
     private mutating func release(
         _ connection: ConnectionID, reusable: Bool, now: Int64, keepAlive: Int64?
     ) -> [Action] {
@@ -339,13 +320,6 @@ extension PoolMachine {
         }
         forgetIfEmpty(entry.origin)
         return actions
-    }
-
-    private mutating func close(_ connection: ConnectionID) -> [Action] {
-        guard let entry = connections[connection] else { return [] }
-        if case .dialling = entry.stage { return fail(connection) }
-        remove(connection)
-        return dialIfNeeded(entry.origin)
     }
 
     private mutating func firstWantsNew(_ origin: OriginID) -> Bool {
