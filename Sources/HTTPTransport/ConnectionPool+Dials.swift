@@ -46,6 +46,8 @@ extension ConnectionPool {
         let dial = dialer.dial(way, room: room, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in
             dialled(id, result)
         }
+        // No time that passes so is the server's.
+        dial.heldUp = { [unowned self] in perform(machine.handle(.appIsAsked(origin, $0))) }
         dial.found = { [unowned self] addresses, decide in coalesce(id, addresses, decide: decide) }
         // A dial may be over before it returns.
         if entries[id]?.connection == nil { entries[id]?.dial = dial }

@@ -53,6 +53,9 @@ extension Dialer {
         /// Told what addresses were found, by whoever may know of a connection that leads there; answers whether the dial is to wait until it
         /// is decided whether it is over.
         var found: ((_ addresses: [SocketAddress], _ decide: @escaping (Bool) -> Void) -> Bool)?
+        /// Told whether the dial waits for others' names.
+        var heldUp: ((Bool) -> Void)?
+        private var heldUpLookups: Set<Race.Family> = []
         /// What a SOCKS proxy is told, where that is not the server's name.
         var serverAddress: String?
         var failures = DialFailures()
@@ -193,13 +196,15 @@ extension Dialer.Dial {
     private func resolve(_ family: Race.Family) {
         let bound = NIOLoopBound(self, eventLoop: loop)
         let cancel = resolver.lookUp(
-            peer.host, port: peer.port, family: family == .v6 ? .inet6 : .inet, on: loop
-        ) { result in bound.value.resolved(family, result) }
+            peer.host, port: peer.port, family: family == .v6 ? .inet6 : .inet, on: loop,
+            heldUp: { bound.value.lookupIsHeldUp(family, $0) },
+            reply: { bound.value.resolved(family, $0) })
         lookups += [cancel] + (family == .v6 ? dialer.askForServices(for: route) : [])
     }
 
     private func resolved(_ family: Race.Family, _ result: Result<[SocketAddress], LoadError>) {
         guard completion != nil else { return }
+        lookupIsHeldUp(family, false)
         switch result {
         case .success(let addresses):
             if domainLookupEnd == nil { domainLookupEnd = now() }
@@ -213,9 +218,19 @@ extension Dialer.Dial {
         }
     }
 
+    /// A look-up waits for others' names, or does so no more.
+    private func lookupIsHeldUp(_ family: Race.Family, _ isHeldUp: Bool) {
+        guard completion != nil else { return }
+        let before = heldUpLookups.isEmpty
+        if isHeldUp { heldUpLookups.insert(family) } else { heldUpLookups.remove(family) }
+        if before != heldUpLookups.isEmpty { heldUp?(before) }
+    }
+
     private func cancelLookups() {
         for cancel in lookups { cancel() }
         lookups = []
+        if !heldUpLookups.isEmpty { heldUp?(false) }
+        heldUpLookups = []
     }
 
     private func connect(_ attempt: Int, to address: SocketAddress) {

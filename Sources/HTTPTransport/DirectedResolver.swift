@@ -27,10 +27,10 @@ struct DirectedResolver: Resolver {
 
     func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
-        reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
+        heldUp: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void {
         guard let answer = answer(host, port, family) else {
-            return other.lookUp(host, port: port, family: family, on: loop, reply: reply)
+            return other.lookUp(host, port: port, family: family, on: loop, heldUp: heldUp, reply: reply)
         }
         // On its loop alone, as a dial does.
         let isCancelled = NIOLoopBoundBox(false, eventLoop: loop)

@@ -70,13 +70,15 @@ package final class NameLookups: Sendable {
         private let port: Int
         private let family: NIOBSDSocket.ProtocolFamily
         private let loop: any EventLoop
+        private let heldUp: @Sendable (Bool) -> Void
         private let reply: @Sendable (Answer) -> Void
         private let isCancelled = Atomic(false)
 
         init(
             _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, loop: any EventLoop,
-            reply: @escaping @Sendable (Answer) -> Void
+            heldUp: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Answer) -> Void
         ) {
+            self.heldUp = heldUp
             self.host = host
             self.port = port
             self.family = family
@@ -90,6 +92,12 @@ package final class NameLookups: Sendable {
             loop.execute { [self] in
                 guard !isCancelled.load(ordering: .relaxed) else { return }
                 reply(answer.flatMap(own))
+            }
+        }
+
+        func isHeldUp(_ isHeldUp: Bool) {
+            loop.execute { [self] in
+                if !isCancelled.load(ordering: .relaxed) { heldUp(isHeldUp) }
             }
         }
 
@@ -157,6 +165,7 @@ package final class NameLookups: Sendable {
 
     fileprivate enum Step {
         case lookUp(Machine.Question)
+        case holdUp([Call], Bool)
         case answer([Call], Answer)
     }
 
@@ -165,6 +174,7 @@ package final class NameLookups: Sendable {
         while let step = steps.popLast() {
             switch step {
             case .answer(let calls, let answer): for call in calls { call.answer(answer) }
+            case .holdUp(let calls, let isHeldUp): for call in calls { call.isHeldUp(isHeldUp) }
             case .lookUp(let question):
                 let hasThread = threads.run { [self] in
                     let family: NIOBSDSocket.ProtocolFamily? =
@@ -200,6 +210,8 @@ extension NameLookups.State {
         return machine.handle(event, now: now).map { action in
             switch action {
             case .lookUp(let question): .lookUp(question)
+            case .waits(let caller): .holdUp([calls[caller]].compactMap { $0 }, true)
+            case .began(let callers): .holdUp(callers.compactMap { calls[$0] }, false)
             case .answer(let callers, let answer): .answer(callers.compactMap { calls.removeValue(forKey: $0) }, answer)
             case .refuse(let caller):
                 .answer(

@@ -26,12 +26,13 @@ package protocol Resolver: Sendable {
     ///   - port: The port of the addresses.
     ///   - family: IPv4 (`.inet`) or IPv6 (`.inet6`).
     ///   - loop: Where `reply` is called, once; not at all if the lookup is cancelled in time.
+    ///   - heldUp: Told there that the lookup waits for others', and that it does not any more, before the reply or with it.
     ///   - reply: Takes at least one address, or why there is none: `.cannotFindHost` if the name has none of this family,
     ///     `.dnsLookupFailed` if nobody could tell.
     /// - Returns: Gives the lookup up. May be called at any time, from anywhere.
     func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
-        reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
+        heldUp: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void
 
     /// Has it asked how a host is reached by https, for what dials later: nobody waits for the answer.
@@ -47,6 +48,14 @@ package protocol Resolver: Sendable {
 }
 
 extension Resolver {
+    /// Looks up for somebody to whom it is all the same whether that is held up.
+    package func lookUp(
+        _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
+        reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
+    ) -> @Sendable () -> Void {
+        lookUp(host, port: port, family: family, on: loop, heldUp: { _ in }, reply: reply)
+    }
+
     package func asksNameServers(for host: String, port: Int) -> Bool { false }
     package func askForServices(of host: String, port: Int) -> (@Sendable () -> Void)? { nil }
 }
@@ -78,9 +87,9 @@ package struct SystemResolver: Resolver {
 
     package func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
-        reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
+        heldUp: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void {
-        let call = NameLookups.Call(host, port: port, family: family, loop: loop, reply: reply)
+        let call = NameLookups.Call(host, port: port, family: family, loop: loop, heldUp: heldUp, reply: reply)
         if let known = Self.known(host, port: port, family: family) {
             call.answer(known)
             return { call.cancel() }

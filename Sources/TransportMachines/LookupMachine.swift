@@ -10,8 +10,8 @@
 /// bounded number at a time, and a short memory of the answers.
 ///
 /// A look-up holds a thread for as long as the name servers do not answer, and cannot be ended. So look-ups are dealt out by
-/// ``ThreadShares``, by session and domain: a thousand names of a slow domain, or of a session, leave threads to the others. One that has not
-/// begun is dropped with the last who wants it.
+/// ``ThreadShares``, by session and domain: a thousand names of a slow domain, or of a session, leave threads to the others, and among a session's
+/// own the newest have every other turn. One that has not begun is dropped with the last who wants it.
 ///
 /// It has no end; every caller is answered or refused once, or leaves.
 package struct LookupMachine<Answer: Sendable>: Sendable {
@@ -49,6 +49,10 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
 
     package enum Action: Sendable {
         case lookUp(Question)
+        /// The caller waits for others' look-ups; `began` follows, where it is not answered before, or leaves.
+        case waits(Caller)
+        /// What these waited for has begun.
+        case began([Caller])
         case answer([Caller], Answer)
         /// Too many wait already.
         case refuse(Caller)
@@ -61,6 +65,8 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
 
     private struct Lookup {
         var callers: Set<Caller> = []
+        /// Those of them who were told that they wait.
+        var waiting: Set<Caller> = []
         /// Who has an entry in line for it.
         var owners: Set<Owner> = []
         /// Tells its entries from those of an earlier one that was dropped.
@@ -118,15 +124,21 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
         }
         questions[caller] = question
         lookups[question]?.callers.insert(caller)
-        guard needsEntry, let ticket = lookups[question]?.ticket else { return [] }
-        lookups[question]?.owners.insert(owner)
-        shares.append(Entry(question: question, ticket: ticket), at: .init(owner, Self.domain(of: question.host)))
-        return begin()
+        var actions: [Action] = []
+        if needsEntry, let ticket = lookups[question]?.ticket {
+            lookups[question]?.owners.insert(owner)
+            shares.append(Entry(question: question, ticket: ticket), at: .init(owner, Self.domain(of: question.host)))
+            actions = begin()
+        }
+        guard lookups[question]?.place == nil else { return actions }
+        lookups[question]?.waiting.insert(caller)
+        return actions + [.waits(caller)]
     }
 
     private mutating func leave(_ caller: Caller) -> [Action] {
         guard let question = questions.removeValue(forKey: caller) else { return [] }
         lookups[question]?.callers.remove(caller)
+        lookups[question]?.waiting.remove(caller)
         guard let lookup = lookups[question], lookup.callers.isEmpty, lookup.place == nil else { return [] }
         lookups[question] = nil
         strayCount += lookup.owners.count
@@ -166,6 +178,9 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
             lookups[entry.question]?.place = place
             strayCount += (lookups[entry.question]?.owners.count ?? 1) - 1
             actions.append(.lookUp(entry.question))
+            guard let waiting = lookups[entry.question]?.waiting, !waiting.isEmpty else { continue }
+            lookups[entry.question]?.waiting = []
+            actions.append(.began(waiting.sorted()))
         }
         return actions
     }

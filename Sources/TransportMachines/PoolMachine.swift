@@ -53,7 +53,8 @@ package struct PoolMachine: Sendable {
         /// A kept connection to the origin turned out to be gone: those that idle are no better.
         case wentStale(OriginID)
         case timer(now: Int64)
-        /// The app is asked about a connection to the origin that is being made, or has answered.
+        /// A connection to the origin that is being made waits for others than its server, or does so no more: the app is asked about it, or
+        /// its name waits for other look-ups.
         case appIsAsked(OriginID, Bool)
         /// The time is up that began with `lineStands`.
         case lineWasWatched(OriginID)

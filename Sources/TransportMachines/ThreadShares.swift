@@ -13,7 +13,8 @@ import DequeModule
 /// Work belongs to a group (a session, a file system) and in it to a member (a domain, a file). A group may occupy as many threads as are
 /// free beside it, and a member half as many ("Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", Choudhury and Hahne,
 /// 1998): whoever is alone has half of them, and however much one has to do, others find a free thread. Groups take turns, the members of a
-/// group do, and the work of a member begins in its order.
+/// group do, and the work of a member begins in its order. Where many members wait, every other turn is that of the one that came last: behind
+/// a hundred whose work never ends, one whose work is short does not wait for them all.
 ///
 /// It decides only which work may begin; whoever asks it runs the work, and says when it ended.
 package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Sendable, Work: Sendable>: Sendable {
@@ -41,11 +42,16 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
         var turns = Deque<Member>()
         var runningCount = 0
         var waitingCount = 0
+        private var isNewestsTurn = false
+        /// From how many members that wait on the newest has turns of its own.
+        private static var longLine: Int { 16 }
 
         var isOver: Bool { waitingCount == 0 && runningCount == 0 }
 
         /// Takes the work of the first member who may have one more thread.
         mutating func take(belowCount limit: Int) -> (Work, Member)? {
+            defer { isNewestsTurn.toggle() }
+            if isNewestsTurn, turns.count >= Self.longLine { turns.prepend(turns.removeLast()) }
             for _ in 0..<turns.count {
                 guard let member = turns.popFirst() else { return nil }
                 guard (lines[member]?.runningCount ?? 0) < limit, let work = lines[member]?.work.popFirst() else {

@@ -53,6 +53,12 @@ extension Impossibility {
             "left out: whether the load behind one that was given up still meets the connection that is about to go away",
             [.protocol: ["http2", "http2Clear"], .end: but(.end, "stays", "refusedStream", "reset"), .command: endings]),
         .init(
+            "left out: the same of the attempt behind one that the daemon has stopped",
+            [
+                .protocol: ["http2", "http2Clear"], .session: ["background"], .command: ["suspend"],
+                .end: but(.end, "stays", "refusedStream", "reset"),
+            ]),
+        .init(
             "a stream that can be read once is gone with the first request, which a forwarding proxy refuses",
             [.route: ["proxyAsks"], .security: ["clear"], .message: ["streamOnce"]]),
         .init(

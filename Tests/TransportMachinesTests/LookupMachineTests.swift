@@ -76,7 +76,7 @@ private let second: Int64 = 1_000_000_000
         var machine = machine(threads: 1)
         let other = Machine.Question("other", .v4)
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
-        #expect(machine.handle(.wanted(other, by: 2, of: 1), now: 0) == [])
+        #expect(machine.handle(.wanted(other, by: 2, of: 1), now: 0) == [.waits(2)])
         #expect(machine.handle(.left(2), now: 0) == [])
         #expect(machine.handle(.answered(name, "here", keptFor: 0), now: 1) == [.answer([1], "here")])
         // Who comes later is served.
@@ -91,15 +91,37 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 1) == [.answer([2], "here")])
     }
 
+    private func begun(_ actions: [Machine.Action]) -> Int { actions.count { if case .lookUp = $0 { true } else { false } } }
+
+    @Test func `a good name of a session does not wait for all of its dead ones`() {
+        var machine = machine(threads: 64, line: 10_000)
+        var running: [Machine.Question] = []
+        func perform(_ actions: [Machine.Action]) {
+            for case .lookUp(let question) in actions { running.append(question) }
+        }
+        for caller in 0..<500 {
+            perform(machine.handle(.wanted(.init("www.dead\(caller).example.org", .v4), by: caller, of: 1), now: 0))
+        }
+        for caller in 500..<1_000 { perform(machine.handle(.wanted(.init("www.dead\(caller)", .v4), by: caller, of: 1), now: 0)) }
+        #expect(machine.handle(.wanted(name, by: 1_000, of: 1), now: 0) == [.waits(1_000)])
+        for _ in 0..<4 { perform(machine.handle(.answered(running.removeFirst(), "", keptFor: 0), now: 10 * second)) }
+        #expect(running.contains(name))
+        // The old ones have their turns, too.
+        for _ in 0..<2_000 where !running.isEmpty {
+            perform(machine.handle(.answered(running.removeFirst(), "", keptFor: 0), now: 20 * second))
+        }
+        #expect(running.isEmpty)
+    }
+
     @Test func `a thousand slow names of a session or domain leave threads to the others`() {
         var machine = machine(threads: 64, line: 10_000)
         var running = 0
         for caller in 0..<1_000 {
-            running += machine.handle(.wanted(.init("n\(caller).slow.example", .v4), by: caller, of: 1), now: 0).count
+            running += begun(machine.handle(.wanted(.init("n\(caller).slow.example", .v4), by: caller, of: 1), now: 0))
         }
         #expect(running == 21)
         for caller in 1_000..<2_000 {
-            running += machine.handle(.wanted(.init("n\(caller).example", .v4), by: caller, of: 1), now: 0).count
+            running += begun(machine.handle(.wanted(.init("n\(caller).example", .v4), by: caller, of: 1), now: 0))
         }
         #expect(running == 32)
         #expect(machine.handle(.wanted(name, by: 2_000, of: 2), now: 0) == [.lookUp(name)])
@@ -110,7 +132,7 @@ private let second: Int64 = 1_000_000_000
         let slow = Machine.Question("slow", .v4)
         _ = machine.handle(.wanted(slow, by: 1, of: 1), now: 0)
         for caller in 2..<20 { _ = machine.handle(.wanted(.init("n\(caller)", .v4), by: caller, of: 1), now: 0) }
-        #expect(machine.handle(.wanted(.init("n19", .v4), by: 20, of: 2), now: 0) == [.lookUp(.init("n19", .v4))])
+        #expect(machine.handle(.wanted(.init("n19", .v4), by: 20, of: 2), now: 0) == [.lookUp(.init("n19", .v4)), .began([19])])
         #expect(machine.handle(.answered(.init("n19", .v4), "here", keptFor: 0), now: 0).first == .answer([19, 20], "here"))
     }
 
@@ -122,7 +144,7 @@ private let second: Int64 = 1_000_000_000
             if actions == [.refuse(caller)] { refused.append(caller) }
         }
         #expect(refused == Array(5..<20))
-        #expect(machine.handle(.wanted(name, by: 20, of: 2), now: 0) == [])
+        #expect(machine.handle(.wanted(name, by: 20, of: 2), now: 0) == [.waits(20)])
         // Who joins what is on its way takes no place.
         #expect(machine.handle(.wanted(.init("n0", .v4), by: 21, of: 1), now: 0) == [])
         #expect(machine.handle(.left(5), now: 0) == [])
@@ -136,8 +158,8 @@ private let second: Int64 = 1_000_000_000
         _ = machine.handle(.wanted(second, by: 3, of: 1), now: 0)
         _ = machine.handle(.left(2), now: 0)
         _ = machine.handle(.wanted(first, by: 4, of: 1), now: 0)
-        #expect(machine.handle(.answered(name, "", keptFor: 0), now: 1) == [.answer([1], ""), .lookUp(second)])
-        #expect(machine.handle(.answered(second, "", keptFor: 0), now: 2) == [.answer([3], ""), .lookUp(first)])
+        #expect(machine.handle(.answered(name, "", keptFor: 0), now: 1) == [.answer([1], ""), .lookUp(second), .began([3])])
+        #expect(machine.handle(.answered(second, "", keptFor: 0), now: 2) == [.answer([3], ""), .lookUp(first), .began([4])])
     }
 
     @Test func `those that left take no places in the line`() {
@@ -146,10 +168,10 @@ private let second: Int64 = 1_000_000_000
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
         _ = machine.handle(.wanted(last, by: 2, of: 1), now: 0)
         for caller in 3..<1_000 {
-            #expect(machine.handle(.wanted(.init("n\(caller)", .v4), by: caller, of: 1), now: 0) == [])
+            #expect(machine.handle(.wanted(.init("n\(caller)", .v4), by: caller, of: 1), now: 0) == [.waits(caller)])
             #expect(machine.handle(.left(caller), now: 0) == [])
         }
-        #expect(machine.handle(.answered(name, "", keptFor: 0), now: 1) == [.answer([1], ""), .lookUp(last)])
+        #expect(machine.handle(.answered(name, "", keptFor: 0), now: 1) == [.answer([1], ""), .lookUp(last), .began([2])])
     }
 
     @Test func `everybody is answered once or leaves, whatever comes`() {
@@ -158,13 +180,18 @@ private let second: Int64 = 1_000_000_000
             var machine = machine(threads: Int.random(in: 1...6, using: &random), line: 12, memory: 3)
             var waiting: Set<Int> = []
             var running: [Machine.Question] = []
+            var heldUp: Set<Int> = []
             func perform(_ actions: [Machine.Action], _ step: Int) {
                 for action in actions {
                     switch action {
                     case .lookUp(let question):
                         #expect(!running.contains(question), "seed \(seed), step \(step)")
                         running.append(question)
+                    case .waits(let caller): #expect(heldUp.insert(caller).inserted, "seed \(seed), step \(step)")
+                    case .began(let callers):
+                        for caller in callers { #expect(heldUp.remove(caller) != nil, "seed \(seed), step \(step)") }
                     case .answer(let callers, _):
+                        #expect(heldUp.isDisjoint(with: callers), "seed \(seed), step \(step)")
                         for caller in callers { #expect(waiting.remove(caller) != nil, "seed \(seed), step \(step)") }
                     case .refuse(let caller): #expect(waiting.remove(caller) != nil, "seed \(seed), step \(step)")
                     }
@@ -183,6 +210,7 @@ private let second: Int64 = 1_000_000_000
                 case 3:
                     guard let caller = waiting.sorted().randomElement(using: &random) else { break }
                     waiting.remove(caller)
+                    heldUp.remove(caller)
                     perform(machine.handle(.left(caller), now: now), step)
                 default:
                     guard !running.isEmpty else { break }

@@ -16,7 +16,7 @@ import URLLoading
 ///
 /// Each in a process of its own, with names that answer when the test says so.
 @Suite(.timeLimit(.minutes(3))) struct NameLookupTests {
-    @Test(arguments: ["SlowNameTests", "SlowDomainTests", "ManySlowNamesTests", "RememberedNameTests"])
+    @Test(arguments: ["SlowNameTests", "SlowDomainTests", "ManySlowNamesTests", "WaitingNameTests", "RememberedNameTests"])
     func `slow names hold up nobody else`(suite: String) async throws {
         let library = try PreloadedLibrary(source: SlowNames.source)
         try await OwnProcess.run(suite, environment: SlowNames.environment(library))
@@ -84,6 +84,32 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
             SlowNames.openGate()
             for (index, load) in slow.enumerated() { #expect(try await load.value == "/\(index)") }
             #expect(SlowNames.count(".test") == 301)
+        }
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("WaitingNameTests")), .timeLimit(.minutes(1))) struct WaitingNameTests {
+    @Test func `a name that waits for others' look-ups makes no load late`() async throws {
+        try await withSessions { (server, first, _) async throws in
+            let late = Watched(0)
+            let loads = (0..<100).map { number in
+                Task {
+                    var request = URLRequest(server.url("/\(number)", host: "n\(number).slow\(number).test"))
+                    request.timeoutInterval = 1
+                    do {
+                        return try await first.text(request).text == "/\(number)"
+                    } catch {
+                        late.change { $0 += 1 }
+                        return (error as? URLError)?.code != .timedOut
+                    }
+                }
+            }
+            // Those that are being looked up.
+            try await late.value { $0 >= 32 ? () : nil }
+            SlowNames.openGate()
+            var answered = 0
+            for load in loads where await load.value { answered += 1 }
+            #expect(answered == 68 && late.read { $0 } == 32)
         }
     }
 }

@@ -101,13 +101,16 @@ import Testing
         // The larger window has the stream leave the line of those that send.
         let window = EmbeddedPeer.frame(HTTP2Frames.windowUpdate, [0, 16, 0, 0])
         peer.receive(EmbeddedPeer.head(1) + EmbeddedPeer.data(1, "enough", ends: true) + window)
+        // A body that is not out by then is sent on: its server may want it (RFC 9113, section 8.1).
+        if length > 65_535 {
+            #expect(exchange.hasHead && !exchange.hasWholeBody && !peer.connection.isIdle)
+            peer.receive(EmbeddedPeer.frame(HTTP2Frames.windowUpdate, stream: 1, [0, 16, 0, 0]))
+        }
         #expect(exchange.head?.status == 200 && exchange.hasWholeBody && Self.end(of: exchange) == nil)
         #expect(peer.connection.isIdle && peer.connection.channelIsActive)
-        // A body that is not out by then is not wanted (RFC 9113, section 8.1).
-        let isWhole = length == 4
         let sent = peer.takeSent()
-        #expect(sent.contains { $0.type == HTTP2Frames.reset && $0.stream == 1 } == !isWhole)
-        #expect(sent.filter { $0.type == HTTP2Frames.data }.reduce(0) { $0 + $1.payload.count } == min(length, 65_535))
+        #expect(!sent.contains { $0.type == HTTP2Frames.reset })
+        #expect(sent.filter { $0.type == HTTP2Frames.data }.reduce(0) { $0 + $1.payload.count } == length)
     }
 
     /// What a load comes to when it has taken what was there before the end.
