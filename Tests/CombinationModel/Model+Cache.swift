@@ -269,6 +269,13 @@ extension Model {
                     || !entry.isPart && !(mayStay && $0.credential != nil && entry.credential != nil))
                 && $0.varied.keys == entry.varied.keys
         }
+        // What varies by other fields, a redirect say that the server has given up, may go.
+        func variesOtherwise(_ other: Entry) -> Bool {
+            other.url == url && other.trust == trust && other.varied.keys != entry.varied.keys
+        }
+        if caches[store, default: []].contains(where: variesOtherwise), mayBe("takes its place") {
+            caches[store, default: []].removeAll(where: variesOtherwise)
+        }
         caches[store, default: []].append(entry)
     }
 
