@@ -75,6 +75,8 @@ extension PoolMachine {
         guard let entry = connections[connection], entry.sharing != nil else { return [] }
         connections[connection]?.sharing?.capacity = max(0, capacity)
         connections[connection]?.sharing?.isSettled = true
+        // Its peer is there, and takes requests.
+        if capacity > 0 { origins[entry.origin]?.mayHaveSecond = false }
         unsettled.append(entry.origin)
         return serve(connection, reused: true)
     }

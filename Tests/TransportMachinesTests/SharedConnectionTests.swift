@@ -88,6 +88,15 @@ import TransportMachines
         #expect(grants(pool.handle(.opened(ConnectionID(1), capacity: 10))) == [1])
     }
 
+    @Test func `who comes when the peer has answered waits for a place`() {
+        var pool = PoolMachine(maximumPerHost: 6)
+        _ = pool.handle(wanted(0))
+        _ = pool.handle(.opened(connection, capacity: 10))
+        _ = pool.handle(.isDoubtful(connection))
+        _ = pool.handle(.capacityChanged(connection, 1))
+        #expect(dials(pool.handle(wanted(1))) == 0)
+    }
+
     @Test func `a session of one connection a host has no second one`() {
         var pool = PoolMachine(maximumPerHost: 1)
         _ = pool.handle(wanted(0))

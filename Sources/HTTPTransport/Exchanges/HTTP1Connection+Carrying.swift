@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+import CLoadingSystem
 package import HTTPRules
 package import HTTPWire
 package import LoadingModel
@@ -62,6 +63,19 @@ extension HTTP1Connection {
     package func networkIsLost(_ error: LoadError) {
         guard let exchange else { return close() }
         // Who takes the body from the socket finds out by its load.
-        if isBypassed { exchange.control.abort(error) } else { requestBodyFailed(error, exchange) }
+        if isBypassed { exchange.control.abort(error) } else { lose(exchange, error) }
+    }
+
+    /// On a connection that has served before, bytes to be read count as well.
+    ///
+    /// In clear nobody asked for them; over TLS they may be the
+    /// `close_notify` before the end, and should they be a session ticket, the connection is replaced for nothing.
+    package var isGone: Bool {
+        guard let context, channelIsActive else { return true }
+        let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+            cls_look($0)
+        }
+        guard let found = found.flatMap({ $0 }), found >= 0 else { return false }
+        return found & 2 != 0 || exchangesServed > 0 && found & 1 != 0
     }
 }

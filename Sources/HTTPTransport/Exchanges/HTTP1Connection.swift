@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-import CLoadingSystem
 import HTTPWire
 package import LoadingModel
 package import NIOCore
@@ -37,7 +36,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     private var pump: RequestBodyPump?
     private var requestIsComplete = true
     @exclusivity(unchecked) private var shortcut = SocketShortcut()
-    private var exchangesServed = 0
+    private(set) var exchangesServed = 0
     private var isClosing = false
     private var transportError: (any Error)?
     @exclusivity(unchecked) var memory = BodyMemory()
@@ -127,6 +126,11 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         end(exchange, reusable: false)
     }
 
+    /// The connection is of no use any more; an answer that is whole is one all the same.
+    func lose(_ exchange: Exchange, _ error: LoadError) {
+        if parser.isIdle, exchange.hasHead { end(exchange, reusable: false) } else { requestBodyFailed(error, exchange) }
+    }
+
     package func abandon(_ exchange: Exchange) {
         guard self.exchange === exchange else { return }
         end(exchange, reusable: false)
@@ -175,19 +179,6 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     package func close() {
         isClosing = true
         context?.close(promise: nil)
-    }
-
-    /// On a connection that has served before, bytes to be read count as well.
-    ///
-    /// In clear nobody asked for them; over TLS they may be the
-    /// `close_notify` before the end, and should they be a session ticket, the connection is replaced for nothing.
-    package var isGone: Bool {
-        guard let context, channelIsActive else { return true }
-        let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
-            cls_look($0)
-        }
-        guard let found = found.flatMap({ $0 }), found >= 0 else { return false }
-        return found & 2 != 0 || exchangesServed > 0 && found & 1 != 0
     }
 
     package var channelIsActive: Bool { !isClosing && (context?.channel.isActive ?? false) }
