@@ -57,9 +57,10 @@ history:
 	@.build/debug/HistoryProgram --seed $(or $(SEED),$$(date +%s)) --steps $(or $(STEPS),150) \
 	    --seconds $(SECONDS)
 
-# Writes API/URLLoading.txt, the list of everything that is public.
+# Writes API/URLLoading.txt, the list of everything that is public, and API/apple-coverage.tsv, how much of Apple's API that is.
 api:
 	@Scripts/api
+	@Scripts/coverage
 
 # The command-line tool and the daemon of background sessions, as they are installed. `install` builds them only if `tool` did not, so that
 # `sudo make install` compiles nothing as root.
