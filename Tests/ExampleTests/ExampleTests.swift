@@ -140,6 +140,76 @@ struct ExampleTests {
         }
     }
 
+    @Test func `what was downloaded in the background is saved in a folder that is not there yet, and an error page is not`()
+        async throws
+    {
+        try await withUser { (home, environment) async throws in
+            try await withScriptedServer(reply: { $0.path == "/a.bin" ? .ok("a") : .status(404, body: "not here") }) { server in
+                let folder = home.path + "/new/deeper"
+                let outcome = try await ExampleProgram.run(
+                    "BackgroundDownload", ["--to", folder] + ["/a.bin", "/b.bin"].map { server.url($0).absoluteString }, in: home,
+                    environment: environment)
+                let lines = outcome.output.split(separator: "\n").map(String.init)
+                #expect(lines.contains("saved a.bin, 1 bytes"), "\(lines)")
+                #expect(lines.contains("failed b.bin: the server answered 404"), "\(lines)")
+                #expect(!lines.contains { $0.hasPrefix("saved b.bin") }, "\(lines)")
+                #expect(outcome.code == 1)
+                #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["a.bin"])
+            }
+        }
+    }
+
+    @Test func `what cannot be saved stays with the daemon, and the next run saves it`() async throws {
+        try await withUser { (home, environment) async throws in
+            try await withScriptedServer(reply: { _ in .ok("content") }) { server in
+                func run(_ arguments: String...) async throws -> ExampleProgram.Outcome {
+                    try await ExampleProgram.run(
+                        "BackgroundDownload", ["--to", home.path + "/to"] + arguments, in: home, environment: environment)
+                }
+                let obstacle = home.file("to/a.bin/full")
+                try FileManager.default.createDirectory(at: obstacle, withIntermediateDirectories: true)
+                let first = try await run(server.url("/a.bin").absoluteString)
+                #expect(first.code == 1)
+                #expect(first.output.contains("cannot save a.bin: ") && !first.output.contains("\nsaved"), "\(first.output)")
+                // What is in the way is the user's.
+                #expect(FileManager.default.fileExists(atPath: obstacle.path))
+                try FileManager.default.removeItem(at: home.file("to/a.bin"))
+                let second = try await run()
+                #expect(second.code == 0 && second.output.contains("saved a.bin, 7 bytes"), "\(second.output)")
+                #expect(try String(contentsOf: home.file("to/a.bin"), encoding: .utf8) == "content")
+                #expect(server.requests.count == 1)
+            }
+        }
+    }
+
+    @Test func `a folder that cannot be made is said before anything is ordered`() async throws {
+        try await withUser { (home, environment) async throws in
+            try home.write([1], to: "file")
+            try await withScriptedServer(reply: { _ in .ok("a") }) { server in
+                let outcome = try await ExampleProgram.run(
+                    "BackgroundDownload", ["--to", home.path + "/file/to", server.url("/a").absoluteString], in: home,
+                    environment: environment)
+                #expect(outcome.code == 1 && outcome.output.hasPrefix("cannot save into "), "\(outcome.output)")
+                #expect(server.requests.isEmpty)
+            }
+        }
+    }
+
+    @Test(arguments: ["", "a/..", "a/%2E%2E", "..%2Fa"])
+    func `a URL that names no file is saved under a name all the same`(_ path: String) async throws {
+        try await withUser { (home, environment) async throws in
+            try await withScriptedServer(reply: { _ in .ok("a") }) { server in
+                let folder = home.file("up/to")
+                let outcome = try await ExampleProgram.run(
+                    "BackgroundDownload", ["--to", folder.path, server.url().absoluteString + path], in: home,
+                    environment: environment)
+                #expect(outcome.code == 0, "\(outcome.output)")
+                #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 1, "\(outcome.output)")
+                #expect(try FileManager.default.contentsOfDirectory(atPath: home.file("up").path) == ["to"])
+            }
+        }
+    }
+
     @Test func `a download in the background fails aloud where there is no daemon`() async throws {
         try await withUser { (home, environment) async throws in
             let outcome = try await ExampleProgram.run(

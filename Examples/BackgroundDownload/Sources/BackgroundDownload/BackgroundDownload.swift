@@ -14,7 +14,7 @@ import URLLoading
 /// Downloads URLs into a folder, by transfers that outlive this program.
 ///
 /// Killed at any moment and started again, with or without further URLs, it goes on where it was. With `--leave` it ends as soon as the
-/// transfers are ordered, and the daemon starts it again when they are done.
+/// transfers are ordered, and the daemon starts it again when they are done. Ends with 1 where a file could not be had or saved.
 @main
 enum BackgroundDownload {
     static func main() async {
@@ -28,6 +28,12 @@ enum BackgroundDownload {
             case "--leave": leaves = true
             default: if let url = URL(string: argument) { urls.append(url) }
             }
+        }
+        do {
+            try FileManager.default.createDirectory(at: URL(fileURLWithPath: folder), withIntermediateDirectories: true)
+        } catch {
+            say("cannot save into \(folder): \(error.localizedDescription)")
+            exit(1)
         }
         let downloads = Downloads(into: URL(fileURLWithPath: folder))
         var wasStarted = false
@@ -46,16 +52,23 @@ enum BackgroundDownload {
         for task in await session.allTasks { say("going on with \(task.taskDescription ?? "?")") }
         for url in urls {
             let task = session.downloadTask(with: url)
-            task.taskDescription = url.lastPathComponent
+            task.taskDescription = fileName(of: url, task)
             // Durable when this returns.
             task.resume()
-            say("ordered \(url.lastPathComponent)")
+            say("ordered \(task.taskDescription ?? "?")")
         }
         if leaves { return }
         while await !session.allTasks.isEmpty { await downloads.nextEnd() }
         // The daemon that started the program hears that it dealt with everything.
         if wasStarted { await downloads.waitUntilToldOfAll() }
         say("nothing is left to do")
+        if downloads.failureCount > 0 { exit(1) }
+    }
+
+    /// What a URL calls its file; a name of our own where that is none, or might lead elsewhere.
+    private static func fileName(of url: URL, _ task: URLSessionTask) -> String {
+        let name = url.lastPathComponent
+        return name.isEmpty || name.hasPrefix(".") || name.contains("/") ? "download-\(task.taskIdentifier)" : name
     }
 
     static func say(_ text: String) {

@@ -15,6 +15,9 @@ import URLLoading
 final class Downloads: NSObject, URLSessionDownloadDelegate {
     private let folder: URL
     private let toldOfAll = Mutex<(@Sendable () -> Void)?>(nil)
+    /// What the servers answered in place of files, by the tasks' numbers.
+    private let refusals = Mutex<[Int: Int]>([:])
+    private let failures = Mutex(0)
     private let (ends, end) = AsyncStream.makeStream(of: Void.self)
     private let (tolds, told) = AsyncStream.makeStream(of: Void.self)
 
@@ -40,23 +43,49 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
         exit(1)
     }
 
+    /// How many files there are not, of those whose ends were told.
+    var failureCount: Int { failures.withLock { $0 } }
+
+    private static func name(of task: URLSessionTask) -> String { task.taskDescription ?? "download-\(task.taskIdentifier)" }
+
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
-        let target = folder.appending(path: downloadTask.taskDescription ?? "task-\(downloadTask.taskIdentifier)")
-        // The file is gone when this returns. Should the program die before, it is given the file again.
+        // A page that says "not found" is a file, too.
+        let status = (downloadTask.response as? HTTPURLResponse)?.statusCode ?? 0
+        guard (200..<300).contains(status) else {
+            return refusals.withLock { $0[downloadTask.taskIdentifier] = status }
+        }
+        let target = folder.appending(path: Self.name(of: downloadTask))
         do {
-            if FileManager.default.fileExists(atPath: target.path) { try FileManager.default.removeItem(at: target) }
-            try FileManager.default.moveItem(at: location, to: target)
+            try save(location, as: target)
         } catch {
-            BackgroundDownload.say("cannot keep \(target.lastPathComponent): \(error)")
+            // The daemon has the file until this returns. So it must not: the next run is given the file again.
+            BackgroundDownload.say("cannot save \(target.lastPathComponent): \(error.localizedDescription)")
+            exit(1)
+        }
+    }
+
+    /// Puts a file in its place, or leaves everything as it is.
+    private func save(_ location: URL, as target: URL) throws {
+        let files = FileManager.default
+        try files.createDirectory(at: folder, withIntermediateDirectories: true)
+        // Beside its place first: where that is another disk, the file is copied.
+        let whole = folder.appending(path: ".\(target.lastPathComponent).\(UUID().uuidString)")
+        try files.moveItem(at: location, to: whole)
+        // Replaces a file, and no folder.
+        guard rename(whole.path, target.path) == 0 else {
+            let reason = POSIXErrorCode(rawValue: errno) ?? .EIO
+            try files.moveItem(at: whole, to: location)
+            throw POSIXError(reason)
         }
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        let name = task.taskDescription ?? "task \(task.taskIdentifier)"
-        if let error {
-            BackgroundDownload.say("failed \(name): \(error.localizedDescription)")
+        let status = refusals.withLock { $0.removeValue(forKey: task.taskIdentifier) }
+        if let reason = error?.localizedDescription ?? status.map({ "the server answered \($0)" }) {
+            failures.withLock { $0 += 1 }
+            BackgroundDownload.say("failed \(Self.name(of: task)): \(reason)")
         } else {
-            BackgroundDownload.say("saved \(name), \(task.countOfBytesReceived) bytes")
+            BackgroundDownload.say("saved \(Self.name(of: task)), \(task.countOfBytesReceived) bytes")
         }
         end.yield()
     }
