@@ -25,13 +25,16 @@ package final class SquidServer: Sendable {
     }
 
     package let port: Int
+    /// Its segments of shared memory bear this name, as no two squids of a machine may share them: not with one that was killed, either.
+    package let serviceName: String
     private let directory: ServerDirectory
     private let process: ServerProcess
     /// Whom squid's helper for NTLM asks, which is another user and may not reach pyspnego.
     private let judge: ServerProcess?
 
-    private init(port: Int, directory: ServerDirectory, process: ServerProcess, judge: ServerProcess?) {
+    private init(port: Int, serviceName: String, directory: ServerDirectory, process: ServerProcess, judge: ServerProcess?) {
         self.port = port
+        self.serviceName = serviceName
         self.directory = directory
         self.process = process
         self.judge = judge
@@ -47,6 +50,8 @@ package final class SquidServer: Sendable {
     ) throws -> SquidServer {
         let program = try ServerProcess.program("squid", package: "squid")
         let directory = try ServerDirectory()
+        // Letters and digits alone, 32 at most.
+        let serviceName = "tests" + UUID().uuidString.filter { $0 != "-" }.prefix(20)
         try directory.makeFolder("logs")
         if let identity {
             try directory.write(identity.chainPEM.utf8, to: "chain.pem")
@@ -69,12 +74,15 @@ package final class SquidServer: Sendable {
             ports: 1, sign: "Accepting HTTP\(identity == nil ? "" : "S") Socket connections", in: directory.file("logs/cache.log")
         ) { [settings] ports in
             let file = try directory.write(
-                (fixed(directory.path, port: ports[0], isSecure: identity != nil) + settings).utf8, to: "squid.conf")
+                (fixed(directory.path, name: serviceName, port: ports[0], isSecure: identity != nil) + settings).utf8,
+                to: "squid.conf")
             return ServerProcess.Order(
-                [program, "-N", "-f", file.path], environment: realm?.environment ?? [:], output: directory.file("output.log")
+                [program, "-N", "-n", serviceName, "-f", file.path], environment: realm?.environment ?? [:],
+                output: directory.file("output.log")
             )
         }
-        return SquidServer(port: ports[0], directory: directory, process: process, judge: judge?.process)
+        return SquidServer(
+            port: ports[0], serviceName: serviceName, directory: directory, process: process, judge: judge?.process)
     }
 
     /// What squid did: a line for each request, with its status, method, destination and user.
@@ -86,6 +94,13 @@ package final class SquidServer: Sendable {
     package func stop() {
         process.stop(SIGKILL)
         judge?.stop()
+        for name in sharedMemory { unlink("/dev/shm/" + name) }
+    }
+
+    /// The segments that it has, or that one which was killed has left.
+    package var sharedMemory: [String] {
+        let all = (try? FileManager.default.contentsOfDirectory(atPath: "/dev/shm")) ?? []
+        return all.filter { $0.hasPrefix(serviceName + "-") }
     }
 
     private static func startJudge(
@@ -104,10 +119,11 @@ package final class SquidServer: Sendable {
         return (process, socket.port)
     }
 
-    private static func fixed(_ root: String, port: Int, isSecure: Bool) -> String {
+    private static func fixed(_ root: String, name: String, port: Int, isSecure: Bool) -> String {
         """
         \(isSecure ? "https_port 127.0.0.1:\(port) tls-cert=\(root)/chain.pem tls-key=\(root)/key.pem" : "http_port 127.0.0.1:\(port)")
         visible_hostname localhost
+        unique_hostname \(name)
         pid_filename none
         cache deny all
         cache_log \(root)/logs/cache.log

@@ -37,6 +37,14 @@ struct SquidAuthenticationTests {
         try await secure.close()
     }
 
+    @Test func `a proxy shares no memory with another one, and leaves none behind`() async throws {
+        let proxies = [try SquidServer.start(), try SquidServer.start()]
+        let segments = proxies.map(\.sharedMemory)
+        #expect(segments.allSatisfy { !$0.isEmpty } && Set(segments[0]).isDisjoint(with: segments[1]))
+        for proxy in proxies { proxy.stop() }
+        #expect(proxies.allSatisfy { $0.sharedMemory.isEmpty })
+    }
+
     @Test func `an open proxy serves http and https`() async throws {
         try await withSquid([], nil) { (squid, urls, session) async throws in
             #expect(try await session.text(urls[0]) == "clear ")
