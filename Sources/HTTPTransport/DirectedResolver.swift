@@ -65,7 +65,8 @@ struct DirectedResolver: Resolver {
         var addresses: [SocketAddress] = []
         for text in given {
             guard let address = try? SocketAddress(ipAddress: HostName.unbracketed(text), port: port) else {
-                return .failure(LoadError(.cannotFindHost, "looking up \(host): the address given for it, '\(text)', is none"))
+                return .failure(
+                    LoadError(.cannotConnectToHost, "looking up \(host): the address given for it, '\(text)', is none"))
             }
             if address.protocol == family { addresses.append(address) }
         }

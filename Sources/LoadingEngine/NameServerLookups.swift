@@ -19,7 +19,9 @@ enum NameServerLookups {
     static func resolver(_ servers: [String]) -> SystemResolver {
         let list = servers.allSatisfy(isServer) ? servers.joined(separator: ",") : nil
         let addresses = NameLookups(threads: "url-dns") { host, family in
-            guard let list else { return failure(host, "one of the name servers \(servers) is no address") }
+            guard let list else {
+                return failure(host, "one of the name servers \(servers) is no address", .cannotConnectToHost)
+            }
             return switch CAres.lookUp(host, isV6: family == .inet6, servers: list) {
             case .addresses(let addresses, let seconds): NameLookups.Finding(addresses, of: host, seconds: seconds)
             case .failed(let reason): failure(host, "asking \(list): \(reason)")
@@ -60,7 +62,9 @@ enum NameServerLookups {
 
     private static func isAddress(_ text: String) -> Bool { (try? SocketAddress(ipAddress: text, port: 0)) != nil }
 
-    private static func failure(_ host: String, _ reason: String) -> NameLookups.Finding {
-        NameLookups.Finding(.failure(LoadError(.dnsLookupFailed, "looking up \(host): \(reason)")), lifetime: 0)
+    private static func failure(
+        _ host: String, _ reason: String, _ kind: LoadError.Kind = .dnsLookupFailed
+    ) -> NameLookups.Finding {
+        NameLookups.Finding(.failure(LoadError(kind, "looking up \(host): \(reason)")), lifetime: 0)
     }
 }

@@ -59,7 +59,7 @@ import Testing
             let result = try await Tool.run(["get", "--dns-servers", "127.0.0.1:\(names.port)", address])
             #expect(result.code == 0, "\(result.errors)")
             #expect(names.count("somewhere.test") == 1)
-            #expect(try await Tool.run(["get", "--dns-servers", "nowhere", address]).code == 6)
+            #expect(try await Tool.run(["get", "--dns-servers", "nowhere", address]).code == 7)
         }
         await names.close()
     }

@@ -119,7 +119,7 @@ import URLLoading
                 #expect(try await session.text(server.url("/", host: "somewhere.example")) == "somewhere.example:\(server.port)")
                 #expect(try await session.text(server.url("/", host: "any.example")) == "any.example:\(server.port)")
                 await expectFailure(.cannotFindHost) { try await session.text(url("http://somewhere.example:9/")) }
-                let error = await expectFailure(.cannotFindHost) { try await session.text(url("http://bad.example/")) }
+                let error = await expectFailure(.cannotConnectToHost) { try await session.text(url("http://bad.example/")) }
                 #expect(error?.localizedDescription.contains("'127.0.0.1.example'") == true)
             }
         }

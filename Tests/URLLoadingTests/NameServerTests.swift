@@ -126,7 +126,7 @@ import URLLoading
     @Test(arguments: ["here", "127.0.0.1:0", "127.0.0.1:x", "127.0.0.1,::1", ""])
     func `what is no name server is a failure that says so`(_ text: String) async throws {
         try await with(nameServers: [text], { _, _ in .addresses("127.0.0.1") }) { (server, names, session) async throws in
-            let error = await expectFailure(.dnsLookupFailed) { try await session.text(server.url("/", host: "a.test")) }
+            let error = await expectFailure(.cannotConnectToHost) { try await session.text(server.url("/", host: "a.test")) }
             #expect(error?.localizedDescription.contains("is no address") == true, "\(error?.localizedDescription ?? "")")
             #expect(names.count("a.test") == 0)
         }
