@@ -20,7 +20,7 @@
 
 // libcares.so.2: c-ares 1.11 or newer.
 
-enum { SUCCESS = 0, NO_DATA = 1, NOT_FOUND = 4, INIT_ALL = 1, SOCKETS = 16 };
+enum { SUCCESS = 0, NO_DATA = 1, NOT_FOUND = 4, TIMED_OUT = 12, INIT_ALL = 1, SOCKETS = 16 };
 
 struct address_ttl {  // struct ares_addrttl
     uint8_t address[4];
@@ -76,6 +76,8 @@ const struct csl_ares *csl_ares_load(void *handle, const char **missing) {
     return ares;
 }
 
+static const char nobody[] = "no name server answered";
+
 struct search {
     const struct csl_ares *ares;
     int type;
@@ -110,7 +112,8 @@ static void found(void *context, int status, int timeouts, unsigned char *reply,
         for (int index = 0; status == SUCCESS && index < count; index++) note(answer, addresses[index].address, 4, addresses[index].ttl);
     }
     answer->is_known = status == SUCCESS || status == NO_DATA || status == NOT_FOUND;
-    if (!answer->is_known) snprintf(answer->text, sizeof answer->text, "%s", search->ares->ares_strerror(status));
+    const char *reason = status == TIMED_OUT ? nobody : search->ares->ares_strerror(status);
+    if (!answer->is_known) snprintf(answer->text, sizeof answer->text, "%s", reason);
 }
 
 static long long milliseconds(void) {
@@ -163,6 +166,9 @@ void csl_ares_look_up(
     else ares->ares_search(channel, name, 1, type, found, &search);
     long long end = milliseconds() + limit;
     while (!search.is_over && milliseconds() < end) wait(ares, channel, (int)(end - milliseconds()));
+    int was_late = !search.is_over;
     // Calls back where there is no answer yet.
     ares->ares_destroy(channel);
+    // What it says then is of the channel, and of nobody's concern.
+    if (was_late) snprintf(answer->text, sizeof answer->text, "%s", nobody);
 }

@@ -33,7 +33,7 @@ package enum CAres {
         let functions: OpaquePointer
     }
 
-    private static let longestMilliseconds: CInt = 30_000
+    package static let longestMilliseconds: CInt = 30_000
 
     static let library: Library? = {
         guard let opened = SystemLibrary.open(["libcares.so.2"]) else { return nil }
@@ -49,11 +49,14 @@ package enum CAres {
     ///   - host: A name.
     ///   - isV6: Whether IPv6 addresses are wanted, or IPv4 ones.
     ///   - servers: Addresses with or without a port, IPv6 ones with one in brackets; separated by commas.
+    ///   - milliseconds: How long it may take.
     /// - Returns: The addresses, or why there are none.
-    package static func lookUp(_ host: String, isV6: Bool, servers: String) -> Answer {
+    package static func lookUp(
+        _ host: String, isV6: Bool, servers: String, milliseconds: CInt = longestMilliseconds
+    ) -> Answer {
         guard let library else { return .failed("c-ares is not installed") }
         var answer = csl_ares_answer()
-        csl_ares_look_up(library.functions, servers, host, CInt(isV6 ? CSL_ARES_V6 : CSL_ARES_V4), longestMilliseconds, &answer)
+        csl_ares_look_up(library.functions, servers, host, CInt(isV6 ? CSL_ARES_V6 : CSL_ARES_V4), milliseconds, &answer)
         guard answer.is_known != 0 else {
             return .failed(withUnsafeBytes(of: &answer.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
         }
