@@ -18,14 +18,15 @@ package struct MediaType: Hashable, Sendable {
     /// What separates the parts of a multipart body (RFC 2046, section 5.1.1).
     package let boundary: String?
 
-    /// Nil for a value without a type.
+    /// Nil for what is no type and subtype, each a token.
     ///
     /// Of several types in one line the first counts.
     package init?(_ field: String) {
         let bytes = Array(field.utf8)[...]
         let end = bytes.firstIndex { $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: ",") } ?? bytes.endIndex
         let type = ASCII.trimmed(bytes[..<end])
-        guard !type.isEmpty else { return nil }
+        let halves = type.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        guard halves.count == 2, halves.allSatisfy({ !$0.isEmpty && $0.allSatisfy(ASCII.isTokenCharacter) }) else { return nil }
         mimeType = String(decoding: type.map(ASCII.lowercased), as: UTF8.self)
         let parameters = FieldParameters(bytes[end...])
         charset = parameters.first("charset").flatMap { $0.isEmpty ? nil : $0.lowercased() }

@@ -27,7 +27,7 @@ import Testing
             (" text/plain ; ; =x; charset = a\\b ", "text/plain", "ab", nil),
             ("text/plain; charset=", "text/plain", nil, nil), ("text/plain; charset=\"", "text/plain", nil, nil),
             ("text/plain; charset=a; charset=b", "text/plain", "a", nil), ("text/html, text/plain", "text/html", nil, nil),
-            ("garbage", "garbage", nil, nil), ("text/plain; charset", "text/plain", nil, nil),
+            ("text/plain; charset", "text/plain", nil, nil),
             ("a/b; x y=1; charset=c", "a/b", "c", nil),
             ("a/b; boundary=\"q\\\"x\" junk; charset=u", "a/b", "u", "q\"x"), ("a/b; boundary=", "a/b", nil, nil),
         ]
@@ -37,8 +37,11 @@ import Testing
         }
     }
 
-    @Test func `a field without a type is nil`() {
-        for field in ["", " ", ";charset=x", ", text/html"] { #expect(MediaType(field) == nil, "\(field)") }
+    @Test func `a field that is no type and subtype is nil`() {
+        for field in [
+            "", " ", ";charset=x", ", text/html", "garbage", "text/", "/html", "a/b/c", "te xt/html", "text/ht ml", "text /html",
+            "text/\"html\"", "t\u{E4}xt/html", "text", "/",
+        ] { #expect(MediaType(field) == nil, "\(field)") }
     }
 
     @Test func `common types have an extension`() {
