@@ -52,6 +52,8 @@ package struct LocationReference: Sendable, Hashable {
         }
         if rest.starts(with: [UInt8(ascii: "/"), UInt8(ascii: "/")]) {
             rest = rest.dropFirst(2)
+            // More slashes change nothing in a URL of HTTP: "special authority ignore slashes state" (WHATWG URL, section 4.4).
+            if scheme == nil || scheme == "http" || scheme == "https" { rest = rest.drop { $0 == UInt8(ascii: "/") } }
             let slash = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
             authority = rest[..<slash]
             rest = rest[slash...]

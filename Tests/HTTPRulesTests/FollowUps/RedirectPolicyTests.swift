@@ -98,7 +98,8 @@ import Testing
 
     @Test func `a Location that leads nowhere fails`() throws {
         for location in [
-            "http://", "http:///x", "https:next", "http://h:99999/", "http://a\\@b/", "http://h%00/", "//", "//:1",
+            "http://", "http:///", "///", "http:///:1/", "https:next", "http://h:99999/", "http://a\\@b/", "http://h%00/", "//",
+            "//:1",
             "http://[::1/",
         ] {
             #expect(try decide(302, location) == .fail(.malformedLocation), "\(location)")
@@ -122,6 +123,8 @@ import Testing
             ("g;x=1/../y", "http://a/b/c/y"),
             ("g?y/../x", "http://a/b/c/g?y/../x"), ("g#s/../x", "http://a/b/c/g#s/../x"),
             // Odd values.
+            ("http:///g", "http://g"), ("http:////g/p", "http://g/p"), ("///g:81/p?q", "http://g:81/p?q"),
+            ("https:///g//p", "https://g//p"),
             ("HTTP://G/p", "http://G/p"), ("http://g:80/", "http://g:80/"), ("http://g", "http://g"), ("  /g\t", "http://a/g"),
             ("/a b", "http://a/a%20b"), ("/ä?ö#ü", "http://a/%C3%A4?%C3%B6#%C3%BC"), ("/100%", "http://a/100%25"),
             ("/%41%zz", "http://a/%41%25zz"),
