@@ -56,10 +56,35 @@ struct TrustExplanation {
 
     private func wrongHost(_ leaf: Certificate) -> TrustFailure {
         let names = (try? leaf.extensions.subjectAlternativeNames).map { names in
-            names.prefix(8).map { name in if case .dnsName(let name) = name { name } else { "\(name)" } }
+            names.prefix(8).map(Self.text(of:))
         }
         let others = names?.joined(separator: ", ") ?? "nobody"
         return TrustFailure(.wrongHost, "the certificate is not for \(host), but for \(others)")
+    }
+
+    /// A name as people write it.
+    private static func text(of name: GeneralName) -> String {
+        switch name {
+        case .dnsName(let name), .rfc822Name(let name), .uniformResourceIdentifier(let name): name
+        case .ipAddress(let address): text(ofAddress: Array(address.bytes))
+        case .directoryName(let name): "\(name)"
+        case .otherName, .x400Address, .ediPartyName, .registeredID: "a name of another kind"
+        }
+    }
+
+    private static func text(ofAddress bytes: [UInt8]) -> String {
+        if bytes.count == 4 { return bytes.map(String.init).joined(separator: ".") }
+        guard bytes.count == 16 else { return "an address of \(bytes.count) bytes" }
+        let groups = stride(from: 0, to: 16, by: 2).map { UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]) }
+        // RFC 5952, section 4.2: "::" stands for the first of the longest runs of more than one zero.
+        var (longest, run) = (groups.startIndex..<groups.startIndex, groups.startIndex..<groups.startIndex)
+        for (index, group) in groups.enumerated() {
+            run = group == 0 ? (run.upperBound == index ? run.lowerBound : index)..<index + 1 : index + 1..<index + 1
+            if run.count > longest.count { longest = run }
+        }
+        func text(_ part: ArraySlice<UInt16>) -> String { part.map { String($0, radix: 16) }.joined(separator: ":") }
+        guard longest.count > 1 else { return text(groups[...]) }
+        return text(groups[..<longest.lowerBound]) + "::" + text(groups[longest.upperBound...])
     }
 
     func dateFailure(of certificate: Certificate, _ subject: String) -> TrustFailure? {
@@ -86,6 +111,11 @@ struct TrustExplanation {
 
     /// No chain leads to a trusted root.
     func unanchored(_ sent: [Certificate], _ leaf: Certificate, understood: [ASN1ObjectIdentifier]) -> TrustFailure {
+        if let absence = TrustRoots.absence(for: question) {
+            return TrustFailure(
+                .noRoots, "\(absence), so that no server can be judged, \(host) or any other: \(TrustRoots.remedy)",
+                kind: .secureConnectionFailed)
+        }
         if TrustRoots.containsUnreadable(question.roots + question.extraRoots) {
             return TrustFailure(
                 .unreadableRoot,

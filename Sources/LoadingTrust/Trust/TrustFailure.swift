@@ -22,6 +22,8 @@ package struct TrustFailure: Error, Sendable, Hashable {
         case unknownRoot
         /// A certificate that was named as trusted cannot be read.
         case unreadableRoot
+        /// Nothing is trusted on this machine, as there are no roots.
+        case noRoots
         case weakKey
         case weakSignature
         /// It is an authority's, or is for something else than what it is used for.

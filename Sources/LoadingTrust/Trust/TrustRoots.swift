@@ -44,6 +44,24 @@ package enum TrustRoots {
         roots.contains { (try? Certificate(derEncoded: Array($0))) == nil }
     }
 
+    /// Says that there are no roots, and where they were looked for, for a question that has none of its own; nil where there are some.
+    static func absence(for question: TrustQuestion) -> String? {
+        // What another process found nothing for is one that nothing leads to.
+        guard question.extraRoots.isEmpty, !question.trustsOnlyExtraRoots, question.roots.allSatisfy(\.isEmpty) else {
+            return nil
+        }
+        if !question.roots.isEmpty { return "there are no root certificates on this machine" }
+        guard named.isEmpty else { return nil }
+        if let file { return "there are no root certificates in \(file), which SSL_CERT_FILE names" }
+        return systemHasSome ? nil : "there are no root certificates on this machine"
+    }
+
+    static let remedy = "the package ca-certificates has them, or SSL_CERT_FILE names a file of others"
+
+    private static let systemHasSome = systemFiles.contains { path in
+        FileManager.default.contents(atPath: path)?.firstRange(of: Data("-----BEGIN ".utf8)) != nil
+    }
+
     /// Begins to read the system's roots, where they will be needed.
     package static func prepare(_ roots: [Data]) {
         if roots.isEmpty && file == nil { _ = CertificateStore.systemTrustRoots }

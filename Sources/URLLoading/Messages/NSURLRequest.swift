@@ -88,7 +88,9 @@ open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, 
     open override var hash: Int { request.hashValue }
 
     /// The class and the URL without its password.
-    open override var description: String { "<\(type(of: self))> { URL: \(request.description) }" }
+    open override var description: String {
+        "<\(type(of: self))> { URL: \(request.url == nil ? "(null)" : request.description) }"
+    }
 
     // MARK: What it says
 

@@ -1,0 +1,136 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// What is odd in messages, and is no failure.
+@Suite(.timeLimit(.minutes(1)))
+struct OddMessageTests {
+    // MARK: Content-Type
+
+    @Test(arguments: ["garbage", "text", "text/", "/plain", "te xt/plain", "text/pl ain", "text/plain/x", "*", "text/\"x\""])
+    func `a Content-Type that is no media type has no MIME type`(_ field: String) async throws {
+        try await withScenario(reply: { _ in .ok("a", [("Content-Type", field)]) }) { (server, session) async throws in
+            let response = try await session.text(URLRequest(server.url("/a.txt"))).response
+            #expect(response.mimeType == nil)
+            #expect(response.textEncodingName == nil)
+            #expect(response.value(forHTTPHeaderField: "Content-Type") == field)
+        }
+    }
+
+    // MARK: Location
+
+    @Test(arguments: ["http:///PLACE/b", "HTTP:////PLACE/b", "///PLACE/b", "/////PLACE/b"])
+    func `a Location with more slashes leads to the host that browsers find in it`(_ location: String) async throws {
+        let secrets = ["Authorization": "Basic c2VjcmV0", "Cookie": "own=secret"]
+        try await withScriptedServer(reply: { _ in .ok("there") }) { (other) async throws in
+            let target = location.replacingOccurrences(of: "PLACE", with: "127.0.0.1:\(other.port)")
+            try await withScenario(reply: { _ in .redirect(302, to: target) }) { (server, session) async throws in
+                #expect(try await session.text(URLRequest(server.url("/a"), headers: secrets)).text == "there")
+                let request = try #require(other.requests.first)
+                #expect(request.path == "/b")
+                #expect(request.header("Authorization") == nil && request.header("Cookie") == nil)
+            }
+        }
+    }
+
+    // MARK: Range
+
+    @Test func `a part is asked for without a coding, unless the app wants one`() async throws {
+        try await withScenario(reply: { _ in .ok("a") }) { (server, session) async throws in
+            _ = try await session.text(URLRequest(server.url(), headers: ["Range": "bytes=0-"]))
+            _ = try await session.text(URLRequest(server.url(), headers: ["Range": "bytes=0-", "Accept-Encoding": "br"]))
+            _ = try await session.text(URLRequest(server.url()))
+            #expect(server.requests.map { $0.header("Accept-Encoding") }.prefix(2) == ["identity", "br"])
+            #expect(server.requests.last?.header("Accept-Encoding")?.hasPrefix("gzip") == true)
+        }
+        try await withScenario(
+            configure: { $0.httpAdditionalHeaders = ["Range": "bytes=0-"] }, reply: { _ in .ok("a") }
+        ) { (server, session) async throws in
+            _ = try await session.text(URLRequest(server.url()))
+            #expect(server.requests.map { $0.header("Accept-Encoding") } == ["identity"])
+        }
+        try await withScenario(
+            configure: { $0.httpAdditionalHeaders = ["Accept-Encoding": "gzip"] }, reply: { _ in .ok("a") }
+        ) { (server, session) async throws in
+            _ = try await session.text(URLRequest(server.url(), headers: ["Range": "bytes=0-"]))
+            #expect(server.requests.map { $0.header("Accept-Encoding") } == ["gzip"])
+        }
+    }
+
+    // MARK: Descriptions
+
+    @Test func `a request without a URL says so in its description`() throws {
+        let mutable = NSMutableURLRequest(url: try #require(URL(string: "http://a/")))
+        mutable.url = nil
+        #expect(mutable.description.contains("URL: (null)"), "\(mutable.description)")
+        let request = try #require(mutable.copy() as? NSURLRequest)
+        #expect(request.description.contains("URL: (null)"), "\(request.description)")
+    }
+
+    // MARK: Trust
+
+    @Test func `a certificate for other addresses names them as people do`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        try await withScenario(
+            identity: certificates.valid,
+            configure: {
+                $0.tlsTrustRoots = [certificates.root]
+                $0.connectionOptions.addresses[.init(host: "other.example")] = ["127.0.0.1"]
+            }, reply: { _ in .ok() }
+        ) { (server, session) async throws in
+            let error = await expectFailure(.serverCertificateUntrusted) {
+                try await session.text(server.url("/", host: "other.example"))
+            }
+            let text = error?.localizedDescription ?? ""
+            #expect(!text.contains("IPAddress") && text.contains("127.0.0.1") && text.contains("::1"), "\(text)")
+        }
+    }
+
+    @Test func `a machine without roots is named, and its package, in place of the server`() async throws {
+        for file in ["/dev/null", "/nonexistent/roots.pem"] {
+            try await OwnProcess.run("MissingRootTests", environment: ["SSL_CERT_FILE": file, "SSL_CERT_DIR": nil])
+        }
+    }
+
+    @Test(.enabled(if: geteuid() == 0))
+    func `a system without roots is named, and its package, in place of the server`() async throws {
+        let script = """
+            for file in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem /etc/ssl/cert.pem; do \
+            [ ! -e $file ] || mount --bind /dev/null $file; done; exec "$@"
+            """
+        try await OwnProcess.run(
+            "MissingRootTests", environment: ["SSL_CERT_FILE": nil, "SSL_CERT_DIR": nil],
+            wrapper: ["/usr/bin/env", "unshare", "-m", "/bin/sh", "-c", script, "sh"])
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("MissingRootTests")), .timeLimit(.minutes(1))) struct MissingRootTests {
+    @Test func `whoever the server is`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        for identity in [certificates.valid, certificates.selfSigned, certificates.missingIntermediate] {
+            try await withScenario(identity: identity, reply: { _ in .ok() }) { (server, session) async throws in
+                let error = await expectFailure(.secureConnectionFailed) {
+                    try await session.text(server.url("/", host: "localhost"))
+                }
+                let text = error?.localizedDescription ?? ""
+                #expect(text.contains("no root certificates") && text.contains("ca-certificates"), "\(text)")
+            }
+        }
+        // What the session itself trusts is enough.
+        try await withScenario(
+            identity: certificates.valid, configure: { $0.tlsTrustRoots = [certificates.root] }, reply: { _ in .ok("there") }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url("/", host: "localhost")) == "there")
+        }
+    }
+}
