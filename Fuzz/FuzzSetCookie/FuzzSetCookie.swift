@@ -8,13 +8,16 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import HTTPWire
 
 /// Whatever a server writes into `Set-Cookie`, no cookie reaches a host it is not for, and nothing is smuggled into what is sent.
 ///
 /// The input: the host that sets, a line break, and the joined field values, one line for each response.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzSetCookie(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
-    let text = String(decoding: UnsafeBufferPointer(start: data, count: size), as: UTF8.self)
+    let octets = Array(UnsafeBufferPointer(start: data, count: size))
+    let text = OctetText.text(of: octets[...])
+    precondition(OctetText.octets(of: text) == octets, "octets got lost")
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     let host = String(lines.first ?? "")
     let hosts =
@@ -47,7 +50,9 @@ public func fuzzSetCookie(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
                     host == cookie.domain || host.utf8.elementsEqual(cookie.domain.utf8) || isBelow(host, cookie), "\(host)")
                 precondition(isSecure || !cookie.isSecure, "\(cookie) sent in the clear")
                 precondition(cookie.isHostOnly || !PublicSuffixList.isPublicSuffix(cookie.domain), "\(cookie) of a public suffix")
-                precondition(cookie.name.utf8.count + cookie.value.utf8.count <= CookieJar.maximumBytes, "too long")
+                precondition(
+                    OctetText.octets(of: cookie.name).count + OctetText.octets(of: cookie.value).count <= CookieJar.maximumBytes,
+                    "too long")
             }
             let header = jar.header(for: request, now: now)
             precondition((header == nil) == cookies.isEmpty, "\(header ?? "-") for \(cookies)")

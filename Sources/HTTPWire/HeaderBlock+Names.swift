@@ -28,6 +28,11 @@ extension HeaderBlock {
     /// The first value of a field, or nil where it is absent.
     package func first(_ name: FieldName) -> String? { index(of: name).map(value(at:)) }
 
+    /// The first value of a field as text that stands for its octets (``OctetText``), or nil where it is absent.
+    package func octetText(_ name: FieldName) -> String? {
+        index(of: name).map { OctetText.text(of: bytes[lines[$0].value]) }
+    }
+
     /// Whether one of a field's comma-separated members is a token, without regard to case, as in `Connection: close`.
     @inlinable
     package func hasToken(_ token: String, in name: FieldName) -> Bool {

@@ -10,7 +10,7 @@
 /// Keeps the field lines of one message in one buffer, so that a message costs two allocations however many fields it has.
 ///
 /// Names compare without regard to ASCII case (RFC 9110, section 5.1); order and repetitions are kept. Values are bytes: they become
-/// a `String` only when asked for, as UTF-8 where they are that and as ISO 8859-1 otherwise.
+/// a `String` only when asked for, as UTF-8 where they are that and as ISO 8859-1 otherwise; ``octetTexts(of:)`` keeps what they were.
 ///
 /// The block does not judge what it is given. What comes from the network was judged by ``ResponseParser``; what comes from the
 /// caller is judged by ``RequestSerializer``, which refuses to write it.
@@ -139,6 +139,11 @@ package struct HeaderBlock: Sendable {
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
+    /// The values of a field, in order, as text that stands for their octets (``OctetText``): for what is sent back as it came.
+    package func octetTexts(of name: String) -> [String] {
+        indices(of: name).map { OctetText.text(of: bytes[lines[$0].value]) }
+    }
+
     package func contains(_ name: String) -> Bool { index(of: name) != nil }
 
     /// The position of the first line with a name, or nil.
@@ -175,8 +180,15 @@ package struct HeaderBlock: Sendable {
 
     // MARK: Changing
 
+    /// Adds a line; a value that stands for octets (``OctetText``) is these.
     package mutating func append(_ name: String, _ value: String) {
         var name = name
+        guard !OctetText.isNeeded(for: value) else {
+            let octets = OctetText.octets(of: value)
+            return name.withUTF8 { name in
+                octets.withUnsafeBytes { append(name: UnsafeRawBufferPointer(name), value: $0) }
+            }
+        }
         var value = value
         name.withUTF8 { name in value.withUTF8 { append(name: UnsafeRawBufferPointer(name), value: UnsafeRawBufferPointer($0)) } }
     }
@@ -244,7 +256,8 @@ package struct HeaderBlock: Sendable {
         Int(line.nameLength) == name.count && ASCII.equals(bytes, Int(line.nameStart), name)
     }
 
-    private static func text(_ bytes: ArraySlice<UInt8>) -> String {
+    /// UTF-8 where they are that, and otherwise ISO 8859-1.
+    static func text(_ bytes: ArraySlice<UInt8>) -> String {
         if let text = String(validating: bytes, as: UTF8.self) { return text }
         return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }

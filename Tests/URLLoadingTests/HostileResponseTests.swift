@@ -89,6 +89,7 @@ struct HostileResponseTests {
         Row("HTTP/0.9", [.write("hello world, this is plain text\r\nand more of it\r\n\r\n"), .close], .badServerResponse),
         Row("HTTP/2 preface", [.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), .close], .badServerResponse),
         Row("status of two digits", [.write("HTTP/1.1 20 OK\r\n\r\n"), .close], .badServerResponse),
+        Row("field line without a colon", [.write(head + "Content-Length: 0\r\nhello\r\n\r\n")], .badServerResponse),
         Row("bare CR in the status line", [.write("HTTP/1.1 200 O\rK\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
         Row("bare CR in a name", [.write(head + "X\rY: z\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),
         Row("bare CR in a value", [.write(head + "X: y\rz\r\nContent-Length: 0\r\n\r\n")], .badServerResponse),

@@ -141,11 +141,11 @@ package enum PartialContent {
 
     /// Whether the version that the client has is the stored one, by strong comparison (RFC 9110, section 13.1.5).
     private static func ifRangeHolds(_ headers: HeaderBlock, _ stored: StoredResponse) -> Bool {
-        let conditions = headers.all("If-Range")
+        let conditions = headers.octetTexts(of: "If-Range")
         guard let condition = conditions.first else { return true }
         guard conditions.count == 1 else { return false }
         if let tag = EntityTag(condition) {
-            return stored.headers.first(.etag).flatMap(EntityTag.init)?.matchesStrongly(tag) ?? false
+            return stored.headers.octetText(.etag).flatMap(EntityTag.init)?.matchesStrongly(tag) ?? false
         }
         // "If the HTTP-date validator provided is not a strong validator …, the condition is false"; "exactly matches".
         let date = ResumePoint.strongValidator(

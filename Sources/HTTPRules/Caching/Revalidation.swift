@@ -77,12 +77,12 @@ package enum Revalidation {
     /// The tags decide where both have one. A tag that was sent along is found by "the weak comparison function" (RFC 9110,
     /// section 13.1.2), and servers that weaken it where they compress, as nginx does, leave `W/` out of the 304.
     private static func validatorsFit(_ stored: HeaderBlock, _ new: HeaderBlock, wereSent: Bool) -> Bool {
-        if let newTag = new.first("ETag"), let oldTag = stored.first("ETag") {
+        if let newTag = new.octetText(.etag), let oldTag = stored.octetText(.etag) {
             guard let new = EntityTag(newTag), let old = EntityTag(oldTag) else { return newTag == oldTag }
             return new.isWeak || wereSent ? opaque(new) == opaque(old) : new.matchesStrongly(old)
         }
         // A tag that is strong and was not there names another response than this one.
-        if let tag = new.first("ETag").flatMap(EntityTag.init), !tag.isWeak, !new.contains("Last-Modified") { return false }
+        if let tag = new.octetText(.etag).flatMap(EntityTag.init), !tag.isWeak, !new.contains("Last-Modified") { return false }
         guard let newDate = new.first("Last-Modified"), let oldDate = stored.first("Last-Modified") else { return true }
         return newDate == oldDate || HTTPDate.parse(newDate).map { $0 == HTTPDate.parse(oldDate) } ?? false
     }
@@ -115,8 +115,8 @@ package enum Revalidation {
         for name in fixedFields + Storability.connectionFields(of: headers) { added.remove(name) }
         if requestHeaders == nil { added.remove("Vary") }
         // What is stored is no more exact than it was.
-        if let old = stored.headers.first(.etag).flatMap(EntityTag.init), old.isWeak,
-            let new = added.first("ETag").flatMap(EntityTag.init), !new.isWeak
+        if let old = stored.headers.octetText(.etag).flatMap(EntityTag.init), old.isWeak,
+            let new = added.octetText(.etag).flatMap(EntityTag.init), !new.isWeak
         {
             added.remove("ETag")
         }

@@ -119,7 +119,7 @@ package struct StoredResponse: Hashable, Sendable {
     /// send the Last-Modified value". What the server wrote goes back as it was, also where it is no entity tag by the grammar.
     package var validatorFields: [(String, String)] {
         var fields: [(String, String)] = []
-        if let tag = headers.first(.etag), !tag.isEmpty, ASCII.isFieldValue(tag) { fields.append(("If-None-Match", tag)) }
+        if let tag = headers.octetText(.etag), !tag.isEmpty, ASCII.isFieldValue(tag) { fields.append(("If-None-Match", tag)) }
         if let date = headers.first(.lastModified), !date.isEmpty, ASCII.isFieldValue(date) {
             fields.append(("If-Modified-Since", date))
         }
@@ -130,7 +130,7 @@ package struct StoredResponse: Hashable, Sendable {
     package var strongValidator: String? {
         guard
             let validator = ResumePoint.strongValidator(
-                entityTag: headers.first(.etag),
+                entityTag: headers.octetText(.etag),
                 lastModified: headers.first(.lastModified),
                 serverDate: headers.first(.date)
             ), ASCII.isFieldValue(validator)

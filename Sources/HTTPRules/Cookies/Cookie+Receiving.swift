@@ -109,7 +109,7 @@ extension Cookie {
     ///
     /// Steps 2 to 4, and no more than the one cookie in what is sent: an app can write `;` where a server cannot.
     var isWellFormed: Bool {
-        1...CookieJar.maximumBytes ~= name.utf8.count + value.utf8.count
+        1...CookieJar.maximumBytes ~= OctetText.octets(of: name).count + OctetText.octets(of: value).count
             && !name.utf8.contains { SetCookie.isControl($0) || $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: "=") }
             && !value.utf8.contains { SetCookie.isControl($0) || $0 == UInt8(ascii: ";") }
             && !domain.isEmpty && !domain.utf8.contains { SetCookie.isControl($0) || ASCII.isWhitespace($0) }

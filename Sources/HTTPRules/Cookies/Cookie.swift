@@ -31,6 +31,7 @@ package struct Cookie: Hashable, Sendable {
     /// 400 days: how long a server may have a cookie kept (section 5.5).
     package static let maximumLifetime: Double = 400 * 86400
 
+    /// As text that stands for octets (``OctetText``), as the value is.
     package var name: String
     package var value: String
     /// In lower case, as A-labels, without a leading dot.

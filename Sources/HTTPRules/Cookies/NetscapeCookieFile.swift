@@ -77,7 +77,7 @@ package enum NetscapeCookieFile {
             let domain = (cookie.isHTTPOnly ? httpOnlyPrefix : "") + (cookie.isHostOnly ? "" : ".") + cookie.domain
             let expires = cookie.expires.map { max(1, min($0 + epoch, Double(latest))) } ?? 0
             text += "\(domain)\t\(word(!cookie.isHostOnly))\t\(cookie.path)\t\(word(cookie.isSecure))\t\(Int64(expires))\t"
-            text += "\(cookie.name)\t\(cookie.value)\n"
+            text += "\(OctetText.shown(cookie.name))\t\(OctetText.shown(cookie.value))\n"
         }
         return text
     }

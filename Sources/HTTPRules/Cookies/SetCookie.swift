@@ -18,6 +18,7 @@ package struct SetCookie: Hashable, Sendable {
         case strict
     }
 
+    /// As text that stands for octets.
     package var name: String
     package var value: String
     /// Of the last `Expires` that is a date, in seconds since the reference date.
@@ -35,8 +36,10 @@ package struct SetCookie: Hashable, Sendable {
     package var sameSite: SameSite?
 
     /// Nil where the RFC says "ignore the set-cookie-string entirely": control characters, neither name nor value, or too long.
+    ///
+    /// The field's value may stand for octets (``OctetText``), and the name and the value do then.
     package init?(_ fieldValue: String) {
-        let bytes = Array(fieldValue.utf8)
+        let bytes = OctetText.octets(of: fieldValue)
         guard !bytes.contains(where: Self.isControl) else { return nil }
         let parts = bytes.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
         let pair = parts.first ?? bytes[...]
@@ -45,8 +48,8 @@ package struct SetCookie: Hashable, Sendable {
         let name = ASCII.trimmed(separator.map { pair[..<$0] } ?? [])
         let value = ASCII.trimmed(separator.map { pair[($0 + 1)...] } ?? pair)
         guard 1...CookieJar.maximumBytes ~= name.count + value.count else { return nil }
-        self.name = String(decoding: name, as: UTF8.self)
-        self.value = String(decoding: value, as: UTF8.self)
+        self.name = OctetText.text(of: name)
+        self.value = OctetText.text(of: value)
         for part in parts.dropFirst() { read(part) }
     }
 

@@ -77,7 +77,7 @@ package enum ResumeDecision: Hashable, Sendable {
     /// One must be there and agree; another that is there may not disagree.
     private static func isSameVersion(_ headers: HeaderBlock, _ point: ResumePoint) -> Bool {
         var agrees = false
-        if let old = point.entityTag, let new = headers.first(.etag) {
+        if let old = point.entityTag, let new = headers.octetText(.etag) {
             guard let old = EntityTag(old), let new = EntityTag(new), old.matchesStrongly(new) else { return false }
             agrees = true
         }
@@ -104,7 +104,7 @@ package enum ResumeDecision: Hashable, Sendable {
         method == "GET" && !asked.contains("Range") && (status == 200 || status == 206 && isContinuing)
             && !isCoded(headers) && !headers.hasToken("none", in: .acceptRanges)
             && ResumePoint.strongValidator(
-                entityTag: headers.first(.etag),
+                entityTag: headers.octetText(.etag),
                 lastModified: headers.first(.lastModified),
                 serverDate: ResumePoint.serverDate(of: headers, receivedAt: receivedAt)
             ) != nil

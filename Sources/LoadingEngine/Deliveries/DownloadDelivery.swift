@@ -123,7 +123,7 @@ enum DownloadDelivery {
         var point = ResumePoint(
             url: answer.response.url, originalURL: request.url ?? answer.response.url, headers: request.headers,
             receivedByteCount: kept, totalByteCount: download.expected < 0 ? nil : download.expected,
-            entityTag: head.headers.first("ETag"),
+            entityTag: head.headers.octetText(.etag),
             lastModified: head.headers.first("Last-Modified"),
             serverDate: ResumePoint.serverDate(of: head.headers, receivedAt: received(answer)),
             temporaryFileName: String(download.sink.path.split(separator: "/").last ?? "")

@@ -204,7 +204,8 @@ final class PrepareStage: LoadStage {
         }
         guard let kept else { return nil }
         // Those of `httpAdditionalHeaders` are for requests that have none of their own.
-        let own = hop.request.headers.first(.cookie) ?? (hop.followUp.leftOrigin ? nil : session.headers.sessionValue("Cookie"))
+        let own =
+            hop.request.headers.octetText(.cookie) ?? (hop.followUp.leftOrigin ? nil : session.headers.sessionValue("Cookie"))
         guard let own, !own.isEmpty else { return kept }
         return own + "; " + kept
     }

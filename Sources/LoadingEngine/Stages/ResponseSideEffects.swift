@@ -38,12 +38,12 @@ enum ResponseSideEffects {
         // `httpShouldSetCookies` is about sending; what is kept is the acceptance's affair.
         guard hop.request.handlesCookies else { return }
         if isForApp {
-            hop.sideEffects.cookiesForApp += headers.all("Set-Cookie")
+            hop.sideEffects.cookiesForApp += headers.octetTexts(of: "Set-Cookie")
             return
         }
         guard let store = session.stores.cookies, let request = request(of: hop) else { return }
         store.store(
-            headers.all("Set-Cookie"), from: request, policy: policy(session.policy.cookieAcceptance),
+            headers.octetTexts(of: "Set-Cookie"), from: request, policy: policy(session.policy.cookieAcceptance),
             now: WallClock.seconds(exchange.control.lastProgress)
         )
     }

@@ -9,6 +9,7 @@
 
 public import Foundation
 import HTTPRules
+import HTTPWire
 
 /// A cookie: a name and a value that a server gave, and which requests they go back with.
 ///
@@ -92,10 +93,12 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     open var version: Int { cookie.version }
 
     /// The name.
-    open var name: String { cookie.name }
+    open var name: String { OctetText.shown(cookie.name) }
 
     /// The value.
-    open var value: String { cookie.value }
+    ///
+    /// Octets that are no UTF-8 are shown as ISO 8859-1; the server gets them as it sent them.
+    open var value: String { OctetText.shown(cookie.value) }
 
     /// When the cookie expires; nil where it ends with the session.
     open var expiresDate: Date? {

@@ -92,7 +92,7 @@ extension URLSession {
         let isKept = equipment.memory.stores.cookies?.path != nil
         let cookies = (storage.cookies(for: url) ?? []).filter { !isKept || $0.isSessionOnly }
         guard let field = HTTPCookie.requestHeaderFields(with: cookies)["Cookie"] else { return }
-        let own = request.headers.first("Cookie")
+        let own = request.headers.octetTexts(of: "Cookie").first
         request.headers.set("Cookie", own.map { "\($0); \(field)" } ?? field)
     }
 

@@ -1,0 +1,134 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Octets that are no UTF-8 go back as they came, whatever an app is shown in their place.
+@Suite(.timeLimit(.minutes(2)))
+struct OctetTests {
+    /// The values of a request's field lines, octet for octet.
+    private static func octets(of name: String, in request: RecordedRequest) -> [[UInt8]] {
+        request.rawHead.split(separator: 0x0A).compactMap { line in
+            let start = Array((name + ": ").utf8)
+            guard line.starts(with: start) else { return nil }
+            return Array(line.dropFirst(start.count).filter { $0 != 0x0D })
+        }
+    }
+
+    /// A reply whose field has these octets.
+    static func reply(_ name: String, _ value: [UInt8], _ more: String = "") -> ScriptedReply {
+        [.write(Array("HTTP/1.1 200 OK\r\n\(name): ".utf8) + value + Array("\r\n\(more)Content-Length: 2\r\n\r\nok".utf8))]
+    }
+
+    private static let values: [[UInt8]] = [
+        Array("a=caf".utf8) + [0xE9], Array("a=".utf8) + [0xFF, 0xFE, 0x80], Array("a=caf".utf8) + [0xC3, 0xA9],
+        // What is made up to stand for octets is none of a server's.
+        Array("a=".utf8) + [0xF4, 0x8F, 0xBF, 0xA9], Array("a=".utf8) + [0xF4, 0x8F, 0xBF, 0xA9, 0xE9],
+    ]
+
+    @Test(arguments: values) func `a cookie goes back as it came`(_ value: [UInt8]) async throws {
+        try await withScenario(reply: { $0.order == 0 ? Self.reply("Set-Cookie", value) : .ok() }) {
+            (server, session) async throws in
+            _ = try await session.text(server.url())
+            _ = try await session.text(server.url())
+            #expect(Self.octets(of: "Cookie", in: try #require(server.requests.last)) == [value])
+        }
+    }
+
+    @Test func `a cookie is shown as ISO 8859-1 where it is no UTF-8`() async throws {
+        try await withScenario(reply: { _ in Self.reply("Set-Cookie", Self.values[0]) }) { (server, session) async throws in
+            _ = try await session.text(server.url())
+            let cookie = try #require(session.configuration.httpCookieStorage?.cookies?.first)
+            #expect(cookie.value == "caf\u{E9}")
+            #expect(cookie.properties?[.value] as? String == "caf\u{E9}")
+            #expect(cookie.description.contains("caf\u{E9}"))
+        }
+    }
+
+    @Test func `as many octets as a cookie may have are as many, whatever they are`() async throws {
+        let value = Array("a=".utf8) + [UInt8](repeating: 0xE9, count: 4_095)
+        try await withScenario(reply: { $0.order == 0 ? Self.reply("Set-Cookie", value) : .ok() }) {
+            (server, session) async throws in
+            _ = try await session.text(server.url())
+            _ = try await session.text(server.url())
+            #expect(Self.octets(of: "Cookie", in: try #require(server.requests.last)) == [value])
+        }
+    }
+
+    @Test func `a cookie goes back as it came from the disk, and by an app's own hand`() async throws {
+        let home = try TemporaryDirectory()
+        let value = Self.values[0]
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
+            $0.order == 0 ? Self.reply("Set-Cookie", value + Array("; Max-Age=1000".utf8)) : .ok()
+        }
+        try await withScriptedServer(reply: reply) { (server) async throws in
+            for _ in 0..<2 {
+                await #expect(processExitsWith: .success) {
+                    [home = home.path as String, url = server.url("/a") as URL] () async throws in
+                    TestHome.settle(in: home)
+                    let session = URLSession(configuration: .default)
+                    _ = try await session.data(from: url)
+                    await session.flush()
+                }
+            }
+            #expect(Self.octets(of: "Cookie", in: try #require(server.requests.last)) == [value])
+        }
+        try await withScenario(reply: { $0.order == 0 ? Self.reply("Set-Cookie", value) : .ok() }) {
+            (server, session) async throws in
+            _ = try await session.text(server.url())
+            let cookies = try #require(session.configuration.httpCookieStorage?.cookies)
+            try await withSession {
+                $0.httpCookieStorage = nil
+            } test: { (other) async throws in
+                var request = URLRequest(server.url())
+                request.allHTTPHeaderFields = HTTPCookie.requestHeaderFields(with: cookies)
+                _ = try await other.text(request)
+            }
+            let storage = HTTPCookieStorage()
+            for cookie in cookies { storage.setCookie(cookie) }
+            try await withSession {
+                $0.httpCookieStorage = storage
+            } test: { (other) async throws in
+                _ = try await other.text(server.url())
+            }
+            for request in server.requests.suffix(2) { #expect(Self.octets(of: "Cookie", in: request) == [value]) }
+        }
+    }
+
+    @Test func `an entity tag is asked about as it came`() async throws {
+        let tag = Array("\"caf".utf8) + [0xE9, 0x22]
+        try await withScenario(
+            configure: { $0.urlCache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0) },
+            reply: { _ in Self.reply("ETag", tag, "Cache-Control: no-cache\r\n") }
+        ) { (server, session) async throws in
+            for _ in 0..<2 { _ = try await session.text(server.url()) }
+            #expect(Self.octets(of: "If-None-Match", in: try #require(server.requests.last)) == [tag])
+        }
+    }
+
+    @Test func `a field is copied from a response to a request octet for octet`() async throws {
+        let value = Array("caf".utf8) + [0xE9]
+        try await withScenario(reply: { _ in Self.reply("X-Token", value) }) { (server, session) async throws in
+            let response = try await session.text(URLRequest(server.url())).response
+            #expect(response.value(forHTTPHeaderField: "X-Token") == "caf\u{E9}")
+            var request = URLRequest(server.url())
+            request.copyHTTPHeaderField("x-token", from: response)
+            request.copyHTTPHeaderField("X-Token", from: response, as: "X-Other")
+            request.copyHTTPHeaderField("X-None", from: response)
+            #expect(request.value(forHTTPHeaderField: "X-Token") == "caf\u{E9}")
+            #expect(request.value(forHTTPHeaderField: "X-None") == nil)
+            _ = try await session.text(request)
+            let sent = try #require(server.requests.last)
+            #expect(Self.octets(of: "x-token", in: sent) == [value] && Self.octets(of: "X-Other", in: sent) == [value])
+        }
+    }
+}
