@@ -71,7 +71,8 @@ final class SessionFacts {
         leavesSystemsWay = policy.leavesSystemsWay
         loop = executor.loop
         turns = executor.turns
-        headers = OutgoingHeaders(additional: policy.additionalHeaders + [SystemCodings.acceptEncoding])
+        headers = OutgoingHeaders(
+            additional: policy.additionalHeaders, codings: SystemCodings.acceptEncoding, omitting: policy.omittedHeaders)
         cacheControl = headers.sessionValue("Cache-Control")
     }
 

@@ -106,6 +106,8 @@ package struct SessionPolicy: Sendable {
     package var additionalHeaders: [(name: String, value: String)] = []
     package var cachePolicy: LoadRequest.CachePolicy = .useProtocolCachePolicy
     package var cookieAcceptance: CookieAcceptance = .onlyFromMainDocumentDomain
+    /// The names of default fields that requests have only where the app sets them.
+    package var omittedHeaders: [String] = []
     /// Whether requests carry cookies of the session's storage, and responses' cookies are kept there.
     package var usesCookies = true
     /// The largest body that the app's own cache takes.

@@ -202,6 +202,7 @@ extension Samples {
         policy.resourceTimeout = 2.5
         policy.maximumConnectionsPerHost = 1
         policy.additionalHeaders = [("User-Agent", "A/1 (ä)"), ("X", ""), ("X", "2")]
+        policy.omittedHeaders = ["accept", "user-agent"]
         policy.cachePolicy = .returnCacheDataDontLoad
         policy.cookieAcceptance = .always
         policy.usesCookies = false

@@ -16,6 +16,7 @@ struct WirePolicy: WireValue {
     var maximumConnectionsPerHost: Int?
     /// Names and values in turn.
     var additionalHeaders: [String]?
+    var omittedHeaders: [String]?
     var cachePolicy: Int?
     var cookieAcceptance: Int?
     var usesCookies: Bool?
@@ -39,6 +40,7 @@ struct WirePolicy: WireValue {
         resourceTimeout = Wire.duration(policy.resourceTimeout).unless(usual.resourceTimeout)
         maximumConnectionsPerHost = policy.maximumConnectionsPerHost.unless(usual.maximumConnectionsPerHost)
         additionalHeaders = policy.additionalHeaders.flatMap { [$0.name, $0.value] }.unlessEmpty
+        omittedHeaders = policy.omittedHeaders.unlessEmpty
         cachePolicy = Int(exactly: policy.cachePolicy.rawValue)?.unless(0)
         cookieAcceptance = Int(exactly: policy.cookieAcceptance.rawValue)?.unless(2)
         usesCookies = policy.usesCookies.unless(usual.usesCookies)
@@ -66,6 +68,9 @@ struct WirePolicy: WireValue {
             policy.maximumConnectionsPerHost = maximumConnectionsPerHost
         }
         policy.additionalHeaders = try headers()
+        policy.omittedHeaders = try Wire.list(omittedHeaders, "the fields that are left out").map {
+            try Wire.plain($0, "a field's name")
+        }
         policy.cachePolicy = WireRequest.cachePolicy(cachePolicy ?? 0)
         if let acceptance = cookieAcceptance.flatMap({ UInt(exactly: $0) }).flatMap(
             SessionPolicy.CookieAcceptance.init(rawValue:))

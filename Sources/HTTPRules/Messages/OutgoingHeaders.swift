@@ -19,16 +19,39 @@ package final class OutgoingHeaders: Sendable {
     private let names: [String]
     /// Whether some of the session's fields are for the origin alone that a load began with.
     package let hasCredentials: Bool
+    /// Which of the session's fields names the codings that are understood here; nil where the app named its own, or none is sent.
+    private let codings: Int?
+    /// A POST with a body says of which type it is, where the app does not.
+    private let typesForms: Bool
 
     /// Takes `httpAdditionalHeaders`, then the standard fields of ``DefaultHeaders``; the first of a name counts.
-    package init(additional: [(name: String, value: String)]) {
+    ///
+    /// - Parameters:
+    ///   - additional: Names and values.
+    ///   - codings: The session's `Accept-Encoding`, where there is none among them; none in a request for a part, as a part of coded bytes
+    ///     decodes to nothing.
+    ///   - omitted: The names of fields that are sent only where a request has them.
+    package init(
+        additional: [(name: String, value: String)], codings: (name: String, value: String)? = nil,
+        omitting omitted: [String] = []
+    ) {
+        let omitted = Set(omitted.map { $0.lowercased() })
         var defaults = HeaderBlock()
         for field in additional where !defaults.contains(field.name) {
-            guard ASCII.isToken(field.name), ASCII.isFieldValue(field.value), !Self.isReservedForSession(field.name) else {
+            guard ASCII.isToken(field.name), ASCII.isFieldValue(field.value), !Self.isReservedForSession(field.name),
+                !omitted.contains(field.name.lowercased())
+            else {
                 continue
             }
             defaults.append(field.name, field.value)
         }
+        if let codings, !defaults.contains(codings.name), !omitted.contains(codings.name.lowercased()) {
+            self.codings = defaults.count
+            defaults.append(codings.name, defaults.contains(.range) ? "identity" : codings.value)
+        } else {
+            self.codings = nil
+        }
+        typesForms = !omitted.contains("content-type")
         defaults.markAsJudged()
         self.defaults = defaults
         names = defaults.fields.map(\.name)
@@ -74,11 +97,16 @@ package final class OutgoingHeaders: Sendable {
         if headers.isEmpty, extra.isEmpty, !hasCredentials {
             block.append(contentsOf: defaults)
         } else {
+            let asksForPart = headers.contains(.range)
             defaults.bytes.withUnsafeBytes { bytes in
-                for (line, name) in zip(defaults.lines, names) where !block.contains(name) {
+                for (index, (line, name)) in zip(defaults.lines, names).enumerated() where !block.contains(name) {
                     if hasCredentials {
                         if leftOrigin, RedirectPolicy.isBoundToOrigin(name) { continue }
                         if isAnswered, name.lowercased() == "authorization" { continue }
+                    }
+                    if asksForPart, index == codings {
+                        block.append(name, "identity")
+                        continue
                     }
                     block.append(
                         name: UnsafeRawBufferPointer(rebasing: bytes[line.name]),
@@ -136,7 +164,7 @@ package final class OutgoingHeaders: Sendable {
         default: break
         }
         // As Apple does for the app that sets none.
-        if let bodyLength, bodyLength != 0, method == "POST", !block.contains("Content-Type") {
+        if typesForms, let bodyLength, bodyLength != 0, method == "POST", !block.contains("Content-Type") {
             block.append("Content-Type", "application/x-www-form-urlencoded")
         }
     }

@@ -48,6 +48,7 @@ struct SessionSettings: Sendable {
     var timeoutIntervalForRequest: TimeInterval = 60
     var timeoutIntervalForResource: TimeInterval = 604_800
     var httpAdditionalHeaders: [String: String]?
+    var omittedHeaders: Set<String> = []
     var httpMaximumConnectionsPerHost = 6
     var httpShouldUsePipelining = false
     var networkServiceType: NSURLRequest.NetworkServiceType = .default
@@ -91,6 +92,7 @@ struct SessionSettings: Sendable {
         policy.resourceTimeout = timeoutIntervalForResource
         policy.maximumConnectionsPerHost = max(1, httpMaximumConnectionsPerHost)
         policy.additionalHeaders = headers()
+        policy.omittedHeaders = omittedHeaders.sorted()
         policy.cachePolicy = requestCachePolicy.loadPolicy
         policy.minimumTLSVersion = Self.wireVersion(tlsMinimum)
         policy.maximumTLSVersion = Self.wireVersion(tlsMaximum)
