@@ -28,7 +28,8 @@ struct BackgroundDownloadCommand: AsyncParsableCommand {
 
     @Option(
         name: .shortAndLong,
-        help: ArgumentHelp("The file to write; otherwise the server's or the URL's name.", valueName: "file"))
+        help: ArgumentHelp("The file to write; otherwise the server's or the URL's name.", valueName: "file"),
+        completion: .file())
     var output: String?
 
     @Option(

@@ -37,7 +37,7 @@ struct BackgroundOrderOptions: ParsableArguments {
     var silent = false
 
     func validate() throws {
-        for field in header where !field.dropFirst().contains(":") {
+        for field in header where HeaderLine(field)?.value == nil {
             throw ValidationError("'\(field)' is not a header: write 'Name: value'.")
         }
         if let priority, !(0...1 ~= priority) { throw ValidationError("A priority is from 0 to 1.") }
@@ -45,10 +45,8 @@ struct BackgroundOrderOptions: ParsableArguments {
 
     func request(for url: URL) -> URLRequest {
         var request = URLRequest(url: url)
-        for field in header {
-            let parts = field.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            request.addValue(
-                parts[1].trimmingCharacters(in: .whitespaces), forHTTPHeaderField: parts[0].trimmingCharacters(in: .whitespaces))
+        for line in header.compactMap(HeaderLine.init) {
+            if let value = line.value { request.addValue(value, forHTTPHeaderField: line.name) }
         }
         return request
     }

@@ -22,7 +22,7 @@ struct BackgroundUploadCommand: AsyncParsableCommand {
             """
     )
 
-    @Argument(help: "The file.")
+    @Argument(help: "The file.", completion: .file())
     var file: String
 
     @Argument(help: "Where to send it.")
@@ -31,7 +31,7 @@ struct BackgroundUploadCommand: AsyncParsableCommand {
     @Option(name: [.customShort("X"), .customLong("request")], help: "The request method: PUT, unless it is said.")
     var method: String?
 
-    @Option(help: ArgumentHelp("Write the response's body to this file.", valueName: "file"))
+    @Option(help: ArgumentHelp("Write the response's body to this file.", valueName: "file"), completion: .file())
     var response: String?
 
     @Flag(help: "Replace a response that is there.")

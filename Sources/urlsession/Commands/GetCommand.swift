@@ -70,9 +70,12 @@ struct GetCommand: AsyncParsableCommand {
     private func load() async throws {
         let visit = try options.visit(url)
         var request = options.request(for: visit.url)
-        let addition = try body.add(to: &request, keepsMethod: options.common.method != nil)
+        let addition = try body.add(
+            to: &request, keepsMethod: options.common.method != nil, omitting: options.common.omittedHeaders)
         if result.head {
             request.httpMethod = "HEAD"
+            // What is asked about is the file as it is.
+            if !compressed { visit.configuration.omittedHeaders.insert("accept-encoding") }
         }
         if offline {
             request.cachePolicy = .returnCacheDataDontLoad

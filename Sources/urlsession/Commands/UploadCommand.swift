@@ -16,7 +16,9 @@ import URLLoading
 struct UploadCommand: AsyncParsableCommand {
     /// Where what comes goes.
     struct Result: ParsableArguments {
-        @Option(name: .shortAndLong, help: ArgumentHelp("Write the response's body to this file.", valueName: "file"))
+        @Option(
+            name: .shortAndLong, help: ArgumentHelp("Write the response's body to this file.", valueName: "file"),
+            completion: .file())
         var output: String?
 
         @Flag(name: .shortAndLong, help: "Show the response's headers before its body.")
@@ -34,7 +36,7 @@ struct UploadCommand: AsyncParsableCommand {
         discussion: "A URL that ends with a slash gets the file's name. HTTP errors are failures (22)."
     )
 
-    @Argument(help: "The file; - is standard input.")
+    @Argument(help: "The file; - is standard input.", completion: .file())
     var file: String
 
     @Argument(help: "Where to send it.")
@@ -82,7 +84,7 @@ struct UploadCommand: AsyncParsableCommand {
         }
         var request = options.request(for: target)
         request.httpMethod = options.method ?? "PUT"
-        if request.value(forHTTPHeaderField: "Content-Type") == nil {
+        if request.value(forHTTPHeaderField: "Content-Type") == nil, !options.common.omittedHeaders.contains("content-type") {
             request.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
         }
         // A redirect may lead to a URL whose response is stored.

@@ -19,7 +19,7 @@ struct CookieExportCommand: ParsableCommand {
         discussion: "The file is Netscape's, as curl reads it with --cookie, and readable by its owner alone."
     )
 
-    @Argument(help: "The file; standard output where it is - or absent.")
+    @Argument(help: "The file; standard output where it is - or absent.", completion: .file())
     var file = "-"
 
     func run() throws {

@@ -22,7 +22,7 @@ struct CookieImportCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The file; - is standard input.")
+    @Argument(help: "The file; - is standard input.", completion: .file())
     var file: String
 
     func run() throws {

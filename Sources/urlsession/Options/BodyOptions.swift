@@ -72,9 +72,10 @@ struct BodyOptions: ParsableArguments {
     /// - Parameters:
     ///   - request: The request.
     ///   - keepsMethod: Whether the user gave the method; otherwise it becomes POST.
+    ///   - omitted: The fields that the user wants not sent, in lower case.
     /// - Throws: Where a file cannot be read.
     /// - Returns: What is to be sent as a stream.
-    func add(to request: inout URLRequest, keepsMethod: Bool) throws -> Addition {
+    func add(to request: inout URLRequest, keepsMethod: Bool, omitting omitted: Set<String>) throws -> Addition {
         if !form.isEmpty {
             let body = try FormBody(form.map { try FormField($0) })
             if !keepsMethod { post(&request) }
@@ -88,7 +89,9 @@ struct BodyOptions: ParsableArguments {
         if !json.isEmpty {
             request.httpBody = try json.reduce(into: Data()) { $0 += try InputFile.read(argument: $1) }
             if !keepsMethod { post(&request) }
-            for name in ["Content-Type", "Accept"] { setField(name, "application/json", of: &request) }
+            for name in ["Content-Type", "Accept"] where !omitted.contains(name.lowercased()) {
+                setField(name, "application/json", of: &request)
+            }
             return .none
         }
         let pieces = (data + binary + encoded).sorted { $0.order < $1.order }
@@ -102,6 +105,7 @@ struct BodyOptions: ParsableArguments {
             request.url = try url(request.url, asking: content)
         } else {
             request.httpBody = content
+            if !omitted.contains("content-type") { setField("Content-Type", "application/x-www-form-urlencoded", of: &request) }
             if !keepsMethod { post(&request) }
         }
         return .none

@@ -11,7 +11,9 @@ import ArgumentParser
 
 /// What every load may be told: what to send, how far to go, what to say about it.
 struct CommonOptions: ParsableArguments {
-    @Option(name: [.customShort("H"), .long], help: ArgumentHelp("A request header; may be repeated.", valueName: "name: value"))
+    @Option(
+        name: [.customShort("H"), .long],
+        help: ArgumentHelp("A request header; without a value, send none; may be repeated.", valueName: "name: value"))
     var header: [String] = []
 
     @Option(name: [.customShort("X"), .customLong("request")], help: "The request method.")
@@ -88,8 +90,8 @@ struct CommonOptions: ParsableArguments {
     var writeOut: String?
 
     func validate() throws {
-        for field in header where !field.dropFirst().contains(":") {
-            throw ValidationError("'\(field)' is not a header: write 'Name: value'.")
+        for field in header where HeaderLine(field) == nil {
+            throw ValidationError("'\(field)' is not a header: \(HeaderLine.advice).")
         }
         if ignoresCookies, !cookieFiles.isEmpty {
             throw ValidationError("--no-cookies excludes a file of cookies; 'name=value' can be sent with it.")
@@ -97,6 +99,15 @@ struct CommonOptions: ParsableArguments {
         if [maximumTime, idleTime, connectTimeout].contains(where: { $0.map { !($0 > 0) } ?? false }) {
             throw ValidationError("A time must be more than 0 seconds.")
         }
+    }
+
+    var headerLines: [HeaderLine] { header.compactMap(HeaderLine.init) }
+
+    /// The fields that are not to be sent, in lower case.
+    var omittedHeaders: Set<String> {
+        let lines = headerLines
+        let sent = Set(lines.filter { $0.value != nil }.map { $0.name.lowercased() })
+        return Set(lines.map { $0.name.lowercased() }).subtracting(sent)
     }
 
     /// As curl tells them apart.

@@ -38,6 +38,7 @@ struct RequestOptions: ParsableArguments {
             configuration.timeoutIntervalForResource = maximumTime
         }
         configuration.waitsForConnectivity = common.waitsForNetwork
+        configuration.omittedHeaders = common.omittedHeaders
         if !common.cookieFiles.isEmpty {
             configuration.httpCookieStorage = try storage(of: common.cookieFiles)
         }
@@ -49,14 +50,14 @@ struct RequestOptions: ParsableArguments {
         if let method = common.method {
             request.httpMethod = method
         }
-        for field in common.header {
-            let parts = field.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            request.addValue(
-                parts[1].trimmingCharacters(in: .whitespaces), forHTTPHeaderField: parts[0].trimmingCharacters(in: .whitespaces)
-            )
+        for line in common.headerLines {
+            if let value = line.value { request.addValue(value, forHTTPHeaderField: line.name) }
         }
+        let omitted = common.omittedHeaders
         for (name, value) in [("User-Agent", common.userAgent), ("Referer", common.referer)] {
-            if let value, request.value(forHTTPHeaderField: name) == nil { request.setValue(value, forHTTPHeaderField: name) }
+            if let value, !omitted.contains(name.lowercased()), request.value(forHTTPHeaderField: name) == nil {
+                request.setValue(value, forHTTPHeaderField: name)
+            }
         }
         let given = common.cookies.filter(CommonOptions.isPair)
         if !given.isEmpty {

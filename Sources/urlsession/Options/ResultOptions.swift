@@ -11,7 +11,7 @@ import ArgumentParser
 
 /// The options that say where a response goes, and how much of it.
 struct ResultOptions: ParsableArguments {
-    @Option(name: .shortAndLong, help: ArgumentHelp("Write the body to this file.", valueName: "file"))
+    @Option(name: .shortAndLong, help: ArgumentHelp("Write the body to this file.", valueName: "file"), completion: .file())
     var output: String?
 
     @Flag(name: [.customShort("O"), .customLong("remote-name")], help: "Write the body to a file of the URL's name.")

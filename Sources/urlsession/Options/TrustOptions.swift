@@ -32,19 +32,24 @@ struct TrustOptions: ParsableArguments {
         }
     }
 
-    @Option(name: .customLong("cacert"), help: ArgumentHelp("Trust the certificates of this PEM file alone.", valueName: "file"))
+    @Option(
+        name: .customLong("cacert"), help: ArgumentHelp("Trust the certificates of this PEM file alone.", valueName: "file"),
+        completion: .file())
     var trustRoots: String?
 
     @Option(
         name: [.customShort("E"), .long],
-        help: ArgumentHelp("Show the server this certificate if it asks for one: PEM.", valueName: "file[:password]")
+        help: ArgumentHelp("Show the server this certificate if it asks for one: PEM.", valueName: "file[:password]"),
+        completion: .file()
     )
     var cert: String?
 
-    @Option(help: ArgumentHelp("The private key of --cert, where it is in a file of its own: PEM or DER.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("The private key of --cert, where it is in a file of its own: PEM or DER.", valueName: "file"),
+        completion: .file())
     var key: String?
 
-    @Option(help: ArgumentHelp("The same as --cert with its key: PKCS #12.", valueName: "file[:password]"))
+    @Option(help: ArgumentHelp("The same as --cert with its key: PKCS #12.", valueName: "file[:password]"), completion: .file())
     var p12: String?
 
     @Option(
