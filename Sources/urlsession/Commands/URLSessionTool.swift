@@ -38,7 +38,7 @@ struct URLSessionTool: AsyncParsableCommand {
 @main
 enum EntryPoint {
     static func main() async {
-        // A closed pipe is a write error with a message and an exit code, not a silent death.
+        // A closed pipe is a write error of a load, with a message and an exit code; a list ends quietly (StandardOutput).
         signal(SIGPIPE, SIG_IGN)
         do {
             var command = try URLSessionTool.parseAsRoot()

@@ -13,6 +13,8 @@ import Foundation
 enum StandardOutput {
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
+    /// Where the reader is gone, as after `list | head`, this ends the program as the shell's own tools end: by SIGPIPE, without a word.
+    ///
     /// - Parameters:
     ///   - data: What to write.
     ///   - advice: What to do instead where it is binary, and standard output a terminal; nil writes it all the same.
@@ -21,6 +23,10 @@ enum StandardOutput {
         do {
             try BodySink(path: nil, sparesTerminal: advice != nil, advice: advice ?? "").write(data)
         } catch {
+            if error.isClosedPipe {
+                signal(SIGPIPE, SIG_DFL)
+                raise(SIGPIPE)
+            }
             throw ToolFailure(23, error.message)
         }
     }

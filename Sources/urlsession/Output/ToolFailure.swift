@@ -75,9 +75,17 @@ struct ToolFailure: Error {
 
     /// Why a file could not be read or written, in the system's words where it has some.
     static func reason(_ error: any Error) -> String {
-        let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
-        return cause.domain == NSPOSIXErrorDomain
-            ? String(cString: strerror(Int32(cause.code))) : cause.localizedDescription
+        systemError(error).map { String(cString: strerror($0)) } ?? cause(error).localizedDescription
+    }
+
+    /// The system's number for what went wrong with a file; nil where it has none.
+    static func systemError(_ error: any Error) -> Int32? {
+        let cause = cause(error)
+        return cause.domain == NSPOSIXErrorDomain ? Int32(exactly: cause.code) : nil
+    }
+
+    private static func cause(_ error: any Error) -> NSError {
+        (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
     }
 
     /// The error's own words, among which may be a server's, in those of the command line where they name what an option sets.

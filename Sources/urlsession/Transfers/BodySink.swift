@@ -16,6 +16,8 @@ import Synchronization
 final class BodySink: Sendable {
     struct Failure: Error {
         let message: String
+        /// Whoever read it is gone.
+        var isClosedPipe = false
     }
 
     private let path: String?
@@ -63,7 +65,9 @@ final class BodySink: Sendable {
         do {
             try file.write(contentsOf: data)
         } catch {
-            throw Failure(message: "cannot write to \(path ?? "standard output"): \(ToolFailure.reason(error))")
+            throw Failure(
+                message: "cannot write to \(path ?? "standard output"): \(ToolFailure.reason(error))",
+                isClosedPipe: ToolFailure.systemError(error) == EPIPE)
         }
     }
 

@@ -1,0 +1,67 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// What a shell's user expects of any tool: a reader that goes away, names of files that are completed.
+@Suite(.timeLimit(.minutes(3)))
+struct ShellTests {
+    /// Runs the tool before a command that reads a line and goes away, and says how it ended.
+    private func piped(
+        _ arguments: [String], into reader: String, home: TemporaryDirectory? = nil
+    ) async throws -> Tool.Result {
+        let words = arguments.map { "'\($0)'" }.joined(separator: " ")
+        // Of bash's, as a plain shell knows nothing of the first command's end.
+        let script =
+            #"exec /bin/bash -c '"$1" \#(words.replacingOccurrences(of: "'", with: "")) | \#(reader); exit ${PIPESTATUS[0]}' bash "$0""#
+        return try await Tool.run([], home: home, preparation: script)
+    }
+
+    @Test func `a list whose reader goes away ends quietly`() async throws {
+        let home = try TemporaryDirectory()
+        let jar = try TemporaryDirectory()
+        // More than a pipe holds.
+        let lines = (0..<2_900).map {
+            "h\($0).example\tFALSE\t/\tFALSE\t4000000000\tname\($0)\t" + String(repeating: "v", count: 200)
+        }
+        try jar.write(Array((lines.joined(separator: "\n") + "\n").utf8), to: "jar.txt")
+        #expect(try await Tool.run(["cookies", "import", jar.path + "/jar.txt"], home: home).code == 0)
+        for reader in ["head -n 1 >/dev/null", "true"] {
+            let result = try await piped(["cookies", "list"], into: reader, home: home)
+            #expect(result.errors == "", "\(reader)")
+            #expect(result.code == 141, "\(reader): \(result.code)")
+        }
+    }
+
+    @Test func `a response that cannot be written is an error all the same`() async throws {
+        try await withScriptedServer(reply: { _ in .ok(String(repeating: "a", count: 1 << 20)) }) { server in
+            let result = try await piped(["get", server.url("/a").absoluteString], into: "true")
+            #expect(result.code == 23)
+            #expect(result.errors.contains("broken pipe") || result.errors.contains("Broken pipe"), "\(result.errors)")
+        }
+    }
+
+    @Test(arguments: ["bash", "zsh", "fish"])
+    func `options that name a file complete its name`(_ shell: String) async throws {
+        let script = try await Tool.run(["--generate-completion-script", shell])
+        #expect(script.code == 0)
+        // For each option, what a shell is told to complete it by.
+        let mark = ["bash": "__urlsession_add_completions -f", "zsh": ":_files", "fish": "-rF"][shell] ?? ""
+        let lines = script.text.split(separator: "\n").map(String.init)
+        for option in ["--output", "--cacert", "--cert", "--key", "--p12", "--unix-socket"] {
+            let spelt = shell == "fish" ? "-l '\(option.dropFirst(2))'" : option
+            let found = lines.indices.contains { index in
+                lines[index].contains(spelt) && (lines[index] + (index + 1 < lines.count ? lines[index + 1] : "")).contains(mark)
+            }
+            #expect(found, "\(option)")
+        }
+    }
+}
