@@ -53,8 +53,10 @@ package struct TaskOrder: Sendable {
         package static let credentials = Interests(rawValue: 1 << 11)
         /// Tell `.sentHead` of each request.
         package static let sentHeads = Interests(rawValue: 1 << 12)
-        /// Tell `.resumable` when a download's file is begun.
+        /// Tell `.resumable` when a download's file is begun, and keep what is there of it for want of space, too.
         package static let resumePoints = Interests(rawValue: 1 << 13)
+        /// The same, and nothing else is kept for that than without it.
+        package static let begunFiles = Interests(rawValue: 1 << 14)
     }
 
     package var id: TaskID
@@ -104,10 +106,10 @@ package struct SessionPolicy: Sendable {
     package var maximumConnectionsPerHost = 6
     /// Fields added to each request that does not have them: the configuration's and the defaults.
     package var additionalHeaders: [(name: String, value: String)] = []
-    package var cachePolicy: LoadRequest.CachePolicy = .useProtocolCachePolicy
-    package var cookieAcceptance: CookieAcceptance = .onlyFromMainDocumentDomain
     /// The names of default fields that requests have only where the app sets them.
     package var omittedHeaders: [String] = []
+    package var cachePolicy: LoadRequest.CachePolicy = .useProtocolCachePolicy
+    package var cookieAcceptance: CookieAcceptance = .onlyFromMainDocumentDomain
     /// Whether requests carry cookies of the session's storage, and responses' cookies are kept there.
     package var usesCookies = true
     /// The largest body that the app's own cache takes.

@@ -86,6 +86,11 @@ final class Tool: Sendable {
         process.signal(SIGINT)
     }
 
+    /// As by `kill -9`.
+    func kill() {
+        process.signal(SIGKILL)
+    }
+
     /// Waits until standard error has shown this text.
     func shown(_ text: String) async throws {
         try await progress.value { $0.errorText.contains(text) || $0.openPipes == 0 ? () : nil }

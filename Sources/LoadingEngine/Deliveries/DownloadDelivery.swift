@@ -33,8 +33,8 @@ enum DownloadDelivery {
             answer.body.cancel()
             throw error
         }
-        if load.wants(.resumePoints) {
-            download.sink.keepWhenFull()
+        if load.wants(.resumePoints) { download.sink.keepWhenFull() }
+        if load.wants(.resumePoints) || load.wants(.begunFiles) {
             load.tell(.resumable(earlier ?? pointNow(download, answer, of: load)))
         }
         do {

@@ -17,5 +17,5 @@ package enum DelegateMethod: UInt8, Sendable, Hashable, CaseIterable {
     case becameInvalid, finishedBackgroundEvents
     case createdTask, waitsForConnectivity, sentRequestHead, sentBodyData, informationalResponse, collectedMetrics, completed
     case becameDownload, data
-    case wroteData, resumedAtOffset
+    case wroteData, resumedAtOffset, beganFile
 }

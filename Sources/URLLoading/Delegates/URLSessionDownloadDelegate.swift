@@ -25,6 +25,16 @@ public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
         expectedTotalBytes: Int64
     )
+
+    /// A download's file is begun, or gone on with, and the server lets it be gone on with later.
+    ///
+    /// Resume data that is kept now is of use even if the program is killed without another word:
+    /// ``URLSessionDownloadTask/resumeData(_:forWhatIsIn:)`` brings it up to date then.
+    ///
+    /// Not in Apple's API, and not told of background sessions, whose daemon keeps what there is.
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didBeginFileWithResumeData resumeData: Data
+    )
 }
 
 extension URLSessionDownloadDelegate {
@@ -42,5 +52,12 @@ extension URLSessionDownloadDelegate {
         expectedTotalBytes: Int64
     ) {
         _ = DelegateProbe.note(.resumedAtOffset, on: self)
+    }
+
+    /// Does nothing.
+    public func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didBeginFileWithResumeData resumeData: Data
+    ) {
+        _ = DelegateProbe.note(.beganFile, on: self)
     }
 }

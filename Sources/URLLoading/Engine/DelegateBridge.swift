@@ -49,6 +49,7 @@ final class DelegateBridge: LoadClient {
         if calls.mayImplement(.sentBodyData) { interests.insert(.sentBytes) }
         if calls.mayImplement(.informationalResponse) { interests.insert(.informational) }
         if calls.mayImplement(.sentRequestHead) { interests.insert(.sentHeads) }
+        if calls.mayImplement(.beganFile) { interests.insert(.begunFiles) }
         if calls.mayImplement(.delayedRequest) { interests.insert(.delayedRequests) }
         if calls.mayImplement(.willCacheResponse) { interests.insert(.willCache) }
         if calls.mayImplement(.collectedMetrics) { interests.insert(.metrics) }
@@ -218,7 +219,10 @@ final class DelegateBridge: LoadClient {
         case .resumed(let offset, let expected):
             guard let download = task as? URLSessionDownloadTask, task.isForDelegate else { return }
             calls.resumed(download, offset: offset, expected: expected)
-        case .requestChanged, .response, .resumable, .becameDownload, .finished:
+        case .resumable(let resumeData):
+            guard let resumeData, let download = task as? URLSessionDownloadTask, task.isForDelegate else { return }
+            calls.began(download, resumeData)
+        case .requestChanged, .response, .becameDownload, .finished:
             break
         }
     }

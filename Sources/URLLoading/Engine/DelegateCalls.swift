@@ -89,6 +89,10 @@ struct DelegateCalls: Sendable {
         }
     }
 
+    func began(_ task: URLSessionDownloadTask, _ resumeData: Data) {
+        tell(.beganFile, \.download) { $0.urlSession(session, downloadTask: task, didBeginFileWithResumeData: resumeData) }
+    }
+
     /// The one method that is not optional: it goes to the task's delegate if that is a download delegate at all.
     func downloaded(_ task: URLSessionDownloadTask, to location: URL) {
         let delegate = own?.download ?? shared?.download

@@ -33,7 +33,7 @@ final class DelegateConformances: Sendable {
                 .waitsForConnectivity, .sentRequestHead, .sentBodyData, .informationalResponse, .collectedMetrics, .completed:
                 task != nil
             case .response, .willCacheResponse, .becameDownload, .data: data != nil
-            case .wroteData, .resumedAtOffset: download != nil
+            case .wroteData, .resumedAtOffset, .beganFile: download != nil
             }
         return conforms && DelegateForms.form(of: method, in: type(of: object)) != .absent
     }

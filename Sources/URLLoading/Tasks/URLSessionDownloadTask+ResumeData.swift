@@ -37,4 +37,25 @@ extension URLSessionDownloadTask {
         point.headers = HeaderBlock()
         return point.encodedIfPossible()
     }
+
+    /// Resume data that says how much of its file there is now: for what a delegate was told when the file was begun
+    /// (``URLSessionDownloadDelegate/urlSession(_:downloadTask:didBeginFileWithResumeData:)``), after the program was killed.
+    ///
+    /// The file may have been written by one process alone, and must not be written any more. What a machine had not brought to the disk when
+    /// it lost its power may be missing in it.
+    ///
+    /// Not in Apple's API.
+    ///
+    /// - Parameters:
+    ///   - resumeData: The data.
+    ///   - folder: Where temporary files were (`NSTemporaryDirectory()` of that process).
+    /// - Returns: The data, or nil where what was given is no resume data, or its file is not there.
+    public static func resumeData(_ resumeData: Data, forWhatIsIn folder: URL) -> Data? {
+        guard var point = try? ResumePoint(decoding: resumeData),
+            let facts = try? FileManager.default.attributesOfItem(atPath: folder.appending(path: point.temporaryFileName).path),
+            facts[.type] as? FileAttributeType == .typeRegular, let size = (facts[.size] as? NSNumber)?.int64Value, size > 0
+        else { return nil }
+        point.receivedByteCount = size
+        return point.encodedIfPossible()
+    }
 }

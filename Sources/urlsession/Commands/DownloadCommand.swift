@@ -18,7 +18,8 @@ struct DownloadCommand: AsyncParsableCommand {
     struct Result: ParsableArguments {
         @Option(
             name: .shortAndLong,
-            help: ArgumentHelp("The file to write; otherwise the server's or the URL's name.", valueName: "file")
+            help: ArgumentHelp("The file to write; otherwise the server's or the URL's name.", valueName: "file"),
+            completion: .file()
         )
         var output: String?
 
@@ -36,7 +37,8 @@ struct DownloadCommand: AsyncParsableCommand {
         abstract: "Downloads a file.",
         discussion: """
             The file appears when it is complete. Ctrl-C, or a lost connection, leaves NAME.resume and NAME.part beside it; \
-            --resume goes on from them, and begins afresh where that cannot be done. HTTP errors are failures (22).
+            --resume goes on from them, also where this command was killed, or from a NAME that curl or wget left, and begins afresh where \
+            that cannot be done. HTTP errors are failures (22).
             """
     )
 
@@ -58,14 +60,22 @@ struct DownloadCommand: AsyncParsableCommand {
     private func download() async throws {
         let visit = try options.visit(url)
         let place = DownloadPlace(output: result.output, url: visit.url)
-        if result.resume, place.resumeData() == nil { options.say("nothing to go on with; beginning afresh") }
+        var mayBePartial = result.resume && place.resumeData() == nil
+        if mayBePartial, PartialFile(place.path) == nil {
+            options.say("nothing to go on with; beginning afresh")
+            mayBePartial = false
+        }
         var isFirst = true
         try await options.reporting(visit) { report in
             try await options.retries.repeating(say: options.say) { attempts in
                 // An attempt that failed may have left something, too.
                 let data = isFirst && !result.resume ? nil : place.resumeData()
                 isFirst = false
-                if let data {
+                if mayBePartial, data == nil, let partial = PartialFile(place.path) {
+                    guard case .refused(let reason) = try await goOn(from: partial, visit, attempts, report) else { return }
+                    mayBePartial = false
+                    options.say("beginning afresh: \(reason)")
+                } else if let data {
                     guard case .refused(let reason) = try await load(visit, to: place, resuming: data, attempts, report) else {
                         return
                     }
@@ -91,6 +101,8 @@ struct DownloadCommand: AsyncParsableCommand {
         let observer = TransferObserver(
             plan: options.plan(failsOnHTTPError: true, attempts: attempts), answers: visit.answers, sink: BodySink(path: nil),
             meter: options.silent ? nil : ProgressMeter(),
+            // What cannot be kept now is of no use to whom nobody kills.
+            noteBeginning: { data in try? place.keep(data) },
             takeFile: { location, response in
                 let path = try place.take(location, response)
                 target.withLock { $0 = path }
@@ -127,13 +139,59 @@ struct DownloadCommand: AsyncParsableCommand {
         return .done
     }
 
+    /// Goes on with what another program has left under the file's name, behind what is there.
+    private func goOn(
+        from partial: PartialFile, _ visit: Visit, _ attempts: RetryOptions.Attempts, _ report: LoadReport
+    ) async throws -> Ending {
+        let judgement = Mutex<PartialFile.Judgement?>(nil)
+        let sink = BodySink(path: partial.path, appends: true)
+        let observer = TransferObserver(
+            plan: options.plan(failsOnHTTPError: true, attempts: attempts), answers: visit.answers, sink: sink,
+            meter: options.silent ? nil : ProgressMeter(),
+            objection: { response in
+                guard let response = response as? HTTPURLResponse, response.statusCode < 300 || response.statusCode == 416 else {
+                    return nil
+                }
+                let found = partial.judge(response)
+                judgement.withLock { $0 = found }
+                if case .goesOn = found { return nil }
+                return ToolFailure(0, nil)
+            }
+        )
+        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
+        var request = options.request(for: visit.url)
+        request.setValue(partial.range, forHTTPHeaderField: "Range")
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        let outcome = await observer.load(session.dataTask(with: request))
+        session.finishTasksAndInvalidate()
+        report.note(outcome, file: partial.path)
+        switch judgement.withLock({ $0 }) {
+        case .refused(let reason): return .refused(reason)
+        case .isComplete:
+            options.say("\(partial.path) is complete")
+            return .done
+        case .goesOn, nil: break
+        }
+        do {
+            try options.conclude(outcome)
+            try sink.close()
+        } catch let failure as BodySink.Failure {
+            throw ToolFailure(23, failure.message)
+        } catch {
+            options.say("what is there is kept; go on with: \(continuation(partial.path))")
+            throw error
+        }
+        options.say("saved as \(partial.path) (went on at \(ByteText.size(partial.size)))")
+        return .done
+    }
+
     private func interrupted(_ place: DownloadPlace, _ data: Data?) throws -> ToolFailure {
         guard let data else {
             place.removeRemains()
             return ToolFailure(130, "interrupted; this download cannot be gone on with")
         }
         try place.keep(data)
-        return ToolFailure(130, "interrupted; go on with: \(continuation(place))")
+        return ToolFailure(130, "interrupted; go on with: \(continuation(place.path))")
     }
 
     /// Keeps what a lost connection left, where the server lets a download be gone on with; and what was there before a server that
@@ -142,13 +200,13 @@ struct DownloadCommand: AsyncParsableCommand {
         if wasResumed, outcome.error == nil, let status = (outcome.response as? HTTPURLResponse)?.statusCode,
             status >= 400, ![404, 410, 416].contains(status)
         {
-            return options.say("what was there is kept; go on with: \(continuation(place))")
+            return options.say("what was there is kept; go on with: \(continuation(place.path))")
         }
         guard let data = (outcome.error as? URLError)?.downloadTaskResumeData else {
             return place.removeRemains()
         }
         try place.keep(data)
-        options.say("go on with: \(continuation(place))")
+        options.say("go on with: \(continuation(place.path))")
     }
 
     /// Whether it was the resume data that failed, not the network: no server was ever asked, and no address was tried.
@@ -163,8 +221,8 @@ struct DownloadCommand: AsyncParsableCommand {
         }
     }
 
-    private func continuation(_ place: DownloadPlace) -> String {
-        let quoted = [place.path, RequestOptions.hidingUser(url)].map {
+    private func continuation(_ path: String) -> String {
+        let quoted = [path, RequestOptions.hidingUser(url)].map {
             "'" + $0.replacingOccurrences(of: "'", with: #"'\''"#) + "'"
         }
         return "urlsession download --resume -o \(quoted[0]) \(quoted[1])"

@@ -21,6 +21,7 @@ final class BodySink: Sendable {
     }
 
     private let path: String?
+    private let appends: Bool
     private let advice: String
     private let handle: Mutex<FileHandle?>
     /// How many bytes of the body are still to be looked at.
@@ -30,13 +31,15 @@ final class BodySink: Sendable {
     ///
     /// - Parameters:
     ///   - path: The file.
+    ///   - appends: Writes behind what the file has.
     ///   - sparesTerminal: Refuses a binary body where standard output is a terminal, unless "-" asks for it.
     ///   - advice: What the user is told to do then.
     init(
-        path: String?, sparesTerminal: Bool = false,
+        path: String?, appends: Bool = false, sparesTerminal: Bool = false,
         advice: String = "write it to a file with '--output FILE', or '--output -' to see it all the same"
     ) {
         self.advice = advice
+        self.appends = appends
         self.path = path == "-" ? nil : path
         handle = Mutex(self.path == nil ? FileHandle.standardOutput : nil)
         unseen = Mutex(sparesTerminal && path == nil && StandardOutput.isTerminal ? 2000 : 0)
@@ -86,7 +89,8 @@ final class BodySink: Sendable {
             if let file { return file }
             let path = path ?? "/dev/stdout"
             var descriptor: Int32
-            repeat { descriptor = creat(path, 0o666) } while descriptor < 0 && errno == EINTR
+            let flags = appends ? O_WRONLY | O_APPEND : O_WRONLY | O_CREAT | O_TRUNC
+            repeat { descriptor = openFile(path, flags) } while descriptor < 0 && errno == EINTR
             guard descriptor >= 0 else {
                 throw Failure(message: "cannot create \(path): \(String(cString: strerror(errno)))")
             }
@@ -96,3 +100,6 @@ final class BodySink: Sendable {
         }
     }
 }
+
+/// Not called `open`, as the sink has a method of that name.
+private func openFile(_ path: String, _ flags: Int32) -> Int32 { open(path, flags, 0o666) }

@@ -72,9 +72,10 @@ struct DownloadPlace: Sendable {
         return target
     }
 
-    /// What an earlier run left, if it did.
+    /// What an earlier run left, if it did; where it was killed, it says how much there is.
     func resumeData() -> Data? {
-        try? Data(contentsOf: URL(fileURLWithPath: resumeFile))
+        guard let data = try? Data(contentsOf: URL(fileURLWithPath: resumeFile)) else { return nil }
+        return URLSessionDownloadTask.resumeData(data, forWhatIsIn: URL(fileURLWithPath: partFolder)) ?? data
     }
 
     /// What the command line said is left out: its header fields may be secret, and the next run says them again.

@@ -47,13 +47,28 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     let sink: BodySink
     let meter: ProgressMeter?
     private let takeFile: (@Sendable (URL, URLResponse?) throws -> Void)?
+    private let noteBeginning: (@Sendable (Data) -> Void)?
+    private let objection: (@Sendable (URLResponse) -> ToolFailure?)?
     private let bodyStream: (@Sendable () -> InputStream?)?
     private let state = Mutex(State())
 
+    /// - Parameters:
+    ///   - plan: What the options say.
+    ///   - answers: To challenges.
+    ///   - sink: Where the body of a data task goes.
+    ///   - meter: Shows the progress.
+    ///   - bodyStream: What is sent.
+    ///   - noteBeginning: Is given by what a download can be gone on with, should the tool be killed.
+    ///   - objection: Says why the body of a response is not wanted.
+    ///   - takeFile: Puts what was downloaded in its place.
     init(
         plan: Plan, answers: ChallengeAnswers, sink: BodySink, meter: ProgressMeter? = nil,
-        bodyStream: (@Sendable () -> InputStream?)? = nil, takeFile: (@Sendable (URL, URLResponse?) throws -> Void)? = nil
+        bodyStream: (@Sendable () -> InputStream?)? = nil, noteBeginning: (@Sendable (Data) -> Void)? = nil,
+        objection: (@Sendable (URLResponse) -> ToolFailure?)? = nil,
+        takeFile: (@Sendable (URL, URLResponse?) throws -> Void)? = nil
     ) {
+        self.noteBeginning = noteBeginning
+        self.objection = objection
         self.plan = plan
         self.answers = answers
         self.sink = sink
@@ -179,7 +194,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             state.response = response
             state.connectTimer?.cancel()
         }
-        let failure = httpFailure(response)
+        let failure = objection?(response) ?? httpFailure(response)
         show(response, of: dataTask, isFinal: failure?.retryWait == nil)
         if let failure {
             state.withLock { $0.failure = failure }
@@ -224,6 +239,12 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     ) {
         state.withLock { $0.offset = fileOffset }
         meter?.begin(at: fileOffset)
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didBeginFileWithResumeData resumeData: Data
+    ) {
+        noteBeginning?(resumeData)
     }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {

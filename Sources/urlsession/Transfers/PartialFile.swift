@@ -1,0 +1,90 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// The beginning of a file under the file's own name, as curl and wget leave it.
+///
+/// It does not say of which version it is. It is of the one that the server has now if that was last changed before the file was made.
+struct PartialFile {
+    enum Judgement {
+        /// The body is the rest.
+        case goesOn
+        case isComplete
+        /// The body is not the rest of this, and why.
+        case refused(String)
+    }
+
+    let path: String
+    let size: Int64
+    private let birth: Date
+
+    /// Nil where there is nothing, or a file system that does not say when its files were made.
+    init?(_ path: String) {
+        guard let facts = try? FileManager.default.attributesOfItem(atPath: path),
+            facts[.type] as? FileAttributeType == .typeRegular, let size = (facts[.size] as? NSNumber)?.int64Value, size > 0,
+            let birth = Self.birth(of: path)
+        else { return nil }
+        self.path = path
+        self.size = size
+        self.birth = birth
+    }
+
+    /// What is asked for.
+    var range: String { "bytes=\(size)-" }
+
+    /// Judges the answer to a request for the range.
+    func judge(_ response: HTTPURLResponse, now: Date = Date()) -> Judgement {
+        guard response.statusCode == 206 || response.statusCode == 416 else {
+            return .refused("the server sends all of the file")
+        }
+        guard let changed = response.value(forHTTPHeaderField: "Last-Modified").flatMap(Self.date) else {
+            return .refused("the server does not say of when the file is, so that \(path) may be of another version")
+        }
+        // By the server's clock.
+        let lead = response.value(forHTTPHeaderField: "Date").flatMap(Self.date).map { $0.timeIntervalSince(now) } ?? 0
+        guard changed < birth + lead else { return .refused("the file was changed after \(path) was begun") }
+        let words = response.value(forHTTPHeaderField: "Content-Range")?.split(whereSeparator: { " -/".contains($0) }) ?? []
+        if response.statusCode == 416 {
+            return words == ["bytes", "*", "\(size)"] ? .isComplete : .refused("\(path) is longer than the file")
+        }
+        let codings = response.value(forHTTPHeaderField: "Content-Encoding") ?? "identity"
+        guard words.first == "bytes", words.count == 4, words[1] == "\(size)", codings.lowercased() == "identity" else {
+            return .refused("the server sends another part than was asked for")
+        }
+        return .goesOn
+    }
+
+    /// RFC 9110, section 5.6.7.
+    private static func date(_ text: String) -> Date? {
+        let reader = DateFormatter()
+        reader.locale = Locale(identifier: "en_US_POSIX")
+        reader.timeZone = TimeZone(secondsFromGMT: 0)
+        reader.dateFormat = "EEE, dd MMM yyyy HH:mm:ss zzz"
+        return reader.date(from: text)
+    }
+
+    /// When a file was made: by statx(2), which Foundation does not ask.
+    private static func birth(of path: String) -> Date? {
+        typealias Function = @convention(c) (CInt, UnsafePointer<CChar>, CInt, UInt32, UnsafeMutableRawPointer) -> CInt
+        guard let symbol = dlsym(nil, "statx") else { return nil }
+        let function = unsafeBitCast(symbol, to: Function.self)
+        let wanted: UInt64 = 0x800
+        // 256 bytes: first a mask of what is known, of 32 bits; from byte 80 on the seconds and nanoseconds of the birth.
+        var facts = [UInt64](repeating: 0, count: 32)
+        let result = facts.withUnsafeMutableBytes { bytes in
+            bytes.baseAddress.map { function(AT_FDCWD, path, 0, UInt32(wanted), $0) } ?? -1
+        }
+        let mask = UInt64(UInt32(truncatingIfNeeded: facts[0].littleEndian))
+        guard result == 0, mask & wanted != 0 else { return nil }
+        let nanoseconds = UInt32(truncatingIfNeeded: facts[11].littleEndian)
+        return Date(timeIntervalSince1970: Double(Int64(bitPattern: facts[10])) + Double(nanoseconds) / 1e9)
+    }
+}

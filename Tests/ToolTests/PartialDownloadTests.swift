@@ -1,0 +1,106 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// `download --resume` after the tool was killed, and with what other programs have left.
+@Suite(.timeLimit(.minutes(3)))
+struct PartialDownloadTests {
+    private static let content = ScriptedFile.pattern(1 << 20)
+    private let source = ScriptedFile(content, lastModified: "Sun, 06 Nov 1994 08:49:37 GMT")
+
+    private func resume(_ server: ScriptedServer, in folder: TemporaryDirectory) async throws -> Tool.Result {
+        try await Tool.run(["download", "--resume", "-o", "file.bin", server.url("/file").absoluteString], in: folder)
+    }
+
+    private func saved(_ folder: TemporaryDirectory) throws -> [UInt8] { Array(try Data(contentsOf: folder.file("file.bin"))) }
+
+    @Test func `a download goes on after the tool was killed`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { request in
+            source.reply(to: request, cutAfter: request.order == 0 ? source.content.count / 2 : nil, ending: .stall)
+        }) { server in
+            let tool = try Tool(["download", "-o", "file.bin", server.url("/file").absoluteString], in: folder)
+            try await tool.shown(" 50 %")
+            tool.kill()
+            _ = try await tool.result()
+            #expect(try folder.names == ["file.bin.part", "file.bin.resume"])
+            let second = try await resume(server, in: folder)
+            #expect(second.code == 0 && second.errors.contains("went on at"), "\(second.errors)")
+            // What was written by then is no less than what was shown.
+            let range = try #require(server.requests.last?.header("Range"))
+            #expect(range == "bytes=\(source.content.count / 2)-")
+            #expect(server.requests.last?.header("If-Range") == #""v1""#)
+            #expect(try saved(folder) == source.content)
+            #expect(try folder.names == ["file.bin"])
+        }
+    }
+
+    @Test(arguments: [["curl", "-s", "-o", "file.bin"], ["wget", "-q", "--tries=1", "-O", "file.bin"]])
+    func `what another program left is gone on with`(_ command: [String]) async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { request in
+            source.reply(to: request, cutAfter: request.order == 0 ? 300_000 : nil)
+        }) { server in
+            let script = command.joined(separator: " ") + " " + server.url("/file").absoluteString
+            _ = try await Tool.run([], in: folder, preparation: "exec env -u http_proxy \(script)")
+            #expect(try saved(folder).count == 300_000)
+            let result = try await resume(server, in: folder)
+            #expect(result.code == 0 && result.errors.contains("went on at"), "\(result.errors)")
+            #expect(server.requests.last?.header("Range") == "bytes=300000-")
+            #expect(try saved(folder) == source.content)
+            #expect(try folder.names == ["file.bin"])
+            let again = try await resume(server, in: folder)
+            #expect(again.code == 0 && again.errors.contains("complete"), "\(again.errors)")
+            #expect(try saved(folder) == source.content)
+        }
+    }
+
+    struct Row: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let lastModified: String?
+        var date: String?
+        var servesRanges = true
+    }
+
+    @Test(arguments: [
+        Row(testDescription: "changed since", lastModified: "Wed, 01 Jan 2098 00:00:00 GMT"),
+        Row(
+            testDescription: "changed since, by the server's clock", lastModified: "Tue, 02 Jan 1990 00:00:00 GMT",
+            date: "Mon, 01 Jan 1990 00:00:00 GMT"),
+        Row(testDescription: "of nobody knows when", lastModified: nil),
+        Row(testDescription: "without parts", lastModified: "Sun, 06 Nov 1994 08:49:37 GMT", servesRanges: false),
+    ])
+    func `what may be of another version is downloaded afresh`(_ row: Row) async throws {
+        let folder = try TemporaryDirectory()
+        try folder.write(ScriptedFile.pattern(300_000, seed: 2), to: "file.bin")
+        let newer = ScriptedFile(
+            Self.content, lastModified: row.lastModified, servesRanges: row.servesRanges,
+            headers: row.date.map { [("Date", $0)] } ?? [])
+        try await withScriptedServer(reply: { newer.reply(to: $0) }) { server in
+            let result = try await resume(server, in: folder)
+            #expect(result.code == 0 && result.errors.contains("beginning afresh"), "\(result.errors)")
+            #expect(try saved(folder) == newer.content)
+            #expect(try folder.names == ["file.bin"])
+        }
+    }
+
+    @Test func `a server that cannot help just then leaves what another program left`() async throws {
+        let folder = try TemporaryDirectory()
+        let part = Array(source.content.prefix(300_000))
+        try folder.write(part, to: "file.bin")
+        try await withScriptedServer(reply: { _ in .status(503, body: "later") }) { server in
+            let result = try await resume(server, in: folder)
+            #expect(result.code == 22, "\(result.errors)")
+            #expect(try saved(folder) == part)
+        }
+    }
+}
