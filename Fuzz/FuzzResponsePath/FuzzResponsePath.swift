@@ -14,11 +14,13 @@ import NIOCore
 import NIOEmbedded
 
 @testable import HTTPTransport
+@testable import URLLoading
 
 /// Feeds the input to a connection as the answer to a request, whole and cut at places that the input names, and holds the exchange to
 /// the same head, body, end and decoded body, however it was cut.
 ///
-/// The first byte chooses what is asked and what is done at the end, the second how the rest is cut.
+/// All the way, the progress that a task would show of it is reckoned. The first byte chooses what is asked, with how much content, and what is
+/// done at the end, the second how the rest is cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzResponsePath(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 2 else { return 0 }
@@ -49,7 +51,7 @@ private struct Choices {
 
     init(_ byte: UInt8) {
         method = byte & 1 != 0 ? "HEAD" : byte & 2 != 0 ? "POST" : "GET"
-        body = byte & 2 != 0 ? .data(Data("a body".utf8)) : .none
+        body = byte & 2 == 0 ? .none : byte & 64 == 0 ? .data(Data("a body".utf8)) : .data(Data(count: 100_000))
         expectsContinue = byte & 6 == 6
         closes = byte & 8 != 0
         takesEarly = byte & 16 != 0
@@ -85,6 +87,9 @@ private struct Reading {
 
     private(set) var seen = Seen()
     private(set) var decoded: Decoded?
+    /// What was told of the request's body, and has come of the response's.
+    private var sentCount: Int64 = 0
+    private var receivedCount: Int64 = 0
     private var pieces: [ByteBuffer] = []
     private var sentIn: [TransferCodings.Compression] = []
     private let channel = EmbeddedChannel()
@@ -93,7 +98,7 @@ private struct Reading {
 
     init(_ bytes: [UInt8], _ choices: Choices, step: () -> Int) {
         defer { _ = try? channel.finish(acceptAlreadyClosed: true) }
-        let control = LoadControl(on: channel.eventLoop, now: .now())
+        let control = LoadControl(on: LoopExecutor(channel.eventLoop), now: .now())
         guard (try? channel.pipeline.syncOperations.addHandler(connection)) != nil,
             (try? channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 80)).wait()) != nil,
             let exchange = try? connection.begin(
@@ -101,9 +106,9 @@ private struct Reading {
                 control: control
             )
         else { preconditionFailure("the exchange cannot begin") }
-        control.place = .exchanging(exchange)
+        control.stand(at: .exchanging(exchange))
         // They hold each other until a load is over.
-        defer { control.place = .elsewhere }
+        defer { control.stand(at: .elsewhere) }
 
         var start = 0
         while start < bytes.count, channel.isActive {
@@ -112,6 +117,7 @@ private struct Reading {
             feed(bytes[start..<end])
             if choices.suspends { control.resume(now: .now()) }
             if choices.takesEarly { take(exchange) }
+            reckon(exchange, choices)
             start = end
         }
         if exchange.isOver {
@@ -144,19 +150,34 @@ private struct Reading {
             case .informational(let head):
                 precondition(head.status / 100 == 1, "not informational")
                 seen.informational.append(head)
-            case .sent: break
+            case .sent(_, let total): sentCount = total
             case .head: break events
             }
         }
         while let piece = exchange.takeBuffered() {
             precondition(piece.readableBytes > 0, "an empty piece")
+            receivedCount += Int64(piece.readableBytes)
             pieces.append(piece)
         }
     }
 
+    /// As far as a task would say that it is.
+    private func reckon(_ exchange: Exchange, _ choices: Choices) {
+        var expected: Int64 = -1
+        if case .length(let length) = exchange.framing { expected = length }
+        let toSend = Int64(choices.body.length ?? 0)
+        let counts = ProgressCounts(
+            sent: sentCount, expectedToSend: toSend, received: receivedCount, expectedToReceive: expected,
+            hasResponse: exchange.hasHead, isComplete: exchange.hasWholeBody)
+        precondition(counts.done >= max(sentCount, receivedCount), "less is done than was")
+        precondition(counts.total == -1 || counts.total >= counts.done, "more is done than there is")
+        precondition(
+            expected <= 0 || exchange.hasWholeBody || counts.total >= max(expected, toSend), "less is to do than there is")
+    }
+
     /// A connection that stands after an exchange carries the next one, which sees nothing of the first; any other carries none.
     private mutating func tryAgain(after first: Exchange, _ choices: Choices) {
-        let control = LoadControl(on: channel.eventLoop, now: .now())
+        let control = LoadControl(on: LoopExecutor(channel.eventLoop), now: .now())
         let isReusable = connection.channelIsActive
         // While the task is suspended its body waits; how much of it is out when the answer ends depends on how the answer was cut.
         seen.isReusable = isReusable && choices.body.length == nil

@@ -112,6 +112,42 @@ struct TaskCountsTests {
         }
     }
 
+    enum Sender: CaseIterable {
+        case data, upload, download
+    }
+
+    /// More than any sum of this and what was sent can be.
+    private static func endless(_ request: RecordedRequest) -> ScriptedReply {
+        [.write(ScriptedReply.head(200, [("Content-Length", "\(Int64.max)")])), .write("some"), .gate("end"), .close]
+    }
+
+    @Test(arguments: Sender.allCases)
+    func `the progress of a request with content says as much as it can of an answer of any length`(sender: Sender) async throws {
+        try await withScenario(reply: Self.endless) { (server, session) async throws in
+            var request = URLRequest(server.url(), method: "POST")
+            if sender != .upload { request.httpBody = Self.sent }
+            let ended = Delivered<URLError.Code?>()
+            let task =
+                switch sender {
+                case .data: session.dataTask(with: request) { _, _, error in ended((error as? URLError)?.code) }
+                case .upload:
+                    session.uploadTask(with: request, from: Self.sent) { _, _, error in ended((error as? URLError)?.code) }
+                case .download: session.downloadTask(with: request) { _, _, error in ended((error as? URLError)?.code) }
+                }
+            let parent = Progress(totalUnitCount: 2)
+            parent.addChild(task.progress, withPendingUnitCount: 1)
+            task.resume()
+            try await server.reached("end")
+            try await wait { task.progress.totalUnitCount == .max }
+            #expect(task.progress.completedUnitCount >= 1000 && parent.fractionCompleted < 1)
+            server.open("end")
+            let code = try await ended.value
+            #expect(
+                code == .networkConnectionLost || sender == .download && code == .cannotCreateFile, "\(String(describing: code))")
+            #expect(task.progress.totalUnitCount == .max)
+        }
+    }
+
     @Test(arguments: [false, true]) func `the progress of bytes moves as they come`(hasDelegate: Bool) async throws {
         try await withScenario(reply: Self.reply) { (server, session) async throws in
             let (bytes, _) = try await session.bytes(from: server.url(), delegate: hasDelegate ? TaskKeeper() : nil)

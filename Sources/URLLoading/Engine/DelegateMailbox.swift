@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 internal import Foundation
+internal import HTTPWire
 internal import LoadingModel
 
 /// What waits to be delivered to a task's delegates, and whether an operation is under way that will.
@@ -85,9 +86,9 @@ struct DelegateMailbox: Sendable {
     private mutating func mergeLast(with item: Item) -> Bool {
         switch (items.last, item) {
         case (.event(.sent(let earlier, _, _)), .event(.sent(let bytes, let total, let expected))):
-            items[items.endIndex - 1] = .event(.sent(bytes: earlier + bytes, total: total, expected: expected))
+            items[items.endIndex - 1] = .event(.sent(bytes: earlier.addingSaturating(bytes), total: total, expected: expected))
         case (.event(.wrote(let earlier, _, _)), .event(.wrote(let bytes, let total, let expected))):
-            items[items.endIndex - 1] = .event(.wrote(bytes: earlier + bytes, total: total, expected: expected))
+            items[items.endIndex - 1] = .event(.wrote(bytes: earlier.addingSaturating(bytes), total: total, expected: expected))
         default:
             return false
         }

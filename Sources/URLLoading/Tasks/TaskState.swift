@@ -146,7 +146,7 @@ struct TaskState: ~Copyable, Sendable {
         case .response(let response):
             note(response)
         case .data(let data):
-            receivedCount += Int64(data.count)
+            receivedCount = receivedCount.addingSaturating(Int64(data.count))
         case .wrote(_, let total, let expected):
             receivedCount = total
             expectedToReceive = expected

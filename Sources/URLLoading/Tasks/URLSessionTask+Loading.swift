@@ -205,22 +205,19 @@ extension URLSessionTask {
         guard mutex.withLock({ $0.progress != nil }) else { return }
         // What was read first is also set first: no count falls back.
         Self.changingProgress.withLock { _ in
-            guard let (progress, total, done) = mutex.withLock({ Self.progressCounts(of: $0) }) else { return }
-            if progress.totalUnitCount != total { progress.totalUnitCount = total }
-            if progress.completedUnitCount != done { progress.completedUnitCount = done }
+            guard let (progress, counts) = mutex.withLock({ Self.progressCounts(of: $0) }) else { return }
+            if progress.totalUnitCount != counts.total { progress.totalUnitCount = counts.total }
+            if progress.completedUnitCount != counts.done { progress.completedUnitCount = counts.done }
         }
     }
 
-    private static func progressCounts(of state: borrowing TaskState) -> (progress: Progress, total: Int64, done: Int64)? {
+    private static func progressCounts(of state: borrowing TaskState) -> (Progress, ProgressCounts)? {
         guard let progress = state.progress else { return nil }
-        let done = state.sentCount + state.receivedCount
-        let sending = max(state.expectedToSend, state.sentCount)
-        if state.lifecycle.isOver, state.error == nil { return (progress, max(done, 1), max(done, 1)) }
-        // The whole is known once both directions are.
-        guard state.expectedToReceive > 0, state.expectedToSend >= 0 else {
-            return (progress, sending > 0 && state.loadResponse == nil ? sending : -1, done)
-        }
-        return (progress, sending + max(state.expectedToReceive, state.receivedCount), done)
+        let counts = ProgressCounts(
+            sent: state.sentCount, expectedToSend: state.expectedToSend, received: state.receivedCount,
+            expectedToReceive: state.expectedToReceive, hasResponse: state.loadResponse != nil,
+            isComplete: state.lifecycle.isOver && state.error == nil)
+        return (progress, counts)
     }
 }
 
