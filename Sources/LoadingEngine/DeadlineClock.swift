@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 import HTTPTransport
+import HTTPWire
 import LoadingModel
 import NIOCore
 import TransportMachines
@@ -101,7 +102,6 @@ final class DeadlineClock {
     }
 
     private static func instant(_ start: NIODeadline, after nanoseconds: Int64) -> Int64 {
-        let (sum, overflow) = Int64(start.uptimeNanoseconds).addingReportingOverflow(nanoseconds)
-        return overflow ? .max : sum
+        Int64(clamping: start.uptimeNanoseconds).addingSaturating(nanoseconds)
     }
 }

@@ -6,6 +6,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+
+import HTTPWire
+
 /// Watches the time of every load of a session with one timer: how long nothing came (the request timeout) and how long it took
 /// altogether (the resource timeout).
 ///
@@ -36,7 +39,7 @@ package struct DeadlineMachine: Sendable {
         var lastProgress: Int64
         var deadline: Int64
 
-        var idleDue: Int64 { DeadlineMachine.sum(lastProgress, idleTimeout) }
+        var idleDue: Int64 { lastProgress.addingSaturating(idleTimeout) }
         var due: Int64 { min(idleDue, deadline) }
     }
 
@@ -95,8 +98,8 @@ package struct DeadlineMachine: Sendable {
             guard var watch = watches[slot], watch.due < .max else { continue }
             if watch.due <= now {
                 guard actions.count < Self.expiriesAtOnce else {
-                    timerAt = Self.sum(now, Self.pause)
-                    return actions + [.startTimer(at: Self.sum(now, Self.pause))]
+                    timerAt = now.addingSaturating(Self.pause)
+                    return actions + [.startTimer(at: now.addingSaturating(Self.pause))]
                 }
                 let expiry = watch.deadline <= watch.idleDue ? Expiry.resource : .idle
                 actions.append(.expire(slot: slot, expiry))
@@ -110,15 +113,9 @@ package struct DeadlineMachine: Sendable {
     }
 
     private mutating func startTimer(for due: Int64, now: Int64) -> [Action] {
-        let instant = max(due, Self.sum(now, shortestDelay))
+        let instant = max(due, now.addingSaturating(shortestDelay))
         guard due < .max, instant < timerAt ?? .max else { return [] }
         timerAt = instant
         return [.startTimer(at: instant)]
-    }
-
-    /// A sum that stops at the end of time.
-    private static func sum(_ instant: Int64, _ duration: Int64) -> Int64 {
-        let (sum, isOverflow) = instant.addingReportingOverflow(duration)
-        return isOverflow ? .max : sum
     }
 }

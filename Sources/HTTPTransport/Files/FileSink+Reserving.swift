@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import CLoadingSystem
+import HTTPWire
 import LoadingModel
 
 /// Blocks are reserved before they are written, so that a file is in few pieces and a full disk is found out early; but a server's word
@@ -40,6 +41,6 @@ extension FileSink {
 
     static func reservationEnd(written: Int64, expected: Int64) -> Int64 {
         let ahead = min(max(written, aheadRange.lowerBound), aheadRange.upperBound)
-        return min(expected, written + ahead)
+        return min(expected, written.addingSaturating(ahead))
     }
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import CLoadingSystem
+import HTTPWire
 package import LoadingModel
 package import NIOCore
 import Synchronization
@@ -157,8 +158,9 @@ package final class FileSink: Sendable {
         guard let expectedLength else { return nil }
         return state.withLock { state in
             let start = max(state.reserved, state.written)
-            guard !state.isUnreservable, state.written + count > state.reserved else { return nil }
-            let end = Self.reservationEnd(written: state.written + count, expected: expectedLength)
+            let written = state.written.addingSaturating(count)
+            guard !state.isUnreservable, written > state.reserved else { return nil }
+            let end = Self.reservationEnd(written: written, expected: expectedLength)
             return end > start ? (start, end) : nil
         }
     }

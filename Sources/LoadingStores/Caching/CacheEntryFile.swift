@@ -99,7 +99,8 @@ package struct CacheEntryFile: Sendable {
             bodyChecksum: number(bytes, 32),
             headChecksum: number(bytes, 40)
         )
-        return preamble.fileLength == fileLength && storedAt.isFinite ? preamble : nil
+        // A file may say that it is so long that the sum of its parts is no number.
+        return fileLength - bodyLength == Int64(preambleLength) + Int64(headLength) && storedAt.isFinite ? preamble : nil
     }
 
     /// The head behind a body; nil where it is damaged.

@@ -31,6 +31,9 @@ package struct DiskIndex: Sendable {
         }
     }
 
+    /// What counts of a file that says it is larger, as a sparse one may: so many of these as a folder can hold still have a sum.
+    private static let largestSize: Int64 = 1 << 40
+
     private var records: [CacheEntryName: Record] = [:]
     /// How many of them are not in the first slot of their key.
     private var variantCount = 0
@@ -129,6 +132,8 @@ package struct DiskIndex: Sendable {
     }
 
     private mutating func set(_ name: CacheEntryName, _ record: Record) {
+        var record = record
+        record.size = min(max(record.size, 0), Self.largestSize)
         let old = records.updateValue(record, forKey: name)
         totalSize += record.size - (old?.size ?? 0)
         if old == nil, name.slot > 0 { variantCount += 1 }

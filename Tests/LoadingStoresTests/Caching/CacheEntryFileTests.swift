@@ -53,6 +53,24 @@ import Testing
         }
     }
 
+    /// A sparse file can be so long.
+    @Test func `a file so long that the sum of its parts is no number is refused`() throws {
+        var preamble = try file(CacheEntryFile.Head(key: "k", response: Sample.response(), userInfo: nil), []).prefix(48)
+        preamble.replaceSubrange(16..<24, with: withUnsafeBytes(of: Int64.max.littleEndian) { Array($0) })
+        let found = preamble.withUnsafeBytes { CacheEntryFile.preamble($0, fileLength: .max) }
+        #expect(found == nil)
+    }
+
+    @Test func `sizes of any number have a sum`() throws {
+        var index = DiskIndex()
+        index.beginScan()
+        let names = ["a", "b", "c"].map { CacheEntryName(key: $0) }
+        for name in names { index.found(name, size: .max, lastUse: 0) }
+        #expect(index.totalSize > 1 << 32)
+        for name in names { index.remove(name) }
+        #expect(index.totalSize == 0)
+    }
+
     @Test func `numbers that no file can have are refused before anything is allocated`() throws {
         var response = Sample.response()
         response.bodyLength = 5
