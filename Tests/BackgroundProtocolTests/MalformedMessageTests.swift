@@ -172,6 +172,7 @@ import Testing
         #"{"kind":"event","event":{"kind":"response","response":{"url":"a","http":{"status":-1}}},"task":1}"#,
         #"{"kind":"event","event":{"kind":"finished","outcome":{"body":{"kind":"file","path":"a"}}},"task":1}"#,
         #"{"kind":"event","event":{"kind":"waitingForConnectivity"},"task":0}"#, #"{"kind":"attached","task":-1}"#,
+        #"{"kind":"attached","task":9223372036854775807}"#,
         #"{"kind":"accepted","tasks":[0]}"#, #"{"kind":"welcome"}"#, #"{"kind":"done"}"#, #"{"kind":"known"}"#,
         #"{"kind":"proxies","number":1,"urls":[""]}"#, #"{"kind":"status","number":1,"status":{"process":2147483648}}"#,
         #"{"kind":"known","known":{"phase":"dreaming","order":{"task":1,"delivery":"collect","created":0,"request":{}}}}"#,

@@ -69,6 +69,27 @@ struct SpoolTests {
         }
     }
 
+    @Test func `a file whose name has the highest number that there is stops no order`() async throws {
+        try await withScriptedServer(reply: { .ok($0.target) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let folder = place.home.appendingPathComponent("state/urlloading/background/spool/1")
+                for url in [folder.deletingLastPathComponent().deletingLastPathComponent(), folder] {
+                    try FileManager.default.createDirectory(
+                        at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+                }
+                try Data("mine".utf8).write(to: folder.appendingPathComponent("done-\(Int64.max)"))
+                let program = try place.start("one")
+                program.tell("session", "main")
+                for name in ["a", "b"] {
+                    program.tell("download", "main", server.url("/\(name)").absoluteString, name)
+                    try await program.line("completed main.\(name == "a" ? 1 : 2) ok")
+                }
+                try await program.leave()
+                #expect(try place.downloaded("b") == Array("/b".utf8))
+            }
+        }
+    }
+
     private func withDelayed(
         _ query: String, seconds: Double = 1, _ test: (BackgroundPlace, ProgramHandle, ScriptedServer) async throws -> Void
     ) async throws {

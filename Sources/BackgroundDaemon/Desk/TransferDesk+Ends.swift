@@ -116,7 +116,7 @@ extension TransferDesk {
             guard let response = outcome.response, let head = response.head, asksToComeAgain(response, transfer) else {
                 return .over(outcome)
             }
-            transfer.record.refusals += 1
+            transfer.record.refusals = transfer.record.refusals.addingSaturating(1)
             return .again(
                 .server, after: Self.retryAfter(head.headers.first("Retry-After"), now: now), "the server said \(head.status)")
         case .failure(let error):
@@ -130,7 +130,7 @@ extension TransferDesk {
             case .badServerResponse, .cannotParseResponse, .secureConnectionFailed:
                 // A connection that breaks in a handshake or in the middle of a head looks like these, too.
                 guard transfer.record.refusals < Self.refusalLimit else { return .over(outcome) }
-                transfer.record.refusals += 1
+                transfer.record.refusals = transfer.record.refusals.addingSaturating(1)
                 return .again(.network, after: nil, error.message)
             default: return .over(outcome)
             }

@@ -128,7 +128,7 @@ extension TransferDesk {
         case .host?: return "others at its host"
         case .earliestBegin(let date)?: return "until \(Date(timeIntervalSinceReferenceDate: date).formatted(.iso8601))"
         case .retry(let at, let attempts)?:
-            return "tried again in \(max(1, Int((at - now).rounded(.up)))) s after \(attempts) attempts\(trouble)"
+            return "tried again in \(max(1, Int(min(at - now, 1e15).rounded(.up)))) s after \(attempts) attempts\(trouble)"
         case .network?: return "no network"
         case .meteredOrBattery?: return "an unmetered network and external power"
         case .held?: return "held back by its program"

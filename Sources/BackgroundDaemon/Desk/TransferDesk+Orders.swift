@@ -9,6 +9,7 @@
 
 import BackgroundProtocol
 import FoundationEssentials
+import HTTPWire
 import LoadingModel
 import NIOCore
 import SystemThreads
@@ -82,7 +83,7 @@ extension TransferDesk {
                 url: order.task.request.url)
             return connection.send(.rejected(task, error))
         }
-        lastNumber += 1
+        lastNumber = lastNumber.addingSaturating(1)
         let transfer = Transfer(
             number: lastNumber, session: session, task: task, record: TransferRecord(order, session.settings), isAccepted: false)
         transfers[transfer.number] = transfer

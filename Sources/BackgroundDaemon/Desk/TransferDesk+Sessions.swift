@@ -9,6 +9,7 @@
 
 import BackgroundProtocol
 import FoundationEssentials
+import HTTPWire
 import LoadingModel
 import NIOCore
 import SystemThreads
@@ -33,7 +34,7 @@ extension TransferDesk {
             if session.client != nil { return wait(for: session, attachment, connection) }
         } else {
             guard sessions.count < 10_000 else { return connection.refuse(.tooMany, "there are too many background sessions") }
-            lastSession += 1
+            lastSession = lastSession.addingSaturating(1)
             session = Session(
                 id: lastSession, program: name.program, identifier: name.identifier, folder: spool.folder(of: lastSession),
                 settings: attachment.settings, encodedSettings: encoded, record: SessionRecord(), isSaved: false)

@@ -10,6 +10,7 @@
 import BackgroundProtocol
 import FoundationEssentials
 import HTTPRules
+import HTTPWire
 import LoadingModel
 import NIOCore
 import SystemThreads
@@ -58,7 +59,7 @@ extension TransferDesk {
         }
         // All of it anew, and more than there was room for.
         let expected = max(outcome.response?.expectedLength ?? -1, transfer.counts.expectedToReceive)
-        return max(expected, outcome.receivedBodyBytes.addingReportingOverflow(Spool.leastSpace).partialValue)
+        return max(expected, outcome.receivedBodyBytes.addingSaturating(Spool.leastSpace))
     }
 
     /// Something of the daemon's was removed from the disk.
@@ -99,7 +100,7 @@ extension TransferDesk {
             if transfer.neededSpace <= rest {
                 rest -= transfer.neededSpace
                 room.short.remove(transfer.number)
-                room.granted[transfer.number] = Self.sum(Self.present(transfer), transfer.neededSpace)
+                room.granted[transfer.number] = Self.present(transfer).addingSaturating(transfer.neededSpace)
                 room.looks = 0
                 // Where room was never missing, something else was wrong, which may be so still.
                 let wasMissing = room.confirmed.remove(transfer.number) != nil
@@ -127,18 +128,12 @@ extension TransferDesk {
         for (number, goal) in room.granted {
             guard let transfer = transfers[number] else { continue }
             switch scheduler.waitReason(of: number) {
-            case nil, .turn?, .host?: sum = Self.sum(sum, max(0, goal - Self.present(transfer)))
+            case nil, .turn?, .host?: sum = sum.addingSaturating(max(0, goal - Self.present(transfer)))
             // Nobody knows when these go on; they look for themselves then.
             case .earliestBegin?, .retry?, .network?, .meteredOrBattery?, .held?, .space?: break
             }
         }
         return sum
-    }
-
-    /// Of what servers say, which may be anything.
-    private static func sum(_ one: Int64, _ other: Int64) -> Int64 {
-        let (sum, overflow) = one.addingReportingOverflow(other)
-        return overflow ? .max : sum
     }
 
     /// Bytes that there are of a transfer's file.

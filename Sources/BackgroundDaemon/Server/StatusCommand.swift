@@ -35,7 +35,7 @@ enum StatusCommand {
             status.hasExternalPower ? "external power" : "on battery",
         ].joined(separator: ", ")
         let lines = [
-            "urlsessiond \(status.version), process \(status.process), \(Int(status.uptime)) s, \(status.residentBytes >> 20) MiB",
+            "urlsessiond \(status.version), process \(status.process), \(Int(min(max(status.uptime, 0), 1e15))) s, \(status.residentBytes >> 20) MiB",
             "listens at   \(status.socket)",
             "state in     \(status.directory)",
             "transfers    \(status.running) running, \(status.waiting) waiting, \(status.paused) paused, \(status.ended) ended",

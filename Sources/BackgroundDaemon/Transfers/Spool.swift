@@ -221,12 +221,18 @@ struct Spool: Sendable {
         }
     }
 
+    /// No transfer has a higher number; a file whose name has is somebody else's.
+    private static let lastNumber: Int64 = 1 << 53
+
     /// The highest number of a transfer that a file of the spool has.
     var highestNumber: Int64 {
         var highest: Int64 = 0
         for name in names(in: directory) where Int64(name) != nil {
             for file in names(in: directory + "/" + name) {
-                if let number = file.split(separator: "-").last.flatMap({ Int64($0) }) { highest = max(highest, number) }
+                guard let number = file.split(separator: "-").last.flatMap({ Int64($0) }), number < Self.lastNumber else {
+                    continue
+                }
+                highest = max(highest, number)
             }
         }
         return highest

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import BackgroundProtocol
+import HTTPWire
 import LoadingModel
 
 /// One task of a program's session.
@@ -79,7 +80,7 @@ final class Transfer {
     }
 
     var isOver: Bool { record.end != nil }
-    var movedBytes: Int64 { counts.sent + counts.received }
+    var movedBytes: Int64 { counts.sent.addingSaturating(counts.received) }
 }
 
 /// One try of a transfer.

@@ -114,7 +114,12 @@ struct TransferRecord: Codable, Sendable {
 
     var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
 
-    static func decoded(_ bytes: [UInt8]) -> TransferRecord? { try? JSONDecoder().decode(Self.self, from: Data(bytes)) }
+    static func decoded(_ bytes: [UInt8]) -> TransferRecord? {
+        guard var record = try? JSONDecoder().decode(Self.self, from: Data(bytes)) else { return nil }
+        // A count that is less than nothing cannot be counted on from.
+        record.syncedBytes = max(0, record.syncedBytes)
+        return record
+    }
 }
 
 /// What is durable of a session beside its settings.

@@ -97,9 +97,7 @@ struct WireDaemonMessage: WireValue {
         case .welcome: return .welcome(version: try Wire.need(version, "a version"))
         case .refused: return .refused(refusal.flatMap { DaemonMessage.Refusal(rawValue: $0) } ?? .malformed, text ?? "")
         case .known: return .known(try Wire.need(known, "a task").model())
-        case .attached:
-            try Wire.check(task ?? 0 >= 0, "a task's number is less than 0")
-            return .attached(lastTask: task ?? 0)
+        case .attached: return .attached(lastTask: try Wire.lastTask(task ?? 0))
         case .accepted: return .accepted(try (tasks ?? []).map { try Wire.task($0) })
         case .rejected: return .rejected(try Wire.task(task), try Wire.need(error, "an error").model())
         case .forgotten: return .forgotten(try Wire.task(task))

@@ -86,6 +86,13 @@ enum Wire {
         return number
     }
 
+    /// The number that the next one is counted from.
+    static func lastTask(_ number: Int) throws -> Int {
+        try check(number >= 0, "a task's number is less than 0")
+        try check(number <= 1 << 53, "a task's number is greater than any")
+        return number
+    }
+
     static func port(_ port: Int?, _ name: String) throws -> Int {
         let port = try need(port, name)
         try check(0...65_535 ~= port, "\(name) is no port")
