@@ -144,7 +144,7 @@ var targets: [Target] = [
         "BackgroundDaemonTests",
         [
             "BackgroundDaemon", "BackgroundProtocol", "LoadingModel", "LoadingTestKit", "HTTPRules", "HTTPWire", "SeededNumbers",
-            "urlsessiond", "TransferProgram", grdb,
+            "CLoadingSystem", "urlsessiond", "TransferProgram", grdb,
         ]),
     tests(
         "BackgroundTests",

@@ -248,34 +248,43 @@ double cls_boot_seconds(void) {
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static void give_back(unsigned long start, unsigned long end, const char *rights, unsigned long inode, unsigned long dirty) {
-    // A mapping that cannot be written to, and of which nothing was: its pages are in the file.
-    if (inode != 0 && rights[1] == '-' && dirty == 0) madvise((void *)start, end - start, MADV_DONTNEED);
+void cls_clean_mappings(const char *map, void (*found)(void *context, uintptr_t start, uintptr_t end), void *context) {
+    FILE *file = fopen(map, "re");
+    if (file == NULL) return;
+    char line[512], rights[5] = "", next_rights[5];
+    unsigned long start = 0, end = 0, inode = 0, changed = 1, next_start, next_end, next_inode, kilobytes;
+    int is_read = 0;
+    while (!is_read) {
+        is_read = fgets(line, sizeof line, file) == NULL;
+        int is_head = !is_read && sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu", &next_start, &next_end, next_rights, &next_inode) == 4;
+        if (is_read || is_head) {
+            // A mapping that cannot be written to, and of which nothing was: its pages are in the file.
+            if (inode != 0 && rights[1] == '-' && changed == 0) found(context, start, end);
+            if (is_read) break;
+            start = next_start;
+            end = next_end;
+            inode = next_inode;
+            changed = 0;
+            memcpy(rights, next_rights, sizeof rights);
+        } else if (sscanf(line, "Private_Dirty: %lu kB", &kilobytes) == 1 || sscanf(line, "Anonymous: %lu kB", &kilobytes) == 1
+                   || sscanf(line, "Shared_Dirty: %lu kB", &kilobytes) == 1 || sscanf(line, "Swap: %lu kB", &kilobytes) == 1) {
+            // Pages that were written to and are on swap (relocations, say) are in none of the other counts.
+            changed += kilobytes;
+        }
+    }
+    fclose(file);
+}
+
+static void give_back(void *context, uintptr_t start, uintptr_t end) {
+    (void)context;
+    madvise((void *)start, end - start, MADV_DONTNEED);
 }
 
 void cls_rest(void) {
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
-    FILE *file = fopen("/proc/self/smaps", "re");
-    if (file == NULL) return;
-    char line[512], rights[5] = "", next_rights[5];
-    unsigned long start = 0, end = 0, inode = 0, dirty = 1, next_start, next_end, next_inode, kilobytes;
-    while (fgets(line, sizeof line, file) != NULL) {
-        if (sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu", &next_start, &next_end, next_rights, &next_inode) == 4) {
-            give_back(start, end, rights, inode, dirty);
-            start = next_start;
-            end = next_end;
-            inode = next_inode;
-            dirty = 0;
-            memcpy(rights, next_rights, sizeof rights);
-        } else if (sscanf(line, "Private_Dirty: %lu kB", &kilobytes) == 1 || sscanf(line, "Anonymous: %lu kB", &kilobytes) == 1
-                   || sscanf(line, "Shared_Dirty: %lu kB", &kilobytes) == 1) {
-            dirty += kilobytes;
-        }
-    }
-    give_back(start, end, rights, inode, dirty);
-    fclose(file);
+    cls_clean_mappings("/proc/self/smaps", give_back, NULL);
 }
 
 int64_t cls_resident_bytes(void) {

@@ -165,6 +165,9 @@ int cls_sync(int fd);
 int cls_open_directory(const char *path);
 // Seconds since the machine started, those in which it slept included.
 double cls_boot_seconds(void);
+// Names the mappings of a process, by its map as /proc/self/smaps has it, whose memory the files have, whatever becomes of it: nobody can write
+// to them, and nobody has. What was written before and lies on swap counts as well.
+void cls_clean_mappings(const char *map, void (*found)(void *context, uintptr_t start, uintptr_t end), void *context);
 // Gives back what the process has in memory and can have again: pages of its program, free memory of its heap.
 void cls_rest(void);
 // Bytes of memory that the process has resident; 0 where that is not known.
