@@ -164,8 +164,9 @@ void csl_ares_look_up(
     const char *dot = strchr(name, '.');
     if (dot && dot[1]) ares->ares_query(channel, name, 1, type, found, &search);
     else ares->ares_search(channel, name, 1, type, found, &search);
-    long long end = milliseconds() + limit;
-    while (!search.is_over && milliseconds() < end) wait(ares, channel, (int)(end - milliseconds()));
+    // One reading of the clock decides whether to wait and for how long: a thread that is held up between two would wait for ever.
+    long long now = milliseconds();
+    for (long long end = now + limit; !search.is_over && now < end; now = milliseconds()) wait(ares, channel, (int)(end - now));
     int was_late = !search.is_over;
     // Calls back where there is no answer yet.
     ares->ares_destroy(channel);

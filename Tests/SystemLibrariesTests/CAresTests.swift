@@ -7,11 +7,22 @@
 //
 //===----------------------------------------------------------------------===//
 
+import Foundation
 import LoadingTestKit
 import SystemLibraries
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct CAresTests {
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// Asking name servers, without a session around it.
+@Suite(.timeLimit(.minutes(2))) struct CAresTests {
+    @Test func `a thread that is held up for longer than an answer may take gives up`() async throws {
+        let library = try PreloadedLibrary(source: LeapingClock.source)
+        try await OwnProcess.run("LeapingClock", environment: library.environment.mapValues { $0 })
+    }
+
     @Test func `name servers that say nothing are said to have said nothing`() async throws {
         let names = try await ScriptedNameServer.start { _, _ in .nothing }
         let answer = CAres.lookUp("never.test", isV6: false, servers: names.address, milliseconds: 100)
@@ -27,5 +38,52 @@ import Testing
             return
         }
         #expect(!reason.lowercased().contains("channel") && !reason.isEmpty, "\(reason)")
+    }
+}
+
+/// On the thread that asks for it, the clock goes on by forty seconds whenever it is read, as if the thread had slept in between.
+@Suite(.enabled(if: OwnProcess.isHere("LeapingClock")), .timeLimit(.minutes(1)))
+struct LeapingClock {
+    static let source = #"""
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <time.h>
+
+        static __thread int leaps;
+        static __thread long seconds;
+        void clock_leap(int does) { leaps = does; }
+        int clock_gettime(clockid_t clock, struct timespec *time) {
+            static int (*real)(clockid_t, struct timespec *);
+            if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+            int result = real(clock, time);
+            if (leaps && clock == CLOCK_MONOTONIC) time->tv_sec += seconds += 40;
+            return result;
+        }
+        """#
+
+    @Test func `asking a name server that never answers ends`() throws {
+        // Takes datagrams, and nobody reads them.
+        let server = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+        defer { close(server) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let status = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(server, $0, length) == 0 && getsockname(server, $0, &length) == 0
+            }
+        }
+        try #require(status)
+        let port = UInt16(bigEndian: address.sin_port)
+        typealias Leap = @convention(c) (CInt) -> Void
+        let leap = try #require(PreloadedLibrary.function("clock_leap", as: Leap.self))
+        leap(1)
+        let answer = CAres.lookUp("a.test", isV6: false, servers: "127.0.0.1:\(port)")
+        leap(0)
+        guard case .failed = answer else {
+            Issue.record("\(answer)")
+            return
+        }
     }
 }
