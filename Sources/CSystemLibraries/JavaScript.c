@@ -42,6 +42,8 @@ struct csl_js {
     void (*JSObjectSetProperty)(void *, void *, void *, void *, unsigned, void **);
     bool (*JSObjectIsFunction)(void *, void *);
     void *(*JSObjectCallAsFunction)(void *, void *, void *, size_t, void *const[], void **);
+    void (*JSValueProtect)(void *, void *);
+    void (*JSValueUnprotect)(void *, void *);
     int (*jsc_options_set_boolean)(const char *, int);
 };
 
@@ -49,6 +51,9 @@ struct csl_js_context {
     const struct csl_js *js;
     void *group;
     void *context;
+    // What all work runs below: see `enter`.
+    void *entry;
+    double limit;
     csl_js_helper helper;
     void *data;
 };
@@ -72,7 +77,7 @@ const struct csl_js *csl_js_load(void *handle, const char **missing) {
         FUNCTION(JSValueIsString), FUNCTION(JSValueIsNull), FUNCTION(JSValueIsObject), FUNCTION(JSValueMakeString),
         FUNCTION(JSValueMakeNull), FUNCTION(JSObjectMakeFunctionWithCallback), FUNCTION(JSObjectGetProperty),
         FUNCTION(JSObjectSetProperty), FUNCTION(JSObjectIsFunction), FUNCTION(JSObjectCallAsFunction),
-        FUNCTION(jsc_options_set_boolean),
+        FUNCTION(JSValueProtect), FUNCTION(JSValueUnprotect), FUNCTION(jsc_options_set_boolean),
     };
 #undef FUNCTION
     for (size_t index = 0; index < sizeof functions / sizeof functions[0]; index++) {
@@ -128,10 +133,60 @@ static void *ask(
     return value;
 }
 
+// What one entry does, and for whom.
+struct work {
+    struct csl_js_context *context;
+    void (*perform)(struct work *);
+    const char *script;
+    const char *const *names;
+    const char *first, *second;
+    struct csl_js_result *result;
+    bool is_good;
+};
+
+// What the entry of this thread is to do.
+static __thread struct work *pending;
+
+// The function below which all work runs. What it calls has `limit` seconds in all, counted from here.
+static void *perform_pending(
+    void *context_reference, void *function, void *self, size_t count, void *const arguments[], void **exception
+) {
+    (void)function, (void)self, (void)count, (void)arguments, (void)exception;
+    struct work *work = pending;
+    if (!work) return current->js->JSValueMakeNull(context_reference);
+    const struct csl_js_context *context = work->context;
+    context->js->JSContextGroupSetExecutionTimeLimit(context->group, context->limit, NULL, NULL);
+    work->perform(work);
+    // What a script left for later (promises, async functions) runs as soon as this entry is left, each piece with a time of its own, and
+    // so without end if it likes. Nothing of it counts for the answer: it has no time, and the first piece that is ended drops the rest.
+    context->js->JSContextGroupSetExecutionTimeLimit(context->group, 0, NULL, NULL);
+    return context->js->JSValueMakeNull(context_reference);
+}
+
+// Does work below a function of ours: JavaScriptCore runs what a script left for later when the outermost call is over, not before.
+static int enter(struct work *work) {
+    struct csl_js_context *outer = current;
+    struct work *outer_work = pending;
+    struct csl_js_context *context = work->context;
+    const struct csl_js *js = context->js;
+    memset(work->result, 0, sizeof *work->result);
+    current = context;
+    pending = work;
+    js->JSObjectCallAsFunction(context->context, context->entry, NULL, 0, NULL, NULL);
+    // Whatever was ended leaves a mark, which would end what runs next: an entry that does nothing takes it away.
+    pending = NULL;
+    js->JSObjectCallAsFunction(context->context, context->entry, NULL, 0, NULL, NULL);
+    js->JSContextGroupSetExecutionTimeLimit(context->group, context->limit, NULL, NULL);
+    current = outer;
+    pending = outer_work;
+    return work->is_good;
+}
+
 struct csl_js_context *csl_js_create(const struct csl_js *js, double limit, csl_js_helper helper, void *data) {
     struct csl_js_context *context = calloc(1, sizeof *context);
     if (!context) return NULL;
     context->js = js;
+    context->limit = limit;
     context->helper = helper;
     context->data = data;
     context->group = js->JSContextGroupCreate();
@@ -141,73 +196,84 @@ struct csl_js_context *csl_js_create(const struct csl_js *js, double limit, csl_
     void *function = js->JSObjectMakeFunctionWithCallback(context->context, name, ask);
     js->JSObjectSetProperty(context->context, js->JSContextGetGlobalObject(context->context), name, function, 0, NULL);
     js->JSStringRelease(name);
+    context->entry = js->JSObjectMakeFunctionWithCallback(context->context, NULL, perform_pending);
+    js->JSValueProtect(context->context, context->entry);
     return context;
 }
 
 void csl_js_free(struct csl_js_context *context) {
     if (!context) return;
+    context->js->JSValueUnprotect(context->context, context->entry);
     context->js->JSGlobalContextRelease(context->context);
     context->js->JSContextGroupRelease(context->group);
     free(context);
 }
 
 static void fail(struct csl_js_context *context, void *exception, struct csl_js_result *result) {
-    char *text = text_of(context, context->context, exception);
+    char *text = exception ? text_of(context, context->context, exception) : NULL;
     snprintf(result->failure, sizeof result->failure, "%s", text ? text : "it threw something");
     free(text);
 }
 
-int csl_js_run(struct csl_js_context *context, const char *script, struct csl_js_result *result) {
-    memset(result, 0, sizeof *result);
-    struct csl_js_context *outer = current;
-    current = context;
-    void *string = context->js->JSStringCreateWithUTF8CString(script);
+static void perform_run(struct work *work) {
+    struct csl_js_context *context = work->context;
+    void *string = context->js->JSStringCreateWithUTF8CString(work->script);
     void *exception = NULL;
     void *value = context->js->JSEvaluateScript(context->context, string, NULL, NULL, 1, &exception);
     context->js->JSStringRelease(string);
-    if (exception || !value) fail(context, exception, result);
-    current = outer;
-    return !exception && value;
+    if (exception || !value) fail(context, exception, work->result);
+    work->is_good = !exception && value;
+}
+
+int csl_js_run(struct csl_js_context *context, const char *script, struct csl_js_result *result) {
+    return enter(&(struct work){.context = context, .perform = perform_run, .script = script, .result = result});
+}
+
+static void *find_function(struct csl_js_context *context, const char *const *names) {
+    const struct csl_js *js = context->js;
+    void *global = js->JSContextGetGlobalObject(context->context);
+    for (; *names; names++) {
+        void *name = js->JSStringCreateWithUTF8CString(*names);
+        void *property = js->JSObjectGetProperty(context->context, global, name, NULL);
+        js->JSStringRelease(name);
+        if (property && js->JSValueIsObject(context->context, property) && js->JSObjectIsFunction(context->context, property)) {
+            return property;
+        }
+    }
+    return NULL;
+}
+
+static void perform_call(struct work *work) {
+    struct csl_js_context *context = work->context;
+    const struct csl_js *js = context->js;
+    struct csl_js_result *result = work->result;
+    void *function = find_function(context, work->names);
+    if (!function) {
+        snprintf(result->failure, sizeof result->failure, "it has no function FindProxyForURL");
+        return;
+    }
+    void *const arguments[] = {
+        make_text(context, context->context, work->first), make_text(context, context->context, work->second)
+    };
+    void *exception = NULL;
+    void *value = js->JSObjectCallAsFunction(context->context, function, NULL, 2, arguments, &exception);
+    if (exception || !value) {
+        fail(context, exception, result);
+    } else if (js->JSValueIsString(context->context, value)) {
+        result->text = text_of(context, context->context, value);
+        if (!result->text) snprintf(result->failure, sizeof result->failure, "its answer is too long");
+        work->is_good = result->text != NULL;
+    } else if (js->JSValueIsNull(context->context, value)) {
+        work->is_good = true;
+    } else {
+        snprintf(result->failure, sizeof result->failure, "its answer is neither text nor null");
+    }
 }
 
 int csl_js_call(
     struct csl_js_context *context, const char *const *names, const char *first, const char *second, struct csl_js_result *result
 ) {
-    const struct csl_js *js = context->js;
-    memset(result, 0, sizeof *result);
-    struct csl_js_context *outer = current;
-    current = context;
-    void *global = js->JSContextGetGlobalObject(context->context);
-    void *function = NULL, *exception = NULL, *value = NULL;
-    for (; *names && !function; names++) {
-        void *name = js->JSStringCreateWithUTF8CString(*names);
-        void *property = js->JSObjectGetProperty(context->context, global, name, NULL);
-        js->JSStringRelease(name);
-        if (property && js->JSValueIsObject(context->context, property) && js->JSObjectIsFunction(context->context, property)) {
-            function = property;
-        }
-    }
-    if (!function) {
-        snprintf(result->failure, sizeof result->failure, "it has no function FindProxyForURL");
-    } else {
-        void *const arguments[] = {
-            make_text(context, context->context, first), make_text(context, context->context, second)
-        };
-        value = js->JSObjectCallAsFunction(context->context, function, NULL, 2, arguments, &exception);
-        if (exception || !value) {
-            fail(context, exception, result);
-            value = NULL;
-        } else if (js->JSValueIsString(context->context, value)) {
-            result->text = text_of(context, context->context, value);
-            if (!result->text) {
-                snprintf(result->failure, sizeof result->failure, "its answer is too long");
-                value = NULL;
-            }
-        } else if (!js->JSValueIsNull(context->context, value)) {
-            snprintf(result->failure, sizeof result->failure, "its answer is neither text nor null");
-            value = NULL;
-        }
-    }
-    current = outer;
-    return value != NULL;
+    return enter(&(struct work){
+        .context = context, .perform = perform_call, .names = names, .first = first, .second = second, .result = result
+    });
 }

@@ -204,6 +204,8 @@ final class ProxyScriptRunner: Sendable {
     /// One: its questions take turns, and hold up nobody else's.
     private let thread = WorkerThreads("url-proxies", maximumCount: 1)
     private let script = Mutex<Result<JavaScript, JavaScript.Failure>?>(nil)
+    /// The question that the thread is at.
+    private let turn = Turn()
 
     init(_ text: String) { self.text = text }
 
@@ -211,13 +213,17 @@ final class ProxyScriptRunner: Sendable {
     func ways(
         for target: RequestTarget, in control: LoadControl
     ) async throws(LoadError) -> Result<[ProxyWay], ProxyScriptFailure>? {
+        guard !RunningScripts.shared.includeEndless else {
+            return .failure(ProxyScriptFailure("cannot be run: one that the program ran before does not end"))
+        }
         let slot = LoopSlot<Result<[ProxyWay], ProxyScriptFailure>>(control)
         let (question, host) = (ProxyScript.question(target), target.origin.host)
         let isWaitedFor = Flag()
         defer { isWaitedFor.lower() }
         let isUnderWay = thread.run { [self] in
             // Whoever asked may have given up while others had their turn.
-            if isWaitedFor.isUp { slot.fill(answer(question, host)) }
+            guard isWaitedFor.isUp else { return }
+            slot.fill(turn.run { answer(question, host) })
         }
         guard isUnderWay else { return .failure(ProxyScriptFailure("cannot be run: there is no thread for it")) }
         return try await slot.wait(patience: ProxyScripts.patience)
@@ -229,7 +235,9 @@ final class ProxyScriptRunner: Sendable {
             let made = Result { () throws(JavaScript.Failure) in
                 // A script with a NUL in it would end there.
                 let text = text.replacing("\0", with: " ")
-                return try JavaScript([ProxyScript.helpers, text]) { ProxyScriptHelper.answer($0, $1) }
+                return try JavaScript([ProxyScript.helpers, text]) { [turn] question, name in
+                    turn.pause { ProxyScriptHelper.answer(question, name) }
+                }
             }
             script = made
             return made
@@ -246,6 +254,23 @@ final class ProxyScriptRunner: Sendable {
                 }
                 return .success(ways)
             }
+        }
+    }
+
+    /// What the thread is at, for ``RunningScripts``.
+    private final class Turn: Sendable {
+        private let current = Mutex<RunningScripts.Turn?>(nil)
+
+        func run<Answer>(_ work: () -> Answer) -> Answer {
+            let turn = RunningScripts.shared.begin()
+            current.withLock { $0 = turn }
+            defer { RunningScripts.shared.end(turn) }
+            return work()
+        }
+
+        func pause<Answer>(_ ask: () -> Answer) -> Answer {
+            guard let turn = current.withLock({ $0 }) else { return ask() }
+            return RunningScripts.shared.pause(turn, for: ask)
         }
     }
 

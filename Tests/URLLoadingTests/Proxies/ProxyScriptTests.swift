@@ -167,6 +167,26 @@ struct ProxyScriptTests {
         }
     }
 
+    /// What a script leaves for later would otherwise run for ever, each piece with a time of its own, before the load has its answer.
+    @Test(
+        arguments: [
+            "async function g() { for (;;) { await null; } }", "function g() { Promise.resolve().then(g) }",
+            "function g() { Promise.resolve().then(g); Promise.resolve().then(g) }",
+            "async function g() { for (;;) { try { await null } catch (e) { g() } finally { g() } } }",
+        ])
+    func `what a script leaves for later is dropped, and its answer counts`(_ script: String) async throws {
+        try await withServers { (server, _) async throws in
+            for (begin, end) in [("", "g(); "), ("g(); ", "")] {
+                let script = "\(script) \(begin) var count = 0; function FindProxyForURL() { \(end)count++; return 'DIRECT' }"
+                try await withSession {
+                    $0.connectionProxyDictionary = Self.dictionary(script)
+                } test: { (session) async throws in
+                    for index in 0..<3 { #expect(try await session.text(server.url("/\(index)")) == "direct /\(index)") }
+                }
+            }
+        }
+    }
+
     @Test func `timeouts and cancelling end a load whose script goes on`() async throws {
         try await withServers { (server, _) async throws in
             try await withSession {

@@ -1,0 +1,51 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingEngine
+import LoadingTestKit
+import NIOCore
+import Testing
+
+/// Which proxy scripts of the process keep others from being begun.
+@Suite struct RunningScriptTests {
+    private let time = Watched(NIODeadline.uptimeNanoseconds(1_000_000_000_000))
+    private let scripts: RunningScripts
+
+    init() {
+        scripts = RunningScripts(now: { [time] in time.read { $0 } })
+    }
+
+    private func pass(_ amount: TimeAmount) { time.change { $0 = $0 + amount } }
+
+    @Test func `a script that goes on for ever is endless until it ends all the same`() {
+        let turn = scripts.begin()
+        pass(RunningScripts.longest)
+        #expect(!scripts.includeEndless)
+        pass(.seconds(1))
+        #expect(scripts.includeEndless)
+        let other = scripts.begin()
+        scripts.end(other)
+        #expect(scripts.includeEndless)
+        scripts.end(turn)
+        #expect(!scripts.includeEndless)
+    }
+
+    @Test func `a script that waits for names is not`() {
+        let turn = scripts.begin()
+        scripts.pause(
+            turn,
+            for: {
+                pass(.hours(1))
+                #expect(!scripts.includeEndless)
+            })
+        #expect(!scripts.includeEndless)
+        pass(RunningScripts.longest + .seconds(1))
+        #expect(scripts.includeEndless)
+    }
+}
