@@ -223,9 +223,13 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         ),
         fuzzer(
             "FuzzResponsePath",
-            ["HTTPTransport", "HTTPWire", "LoadingModel", nioCore, .product(name: "NIOEmbedded", package: "swift-nio")]
+            [
+                "HTTPTransport", "HTTPWire", "LoadingModel", "URLLoading", nioCore,
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+            ]
         ),
         fuzzer("FuzzLibraryCoding", ["HTTPTransport", "LoadingEngine", nioCore]),
+        fuzzer("FuzzMultipart", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzLocation", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzContentDisposition", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzDataURL", ["HTTPRules", "HTTPWire"]),

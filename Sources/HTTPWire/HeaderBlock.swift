@@ -240,6 +240,15 @@ package struct HeaderBlock: Sendable {
         names = lines.reduce(0) { $0 | $1.field.bit }
     }
 
+    /// Removes every line of all of these fields, whose names are in lower case: one walk over the lines, however many names there are.
+    package mutating func remove(all names: Set<String>) {
+        let kept = lines.filter { !names.contains(Self.text(bytes[$0.name]).lowercased()) }
+        guard kept.count < lines.count else { return }
+        forgetJudged()
+        lines = kept
+        self.names = lines.reduce(0) { $0 | $1.field.bit }
+    }
+
     package mutating func reserveCapacity(bytes byteCount: Int, lines lineCount: Int) {
         bytes.reserveCapacity(byteCount)
         lines.reserveCapacity(lineCount)

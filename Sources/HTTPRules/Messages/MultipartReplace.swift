@@ -24,11 +24,12 @@ package struct MultipartReplace: Sendable {
     package enum Malformed: Error, Hashable, Sendable {
         /// A boundary must have 1 to 70 characters (RFC 2046); we take 200.
         case badBoundary
-        /// A header section of more than ``MultipartReplace/headerLimit`` bytes.
+        /// A header section of more than ``MultipartReplace/headerLimit`` bytes, or ``MultipartReplace/lineLimit`` lines.
         case headersTooLarge
     }
 
     package static let headerLimit = 65536
+    package static let lineLimit = 1_000
     /// How much white space a delimiter line may end with before it counts as data.
     private static let paddingLimit = 128
 
@@ -50,8 +51,16 @@ package struct MultipartReplace: Sendable {
         case none
     }
 
+    /// How far the head under way was looked at, counted from where it begins: no byte is looked at twice, however the head is cut.
+    private struct Head {
+        var scanned = 0
+        var lineStart = 0
+        var lineCount = 0
+    }
+
     private var delimiter: [UInt8]
     private var state = State.preamble
+    private var head = Head()
     private var pending: [UInt8] = []
     /// Whether the bytes to come begin a line, so that they may be a delimiter.
     private var isAtLineStart = true
@@ -135,20 +144,24 @@ package struct MultipartReplace: Sendable {
     }
 
     private mutating func takeHeaders(_ position: inout Int, _ events: inout [Event]) throws(Malformed) -> Bool {
-        var lineStart = position
-        while let newline = pending[lineStart...].firstIndex(of: 0x0A) {
-            let line = pending[lineStart..<newline]
+        while let newline = pending[(position + head.scanned)...].firstIndex(of: 0x0A) {
+            let line = pending[(position + head.lineStart)..<newline]
             if line.isEmpty || line.elementsEqual([0x0D]) {
                 guard newline - position <= Self.headerLimit else { throw .headersTooLarge }
-                events.append(.part(Self.fields(pending[position..<lineStart])))
+                events.append(.part(Self.fields(pending[position..<position + head.lineStart])))
                 position = newline + 1
+                head = Head()
                 state = .body
                 isAtLineStart = true
                 return true
             }
-            lineStart = newline + 1
+            head.lineCount += 1
+            head.lineStart = newline + 1 - position
+            head.scanned = head.lineStart
+            guard head.lineCount <= Self.lineLimit else { throw .headersTooLarge }
         }
-        guard pending.count - position <= Self.headerLimit else { throw .headersTooLarge }
+        head.scanned = pending.count - position
+        guard head.scanned <= Self.headerLimit else { throw .headersTooLarge }
         return false
     }
 
@@ -218,8 +231,8 @@ package struct MultipartReplace: Sendable {
         var lines: [[UInt8]] = []
         for raw in bytes.split(separator: 0x0A) {
             let line = raw.last == 0x0D ? raw.dropLast() : raw
-            if let first = line.first, ASCII.isWhitespace(first), let previous = lines.popLast() {
-                lines.append(previous + [0x20] + ASCII.trimmed(line))
+            if let first = line.first, ASCII.isWhitespace(first), !lines.isEmpty {
+                lines[lines.endIndex - 1] += [0x20] + ASCII.trimmed(line)
             } else {
                 lines.append(Array(line))
             }

@@ -18,11 +18,14 @@ struct MultipartParts: Sendable {
     private let head: ResponseHead
     private var splitter: MultipartReplace
 
-    /// Nil for any other response.
+    /// The longest head that each part is given: those of streams are short, and a body of a megabyte may have ten thousands of parts.
+    private static let headLimit = 16_384
+
+    /// Nil for any other response, and for one whose head is too long to be repeated with each part.
     init?(_ response: LoadResponse) {
         guard let head = response.head, let type = head.headers.first("Content-Type").flatMap(MediaType.init),
             type.mimeType.lowercased() == "multipart/x-mixed-replace", let boundary = type.boundary,
-            let splitter = try? MultipartReplace(boundary: boundary)
+            let splitter = try? MultipartReplace(boundary: boundary), head.headers.bytes.count <= Self.headLimit
         else { return nil }
         outer = response
         self.head = head
@@ -51,8 +54,8 @@ struct MultipartParts: Sendable {
     /// The response's head, with the part's fields in place of those that speak of the whole body.
     private func response(_ fields: HeaderBlock) -> LoadResponse {
         var head = head
-        for name in ["Content-Type", "Content-Length", "Transfer-Encoding"] { head.headers.remove(name) }
-        for field in fields.fields { head.headers.remove(field.name) }
+        let ofPart = Set(fields.fields.map { $0.name.lowercased() })
+        head.headers.remove(all: ofPart.union(["content-type", "content-length", "transfer-encoding"]))
         head.headers.append(contentsOf: fields)
         let length = fields.first("Content-Length").flatMap { Int64($0) } ?? NSURLSessionTransferSizeUnknown
         return LoadResponse(url: outer.url, kind: .http(head), expectedLength: max(length, NSURLSessionTransferSizeUnknown))

@@ -104,6 +104,22 @@ import Testing
         #expect(try split("--b\r\n\r\nx" + padded, by: 50) == ["part ", "data x" + padded, "end"])
     }
 
+    @Test(arguments: [1, 7, Int.max])
+    func `a header section of too many lines is refused, and one of as many as may be is not`(by count: Int) throws {
+        let lines = { String(repeating: "A:1\n", count: $0) }
+        #expect(throws: MultipartReplace.Malformed.headersTooLarge) {
+            try split("--b\n\(lines(MultipartReplace.lineLimit + 1))\nx", by: count)
+        }
+        let events = try split("--b\n\(lines(MultipartReplace.lineLimit))\nx\n--b\nB: 2\n\ny", by: count)
+        #expect(events.count == 6 && events.dropFirst().prefix(4) == ["data x", "end", "part B: 2", "data y"])
+    }
+
+    @Test func `a folded line may go on for as many lines as there may be`() throws {
+        let folds = String(repeating: " b\r\n", count: MultipartReplace.lineLimit - 1)
+        let events = try split("--b\r\nA: b\r\n\(folds)\r\n", by: 100)
+        #expect(events.first == "part A: " + Array(repeating: "b", count: MultipartReplace.lineLimit).joined(separator: " "))
+    }
+
     @Test func `a boundary must be one`() {
         for boundary in ["", String(repeating: "b", count: 201), "a\r\nb"] {
             #expect(throws: MultipartReplace.Malformed.badBoundary) { try MultipartReplace(boundary: boundary) }
