@@ -249,6 +249,7 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzNetlink", ["NetworkPaths", "LoadingModel"]),
         fuzzer("FuzzPAC", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzIdentity", ["LoadingTrust", "LoadingModel"]),
+        fuzzer("FuzzServerCertificate", ["URLLoading"]),
         fuzzer("FuzzBackgroundMessages", ["BackgroundProtocol", "LoadingModel"]),
         fuzzer("FuzzCacheEntry", ["LoadingStores", "HTTPRules", "HTTPWire"]),
         fuzzer("FuzzHTTP2Frames", ["HTTPWire"]),
