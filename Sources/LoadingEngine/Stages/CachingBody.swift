@@ -107,11 +107,12 @@ final class CachingBody: ResponseBody {
     }
 
     /// The disk is slower than the network: the load waits for it, so that nothing gathers in memory, but not for one that does not
-    /// answer.
+    /// answer, and not for one that others waited for in vain.
     private func catchUp(_ writer: EntryWriter) async throws(LoadError) {
+        guard !writer.isHopeless else { return writer.abandon() }
         let slot = LoopSlot<Bool>(load.control)
         writer.whenCaughtUp { slot.fill(true) }
-        if try await slot.waitForDisk(in: load.control, timeout: load.requestTimeout) == nil { writer.abandon() }
+        if try await slot.waitForDisk(in: load.control, timeout: load.requestTimeout) == nil { writer.giveUp() }
     }
 
     private func finish() async throws(LoadError) {

@@ -78,6 +78,15 @@ package final class EntryWriter: Sendable {
         state.withLock { $0.isOpen && $0.outstanding > 0 && $0.outstanding + $0.gathered.count >= Self.heldLimit }
     }
 
+    /// Whether the disk is known not to get on: nobody is to wait for it, and what does not fit into the memory is not stored.
+    package var isHopeless: Bool { disk?.queue.isFull(.changes) ?? false }
+
+    /// The caller has waited long enough for the disk: this is not stored, nor others for the disk until it has caught up.
+    package func giveUp() {
+        disk?.queue.noteFull(.changes)
+        abandon()
+    }
+
     /// Bytes of the body that are in memory.
     package var heldByteCount: Int { state.withLock { $0.outstanding + $0.gathered.count } }
 
@@ -163,7 +172,7 @@ package final class EntryWriter: Sendable {
         let head = CacheEntryFile.Head(key: key, response: last.response, userInfo: last.userInfo)
         let count = last.gathered.count + last.response.headers.bytes.count + (last.userInfo?.count ?? 0) + Self.entryOverhead
         let budget = disk.queue.writeBudget
-        if last.mayGoToDisk, budget.take(count, isLimited: isLimited) {
+        if last.mayGoToDisk, !isHopeless, budget.take(count, isLimited: isLimited) {
             disk.store(name, head, last.aside, rest: last.gathered) { budget.giveBack(count) }
         } else {
             disk.discard(last.aside)
@@ -205,7 +214,7 @@ package final class EntryWriter: Sendable {
         let threshold = isLarge || state.aside != nil ? Self.pieceSize : Self.heldLimit + 1
         guard state.gathered.count >= threshold, state.mayGoToDisk, let disk else { return .none }
         let piece = state.gathered
-        guard disk.queue.writeBudget.take(piece.count, isLimited: isLimited) else { return .tooMuch }
+        guard !isHopeless, disk.queue.writeBudget.take(piece.count, isLimited: isLimited) else { return .tooMuch }
         let aside = state.aside ?? AsideFile(directory: disk.directory)
         state.aside = aside
         state.gathered = Data()

@@ -50,6 +50,8 @@ package final class DiskQueue: Sendable {
     /// What the bodies take that wait to be written.
     let writeBudget = WriteBudget()
     private let flushPatience: Double
+    /// Lanes that somebody waited for in vain, and that have not done since what they were given before.
+    private let full = Mutex<Set<Lane>>([])
     private let watched = Mutex<[PendingCompletion]>([])
 
     /// A queue of its own, as another process would have: for tests.
@@ -103,6 +105,15 @@ package final class DiskQueue: Sendable {
 
     /// Whether what a lane does takes longer than anybody should wait: the disk does not answer.
     package func isStuck(_ lane: Lane) -> Bool { workers[lane.rawValue].isBusy(longerThan: Self.patience) }
+
+    /// Somebody waited for a lane in vain: it is full until it has done what it was given so far.
+    package func noteFull(_ lane: Lane) {
+        guard full.withLock({ $0.insert(lane).inserted }) else { return }
+        run(on: lane) { [weak self] in _ = self?.full.withLock { $0.remove(lane) } }
+    }
+
+    /// Whether nobody should wait for a lane, as it is stuck or others waited in vain.
+    package func isFull(_ lane: Lane) -> Bool { full.withLock { $0.contains(lane) } || isStuck(lane) }
 
     /// A completion that is called once: by whoever it is given to, or from another thread when a lane has been at one piece of work
     /// for so long that the disk, or a keyring that asks its user, will hardly answer.

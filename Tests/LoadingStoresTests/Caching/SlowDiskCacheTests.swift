@@ -100,6 +100,31 @@ struct SlowDiskCacheTests {
         #expect(ended.withLock { $0 } == [0, 1, 2])
     }
 
+    @Test func `after somebody waited in vain nothing is given to the lane until it has caught up`() throws {
+        let place = try CachePlace()
+        let cache = place.cache()
+        let large = [UInt8](repeating: 1, count: 300_000)
+        func writer() throws -> EntryWriter {
+            let writer = try #require(cache.writer(for: Sample.response(), expectedLength: Int64(large.count)))
+            large.withUnsafeBytes { writer.append($0) }
+            return writer
+        }
+        let gate = Gate(place.queue, .changes)
+        let first = try writer()
+        #expect(first.isOpen && first.isBehind && !first.isHopeless)
+        first.giveUp()
+        let second = try writer()
+        #expect(!second.isOpen && !second.isBehind && second.isHopeless)
+        second.finish()
+        gate.open()
+        place.settle()
+        let third = try writer()
+        #expect(third.isOpen && !third.isHopeless)
+        third.finish()
+        place.settle()
+        #expect(try cache.body() == large)
+    }
+
     // MARK: What is known without a look
 
     @Test func `what is not there is known without the disk, and what others store is seen a quarter of a second later`() throws {
