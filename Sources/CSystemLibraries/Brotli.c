@@ -11,14 +11,16 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <time.h>
 
 // libbrotlidec.so.1: brotli 1.0 or newer.
 
-// Decodes ahead of what there is room for, up to a whole window: so much of the body at a time, then, a millisecond's work.
-enum { MAXIMUM_READ = 16384 };
+// Decodes ahead of what there is room for, up to a whole window, and a few bytes can be headers that take long: so much of the body at a time,
+// and no more after so many microseconds.
+enum { MAXIMUM_READ = 2048, MAXIMUM_TIME = 1000 };
 
 // BrotliDecoderResult
-enum { RESULT_ERROR = 0, RESULT_SUCCESS = 1 };
+enum { RESULT_ERROR = 0, RESULT_SUCCESS = 1, RESULT_NEEDS_MORE_INPUT = 2 };
 
 // BrotliDecoderErrorCode: those from here on, and not beyond, are failed allocations.
 enum { FIRST_ALLOCATION_ERROR = -21, LAST_ALLOCATION_ERROR = -30 };
@@ -41,16 +43,27 @@ static void destroy(const struct csl_codec *codec, void *decoder) {
     ((const struct brotli *)codec)->BrotliDecoderDestroyInstance(decoder);
 }
 
+static long long microseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
+}
+
 static void decode(
     const struct csl_codec *codec, void *decoder, const uint8_t *bytes, size_t count, uint8_t *room, size_t capacity,
     struct csl_decoding *decoding
 ) {
     const struct brotli *brotli = (const struct brotli *)codec;
-    if (count > MAXIMUM_READ) count = MAXIMUM_READ;
-    size_t unread = count, unwritten = capacity;
-    int result = brotli->BrotliDecoderDecompressStream(decoder, &unread, &bytes, &unwritten, &room, NULL);
-    decoding->read = count - unread;
-    decoding->written = capacity - unwritten;
+    size_t unread, unwritten = capacity;
+    int result;
+    const long long end = microseconds() + MAXIMUM_TIME;
+    do {
+        const size_t span = count - decoding->read < MAXIMUM_READ ? count - decoding->read : MAXIMUM_READ;
+        unread = span;
+        result = brotli->BrotliDecoderDecompressStream(decoder, &unread, &bytes, &unwritten, &room, NULL);
+        decoding->read += span - unread;
+        decoding->written = capacity - unwritten;
+    } while (result == RESULT_NEEDS_MORE_INPUT && decoding->read < count && unwritten > 0 && microseconds() < end);
     if (result == RESULT_SUCCESS) decoding->outcome = CSL_DECODING_IS_OVER;
     if (result != RESULT_ERROR) return;
     int error = brotli->BrotliDecoderGetErrorCode(decoder);

@@ -26,6 +26,64 @@ package enum BrotliBytes {
         ) ?? Data()
     )
     package static let bombLength: Int64 = 128 << 20
+
+    /// So many zeros, one by one, each behind 462 bytes of headers that take a quarter of a millisecond: 256 block types and as many prefix codes of
+    /// literals, and the largest map of contexts, to be moved to front 16,384 times (sections 7.3 and 9.2).
+    package static func headers(_ count: Int) -> [UInt8] {
+        var bits = Bits()
+        bits.write(0, 1)
+        for _ in 0..<count { writeBlock(to: &bits) }
+        bits.write(3, 2)
+        return bits.bytes
+    }
+
+    /// A meta-block of one byte.
+    private static func writeBlock(to bits: inout Bits) {
+        // Not the last one, and with content of one byte that is compressed.
+        bits.write(0, 20)
+        // 256 types of literals' blocks, with prefix codes of one symbol for types and counts; the first block has one literal.
+        bits.write(127 << 4 | 0xF, 11)
+        bits.writeCode(0, 9)
+        bits.writeCode(0, 5)
+        bits.write(0, 2)
+        // One type of the other blocks, no direct distances, and the first context mode for all.
+        bits.write(0, 2 + 6)
+        for _ in 0..<256 { bits.write(0, 2) }
+        // 256 codes of literals, and the last one for all contexts, by a map that is to be moved to front.
+        bits.write(127 << 4 | 0xF, 11)
+        bits.write(0, 1)
+        bits.writeCode(255, 8)
+        bits.write(1, 1)
+        // One of distances.
+        bits.write(0, 1)
+        for _ in 0..<256 { bits.writeCode(0, 8) }
+        // Insert one literal.
+        bits.writeCode(8, 10)
+        bits.writeCode(0, 6)
+    }
+
+    private struct Bits {
+        var bytes: [UInt8] = []
+        private var left = 0
+
+        /// The lowest bit comes first.
+        mutating func write(_ value: Int, _ count: Int) {
+            for bit in 0..<count {
+                if left == 0 {
+                    bytes.append(0)
+                    left = 8
+                }
+                bytes[bytes.count - 1] |= UInt8(value >> bit & 1) << (8 - left)
+                left -= 1
+            }
+        }
+
+        /// A prefix code of one symbol, which takes no bits.
+        mutating func writeCode(_ symbol: Int, _ count: Int) {
+            write(1, 4)
+            write(symbol, count)
+        }
+    }
 }
 
 /// A program that compresses what it reads.

@@ -76,6 +76,45 @@ struct HostileCompressionTests {
         }
     }
 
+    /// 63 MiB of zeros each, in 2 KiB of zstd: no load of these is beyond its own limit.
+    @Test func `bombs for completion handlers share what bodies may have beyond their ratio`() async throws {
+        let blocks = (0..<504).map { ZstandardBytes.repeated(0, isLast: $0 == 503) }
+        let bomb = ZstandardBytes.frame(windowExponent: 7, blocks)
+        try await withScenario(reply: { _ in
+            ScriptedReply([
+                .gate("go"),
+                .write(
+                    Array(
+                        ScriptedReply.head(
+                            200,
+                            [
+                                ("Content-Encoding", "zstd"), ("Content-Length", "\(bomb.count)"),
+                            ]
+                        ).utf8) + bomb),
+            ])
+        }) { (server, session) async throws in
+            let before = try ProcessProbe.residentBytes()
+            let outcomes = await withTaskGroup(of: URLError.Code?.self) { group in
+                for _ in 0..<6 {
+                    group.addTask {
+                        do {
+                            let (data, _) = try await session.data(from: server.url())
+                            return data.count == 504 << 17 ? nil : .unknown
+                        } catch { return (error as? URLError)?.code ?? .unknown }
+                    }
+                }
+                try? await server.reached("go", times: 6)
+                server.open("go")
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(outcomes.contains(.dataLengthExceedsMaximum), "\(outcomes)")
+            #expect(outcomes.allSatisfy { $0 == nil || $0 == .dataLengthExceedsMaximum }, "\(outcomes)")
+            #expect(try ProcessProbe.residentBytes() - before < 256 << 20)
+            // What they had is given back.
+            #expect(try await session.data(from: server.url()).0.count == 504 << 17)
+        }
+    }
+
     @Test func `two codings are decoded, twenty are refused`() async throws {
         let twice = GzipBytes.stored(GzipBytes.stored(Self.content))
         let deep = (0..<20).reduce(Array("x".utf8)) { content, _ in GzipBytes.stored(content) }

@@ -52,6 +52,28 @@ import URLLoading
         }
     }
 
+    /// Hardly anything comes of it, and each kilobyte takes half a millisecond.
+    @Test func `while a body is decoded that is nothing but headers other loads are answered`() async throws {
+        let bomb = BrotliBytes.headers(4_000)
+        let isOver = Watched(false)
+        try await withScenario(
+            reply: {
+                $0.path == "/bomb" ? ScriptedReply.ok(bomb, [("Content-Encoding", "br")]).then(.reach("bomb")) : .ok($0.path)
+            }
+        ) { (server, session) async throws in
+            // One response beforehand, so that its connection is there.
+            _ = try await session.text(server.url("/small"))
+            session.dataTask(with: server.url("/bomb")) { data, _, _ in
+                isOver.change { $0 = true }
+                if data?.count != 4_000 { Issue.record("it has \(data?.count ?? -1) bytes") }
+            }.resume()
+            try await server.reached("bomb")
+            for index in 0..<20 { #expect(try await session.text(server.url("/\(index)")) == "/\(index)") }
+            #expect(!isOver.read { $0 })
+            _ = try await isOver.value { $0 ? () : nil }
+        }
+    }
+
     private static func tinyChunks(_ count: Int) -> [UInt8] { Array(String(repeating: "1\r\nx\r\n", count: count).utf8) }
 
     /// How much came of each load, and which ended in which order.

@@ -256,7 +256,7 @@ struct csl_decoding {
 // What is known of one body. To be used by one thread at a time. NULL where there is no memory.
 void *csl_decoder_create(const struct csl_codec *codec);
 void csl_decoder_free(const struct csl_codec *codec, void *decoder);
-// Reads what is needed to fill the room, or all that there is. Where it has filled the room there may be more, without more to read; where it has
+// Reads what is needed to fill the room, or all that there is, or what a millisecond is enough for. Where it has filled the room there may be more, without more to read; where it has
 // not, it may have left something to read for another call. After the end of a frame of zstd the next one may begin.
 void csl_decoder_decode(
     const struct csl_codec *codec, void *decoder, const uint8_t *bytes, size_t count, uint8_t *room, size_t capacity,

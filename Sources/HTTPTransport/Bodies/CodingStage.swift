@@ -18,9 +18,18 @@ protocol CodingStage: AnyObject {
     var consumed: Int64 { get }
     var produced: Int64 { get }
 
+    /// Whether ``produce(upTo:)`` may take longer than a turn of an event loop.
+    var isSlow: Bool { get }
+
     /// Gives it more to decode; only when ``produce(upTo:)`` answered nil.
     func feed(_ more: ByteBuffer)
 
     /// Decodes up to `count` bytes; nil when it needs more input, or none.
+    ///
+    /// Nothing, where that took long and nothing came of it so far.
     func produce(upTo count: Int) throws(DecodingFailure) -> ByteBuffer?
+}
+
+extension CodingStage {
+    var isSlow: Bool { false }
 }

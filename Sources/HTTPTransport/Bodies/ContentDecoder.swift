@@ -49,6 +49,7 @@ package final class ContentDecoder {
     /// The outermost coding, which is undone first, comes first.
     private let stages: [any CodingStage]
     private let limit: Limit?
+    private let share: ExpansionBudget.Share?
     private var pushed = CircularBuffer<ByteBuffer>(initialCapacity: 2)
     private var failure: DecodingFailure?
     private var workLeft = 0
@@ -60,10 +61,11 @@ package final class ContentDecoder {
     /// Takes the values of the `Content-Encoding` fields, each of which may list several codings in the order in which they were applied,
     /// and what was done to the message after them.
     ///
-    /// Answers nil where there is nothing to undo. Content codings of which one is unknown are left to the app, all of them; gzip and
+    /// A body that is collected in memory has a budget in common with others. Answers nil where there is nothing to undo. Content codings of which one is unknown are left to the app, all of them; gzip and
     /// deflate are known, and those of libraries that the caller names.
     package init?(
-        encodings: [String], transfer: [TransferCodings.Compression] = [], libraries: [LibraryCoding] = [], limit: Limit? = nil
+        encodings: [String], transfer: [TransferCodings.Compression] = [], libraries: [LibraryCoding] = [], limit: Limit? = nil,
+        budget: ExpansionBudget? = nil
     ) throws(DecodingFailure) {
         var codings: [any CodingStage] = []
         var count = transfer.count
@@ -88,7 +90,11 @@ package final class ContentDecoder {
         guard !codings.isEmpty else { return nil }
         stages = codings.reversed()
         self.limit = limit
+        share = budget.map { ExpansionBudget.Share(of: $0) }
     }
+
+    /// Whether a call of ``next()`` may take longer than a turn of an event loop: to be made on another thread.
+    package var isSlow: Bool { stages.contains { $0.isSlow } }
 
     package func push(_ input: ByteBuffer) {
         codedBytes += Int64(input.readableBytes)
@@ -105,6 +111,7 @@ package final class ContentDecoder {
         do {
             guard let piece = try pull(from: stages.count - 1) else { return nil }
             decodedBytes += Int64(piece.readableBytes)
+            try checkShare()
             return piece
         } catch {
             failure = error
@@ -161,6 +168,13 @@ package final class ContentDecoder {
         let coded = stage === stages.last ? codedBytes : stage.consumed
         guard stage.produced / max(limit.ratio, 1) < max(coded, 1) else {
             throw .bomb(coded: coded, decoded: stage.produced)
+        }
+    }
+
+    private func checkShare() throws(DecodingFailure) {
+        guard let share, let limit else { return }
+        guard share.grow(to: decodedBytes - codedBytes.multipliedSaturating(by: max(limit.ratio, 1))) else {
+            throw .bombs(coded: codedBytes, decoded: decodedBytes)
         }
     }
 

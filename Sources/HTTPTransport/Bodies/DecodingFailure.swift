@@ -19,6 +19,8 @@ package enum DecodingFailure: Error, Sendable, Hashable {
     case corrupt(String)
     /// The body expands beyond the limit that was set.
     case bomb(coded: Int64, decoded: Int64)
+    /// The body expands, and the bodies of all loads together have expanded as far as they may.
+    case bombs(coded: Int64, decoded: Int64)
     /// The system had no memory for the decoder's window.
     case outOfMemory
 
@@ -28,6 +30,8 @@ package enum DecodingFailure: Error, Sendable, Hashable {
         case .truncated: "the body ends before its content coding does"
         case .corrupt(let reason): "the body is not what its content coding demands: \(reason)"
         case .bomb(let coded, let decoded): "\(coded) bytes of the body expand to more than \(decoded), which is beyond the limit"
+        case .bombs(let coded, let decoded):
+            "\(coded) bytes of the body expand to \(decoded), and with other bodies in memory that do as well this is beyond the limit"
         case .outOfMemory: "no memory for decoding the body"
         }
     }
@@ -35,7 +39,7 @@ package enum DecodingFailure: Error, Sendable, Hashable {
     package var loadError: LoadError {
         switch self {
         case .tooManyCodings, .truncated, .corrupt, .outOfMemory: LoadError(.cannotDecodeContentData, message, cause: self)
-        case .bomb: LoadError(.dataLengthExceedsMaximum, message, cause: self)
+        case .bomb, .bombs: LoadError(.dataLengthExceedsMaximum, message, cause: self)
         }
     }
 }

@@ -33,7 +33,8 @@ package struct LibraryCoding: Sendable {
 
     /// Decodes one body: reads what is needed to fill the room, or all there is.
     ///
-    /// Where it has filled the room there may be more, without more to read; where not, it may have left something for the next call.
+    /// Where it has filled the room there may be more, without more to read; where not, it may have left something for the next call, as it
+    /// gives up for now when that takes long.
     package typealias Decode = (_ input: UnsafeRawBufferPointer, _ room: UnsafeMutableRawBufferPointer) -> Step
 
     /// As `Content-Encoding` and `Accept-Encoding` have it, in lower case.
@@ -43,14 +44,18 @@ package struct LibraryCoding: Sendable {
     ///
     /// Frames may follow each other, as members of gzip do.
     let isFrame: (@Sendable (UInt32) -> Bool)?
+    /// Whether calls may take longer than a turn of an event loop, all the same, for a body that begins with this byte.
+    let isSlow: @Sendable (UInt8) -> Bool
     /// Nil where there is no memory.
     let makeDecoder: @Sendable () -> Decode?
 
     package init(
-        name: String, isFrame: (@Sendable (UInt32) -> Bool)? = nil, makeDecoder: @escaping @Sendable () -> Decode?
+        name: String, isFrame: (@Sendable (UInt32) -> Bool)? = nil, isSlow: @escaping @Sendable (UInt8) -> Bool = { _ in false },
+        makeDecoder: @escaping @Sendable () -> Decode?
     ) {
         self.name = name
         self.isFrame = isFrame
+        self.isSlow = isSlow
         self.makeDecoder = makeDecoder
     }
 }

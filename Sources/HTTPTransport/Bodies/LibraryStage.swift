@@ -25,6 +25,7 @@ final class LibraryStage: CodingStage {
     private let coding: LibraryCoding
     private var state = State.unopened
     private var input = CodedInput()
+    private(set) var isSlow = false
 
     var consumed: Int64 { input.count }
     private(set) var produced: Int64 = 0
@@ -48,6 +49,8 @@ final class LibraryStage: CodingStage {
             switch state {
             case .unopened:
                 guard try open() else { return nil }
+                // Whoever asks sees now where to ask for more.
+                if isSlow { return ByteBuffer() }
             case .betweenFrames(let decode):
                 guard startNextFrame(decode) else { return nil }
             case .over:
@@ -58,6 +61,8 @@ final class LibraryStage: CodingStage {
                 guard !input.isSpent else { return nil }
                 let piece = self.decode(decode, upTo: count)
                 if piece.readableBytes > 0 { return piece }
+                // The library gave up for now.
+                if case .decoding = state, input.bytes.readableBytes > 0 { return piece }
             }
         }
     }
@@ -71,6 +76,7 @@ final class LibraryStage: CodingStage {
             guard isFrame(start) else { throw .corrupt("it does not begin as \(coding.name) does") }
         }
         guard let decode = coding.makeDecoder() else { throw .outOfMemory }
+        if let first = input.bytes.getInteger(at: input.bytes.readerIndex, as: UInt8.self) { isSlow = coding.isSlow(first) }
         state = .decoding(decode)
         return true
     }

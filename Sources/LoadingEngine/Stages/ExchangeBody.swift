@@ -17,10 +17,14 @@ final class ExchangeBody: ResponseBody {
     private let decoder: ContentDecoder?
     private let transaction: Transaction
     private let load: Load
-    /// What is decoded in one turn of the loop, a millisecond's work.
+    /// What is decoded in one turn of the loop, a millisecond's work, or less where that took longer: a few bytes may be much work.
     private static let decodedPerTurn = 262_144
+    private static let timePerTurn = TimeAmount.milliseconds(2)
     private var codedIsComplete = false
     private var decodedInTurn = 0
+    private var timeInTurn = TimeAmount.zero
+    /// What another thread has decoded, and nobody has taken yet.
+    private var decodedElsewhere = CircularBuffer<ByteBuffer>()
 
     init(_ exchange: Exchange, decoder: ContentDecoder?, transaction: Transaction, of load: Load) {
         self.load = load
@@ -72,20 +76,25 @@ final class ExchangeBody: ResponseBody {
     private func next(through decoder: ContentDecoder) async throws(LoadError) -> ByteBuffer? {
         // Nothing is decoded ahead of demand, so a bomb grows no faster than it is taken.
         while true {
+            if let piece = decodedElsewhere.popFirst() { return count(piece) }
             if decodedInTurn >= Self.decodedPerTurn { try await takeTurn() }
             do {
-                if let piece = try decoder.next() {
-                    decodedInTurn += piece.readableBytes
+                if decoder.isSlow {
+                    if try await decodeElsewhere(by: decoder) { continue }
+                } else if let piece = try decode(by: decoder) {
                     // Much was decoded, and nothing came of it.
                     guard piece.readableBytes > 0 else {
                         decodedInTurn = Self.decodedPerTurn
                         continue
                     }
-                    transaction.bodyBytesAfterDecoding += Int64(piece.readableBytes)
-                    return piece
+                    return count(piece)
                 }
-            } catch {
+            } catch let error as DecodingFailure {
                 throw fail(error)
+            } catch let error as LoadError {
+                throw error
+            } catch {
+                throw LoadError(.cannotDecodeContentData, "\(error)")
             }
             if codedIsComplete { return nil }
             if isStillSending { await tellWhileSending() }
@@ -98,9 +107,77 @@ final class ExchangeBody: ResponseBody {
         }
     }
 
+    private func count(_ piece: ByteBuffer) -> ByteBuffer {
+        transaction.bodyBytesAfterDecoding += Int64(piece.readableBytes)
+        return piece
+    }
+
+    private func decode(by decoder: ContentDecoder) throws(DecodingFailure) -> ByteBuffer? {
+        let begin = NIODeadline.now()
+        let piece = try decoder.next()
+        timeInTurn = timeInTurn + (.now() - begin)
+        decodedInTurn = timeInTurn < Self.timePerTurn ? decodedInTurn + (piece?.readableBytes ?? 0) : Self.decodedPerTurn
+        return piece
+    }
+
+    /// Decodes on another thread what a turn of the loop would; false when more has to be pushed first.
+    private func decodeElsewhere(by decoder: ContentDecoder) async throws -> Bool {
+        let work = Elsewhere(decoder)
+        let slot = LoopSlot<Result<Elsewhere.Found, DecodingFailure>>(load.control)
+        let isUnderWay = WorkerThreads.computing.run { slot.fill(work.decode(upTo: Self.decodedPerTurn)) }
+        // No thread to be had: slow is better than never.
+        guard isUnderWay else {
+            decodedElsewhere.append(contentsOf: try work.decode(upTo: 1).get().pieces)
+            decodedInTurn = Self.decodedPerTurn
+            return true
+        }
+        load.control.hold(now: .now())
+        defer { load.control.letGo(now: .now()) }
+        let found = try await slot.wait().get()
+        try await load.control.waitWhileSuspended()
+        decodedElsewhere.append(contentsOf: found.pieces)
+        return !found.pieces.isEmpty || !found.isSpent
+    }
+
+    /// Carries the decoder to another thread.
+    ///
+    /// Sendable because the load waits on its event loop until the thread is done; a load that ends before leaves the decoder to the thread.
+    private struct Elsewhere: @unchecked Sendable {
+        struct Found: Sendable {
+            var pieces: [ByteBuffer] = []
+            /// Nothing comes before more is pushed.
+            var isSpent = false
+        }
+
+        private let decoder: ContentDecoder
+
+        init(_ decoder: ContentDecoder) { self.decoder = decoder }
+
+        func decode(upTo count: Int) -> Result<Found, DecodingFailure> {
+            var found = Found()
+            var left = count
+            do throws(DecodingFailure) {
+                while left > 0 {
+                    guard let piece = try decoder.next() else {
+                        found.isSpent = true
+                        break
+                    }
+                    guard piece.readableBytes > 0 else { break }
+                    found.pieces.append(piece)
+                    left -= piece.readableBytes
+                }
+            } catch {
+                // What came before the damage is given out first; the decoder fails again when it is asked again.
+                if found.pieces.isEmpty { return .failure(error) }
+            }
+            return .success(found)
+        }
+    }
+
     /// Lets others have their turn on the loop; the load may have been cancelled or suspended meanwhile.
     private func takeTurn() async throws(LoadError) {
         decodedInTurn = 0
+        timeInTurn = .zero
         await load.session.turns.next()
         try await load.control.waitWhileSuspended()
     }

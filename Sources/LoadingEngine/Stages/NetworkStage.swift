@@ -207,7 +207,7 @@ final class NetworkStage: LoadStage {
         let head = exchange.receivedHead
         let (response, decoder) = try response(
             url: url, head: head, exchange: exchange, method: hop.request.method,
-            maximumDecodingRatio: load.session.policy.maximumDecodingRatio
+            maximumDecodingRatio: load.session.policy.maximumDecodingRatio, budget: load.collects ? .shared : nil
         )
         transaction.response = response
         ResponseSideEffects.keep(head.headers, of: hop, exchange, in: load.session, isForApp: load.wants(.cookies))
@@ -219,7 +219,7 @@ final class NetworkStage: LoadStage {
     }
 
     private func response(
-        url: URL, head: ResponseHead, exchange: Exchange, method: String, maximumDecodingRatio: Int64
+        url: URL, head: ResponseHead, exchange: Exchange, method: String, maximumDecodingRatio: Int64, budget: ExpansionBudget?
     ) throws(LoadError) -> (LoadResponse, ContentDecoder?) {
         var expected: Int64 = -1
         let framing = exchange.framing
@@ -231,7 +231,8 @@ final class NetworkStage: LoadStage {
             let limit = ContentDecoder.Limit(ratio: maximumDecodingRatio, floor: Self.decodingFloor)
             do {
                 decoder = try ContentDecoder(
-                    encodings: head.headers.all("Content-Encoding"), transfer: sentIn, libraries: SystemCodings.all, limit: limit)
+                    encodings: head.headers.all("Content-Encoding"), transfer: sentIn, libraries: SystemCodings.all, limit: limit,
+                    budget: budget)
             } catch {
                 throw error.loadError
             }
