@@ -39,7 +39,9 @@ package final class NginxServer: Sendable {
         self.process = process
     }
 
-    /// Starts a server; with cipher suites, as OpenSSL names them, it speaks TLS 1.2 by these alone. A connection takes so many requests.
+    /// Starts a server; with cipher suites, as OpenSSL names them, it speaks TLS 1.2 by these alone.
+    ///
+    /// A connection takes so many requests.
     package static func start(
         _ identity: TestCertificates.Identity, ciphers: String? = nil, requestsPerConnection: Int = 1_000_000
     ) throws -> NginxServer {

@@ -80,12 +80,16 @@ struct SpoolTests {
                 try Data("mine".utf8).write(to: folder.appendingPathComponent("done-\(Int64.max)"))
                 let program = try place.start("one")
                 program.tell("session", "main")
+                program.tell("tasks", "main")
+                try await program.line("tasks main")
+                let daemons = place.daemons
                 for name in ["a", "b"] {
                     program.tell("download", "main", server.url("/\(name)").absoluteString, name)
                     try await program.line("completed main.\(name == "a" ? 1 : 2) ok")
                 }
                 try await program.leave()
                 #expect(try place.downloaded("b") == Array("/b".utf8))
+                #expect(place.daemons == daemons && daemons.count == 1)
             }
         }
     }
