@@ -46,12 +46,9 @@ package enum TrustRoots {
 
     /// Says that there are no roots, and where they were looked for, for a question that has none of its own; nil where there are some.
     static func absence(for question: TrustQuestion) -> String? {
-        // What another process found nothing for is one that nothing leads to.
-        guard question.extraRoots.isEmpty, !question.trustsOnlyExtraRoots, question.roots.allSatisfy(\.isEmpty) else {
+        guard question.roots.isEmpty, question.extraRoots.isEmpty, !question.trustsOnlyExtraRoots, named.isEmpty else {
             return nil
         }
-        if !question.roots.isEmpty { return "there are no root certificates on this machine" }
-        guard named.isEmpty else { return nil }
         if let file { return "there are no root certificates in \(file), which SSL_CERT_FILE names" }
         return systemHasSome ? nil : "there are no root certificates on this machine"
     }
