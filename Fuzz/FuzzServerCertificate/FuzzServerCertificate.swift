@@ -34,7 +34,7 @@ public func fuzzServerCertificate(_ data: UnsafePointer<UInt8>?, _ size: Int) ->
     var error: CFError?
     let isTrusted = SecTrustEvaluateWithError(trust, &error)
     precondition(isTrusted == (error == nil), "neither trusted nor refused")
-    precondition(!isTrusted || !anchors.isEmpty, "trusted by nobody")
+    precondition(!isTrusted || !anchors.isEmpty, "no root leads to it")
     if let error { precondition(!error.localizedDescription.isEmpty, "an error without words") }
     precondition((SecTrustCopyCertificateChain(trust) as? [SecCertificate])?.isEmpty == false, "a chain without its beginning")
     _ = SecTrustCopyKey(trust)

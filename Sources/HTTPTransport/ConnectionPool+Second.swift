@@ -12,7 +12,7 @@ import TransportMachines
 
 /// A second connection of HTTP/2 to an origin whose only one stands still.
 extension ConnectionPool {
-    /// How long nobody may get a place on an origin's one shared connection before it has a second one.
+    /// How long an origin's one shared connection may have no free place before a second one is dialled.
     private static let lineWatch = TimeAmount.seconds(1)
     /// How long a server that wants calm has no second one.
     private static let calm = TimeAmount.seconds(10)
