@@ -90,11 +90,11 @@ var targets: [Target] = [
         "LoadingEngine",
         [
             "HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "LoadingTrust", "SystemLibraries", "LoadingStores",
-            "HTTPTransport", nioCore, nioPosix,
+            "HTTPTransport", "SystemThreads", nioCore, nioPosix,
         ]
     ),
     // Background sessions: what programs and the daemon say to each other.
-    room("BackgroundProtocol", ["HTTPWire", "HTTPRules", "LoadingModel"]),
+    room("BackgroundProtocol", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores"]),
     // The program's side: an engine that is in another process.
     room("BackgroundClient", ["BackgroundProtocol", "LoadingModel", "SystemThreads", "CLoadingSystem"]),
     // The daemon's.
@@ -150,7 +150,7 @@ var targets: [Target] = [
         "BackgroundTests",
         [
             "URLLoading", "BackgroundClient", "BackgroundProtocol", "LoadingModel", "HTTPRules", "HTTPWire", "LoadingTestKit",
-            "SeededNumbers", "urlsessiond",
+            "SeededNumbers", "urlsessiond", grdb,
         ]),
     tests("LoadingTrustTests", ["LoadingTrust", "LoadingModel", "LoadingTestKit", x509, asn1, crypto]),
     tests("NetworkPathsTests", ["NetworkPaths", "LoadingModel", "LoadingTestKit", "SeededNumbers"]),
@@ -244,7 +244,6 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzNTLM", ["HTTPRules"]),
         fuzzer("FuzzTransportSecurity", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzCredentialFile", ["LoadingStores", "LoadingModel"]),
-        fuzzer("FuzzHTTPSRecord", ["TransportMachines"]),
         fuzzer("FuzzSOCKS", ["TransportMachines"]),
         fuzzer("FuzzNetlink", ["NetworkPaths", "LoadingModel"]),
         fuzzer("FuzzPAC", ["HTTPRules", "HTTPWire"]),

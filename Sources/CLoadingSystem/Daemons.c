@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -51,7 +50,7 @@ static void forget_limits(void) {
 
 // Runs between fork and exec in a process that had threads: nothing but system calls.
 static void become_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log,
-                          int report) {
+                          int trouble, int output) {
     sigset_t none;
     sigemptyset(&none);
     for (int number = 1; number < 65; number++) signal(number, SIG_DFL);
@@ -62,9 +61,10 @@ static void become_daemon(const char *path, char *const arguments[], char *const
     int errors = log == NULL ? null : open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     if (errors < 0) errors = null;
     // Only a number above those that are replaced here stays what it is.
-    int kept = fcntl(report, F_DUPFD_CLOEXEC, 10);
+    int kept = fcntl(trouble, F_DUPFD_CLOEXEC, 10);
+    int spoken = output < 0 ? null : fcntl(output, F_DUPFD_CLOEXEC, 10);
     dup2(null, 0);
-    dup2(null, 1);
+    dup2(spoken < 0 ? null : spoken, 1);
     dup2(errors, 2);
     if (kept >= 0) {
         if (syscall(SYS_close_range, 3u, (unsigned)kept - 1, 0u) < 0 || syscall(SYS_close_range, (unsigned)kept + 1, ~0u, 0u) < 0) {
@@ -78,35 +78,53 @@ static void become_daemon(const char *path, char *const arguments[], char *const
     _exit(127);
 }
 
-int cls_start_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log) {
-    int ends[2];
+int cls_start_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log,
+                     int *report) {
+    int ends[2], spoken[2] = { -1, -1 };
     if (pipe2(ends, O_CLOEXEC) < 0) return -errno;
-    pid_t child = fork();
+    int error = report != NULL && pipe2(spoken, O_CLOEXEC) < 0 ? errno : 0;
+    pid_t child = error == 0 ? fork() : -1;
     if (child < 0) {
-        int error = errno;
+        if (error == 0) error = errno;
         close(ends[0]);
         close(ends[1]);
+        if (spoken[0] >= 0) close(spoken[0]);
+        if (spoken[1] >= 0) close(spoken[1]);
         return -error;
     }
     if (child == 0) {
         // The grandchild is nobody's child once this one is gone.
         pid_t grandchild = fork();
-        if (grandchild == 0) become_daemon(path, arguments, environment, directory, log, ends[1]);
+        if (grandchild == 0) become_daemon(path, arguments, environment, directory, log, ends[1], spoken[1]);
         if (grandchild < 0) {
-            int error = errno;
+            error = errno;
             if (write(ends[1], &error, sizeof error) < 0) _exit(126);
         }
         _exit(0);
     }
     close(ends[1]);
+    if (spoken[1] >= 0) close(spoken[1]);
     int status;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
     // Closed by a successful exec; else it says what was wrong.
-    int error = 0;
     ssize_t count;
     while ((count = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR) {}
     close(ends[0]);
-    return count == sizeof error && error > 0 ? -error : 0;
+    if (count == sizeof error && error > 0) {
+        if (spoken[0] >= 0) close(spoken[0]);
+        return -error;
+    }
+    if (report != NULL) {
+        fcntl(spoken[0], F_SETFL, O_NONBLOCK);
+        *report = spoken[0];
+    }
+    return 0;
+}
+
+int64_t cls_read_some(int fd, void *target, size_t count) {
+    ssize_t result;
+    do { result = read(fd, target, count); } while (result < 0 && errno == EINTR);
+    return result < 0 ? -errno : result;
 }
 
 int cls_connect(const char *path, int seconds) {
@@ -172,10 +190,12 @@ int cls_lock_file(const char *path, int wait) {
     return -error;
 }
 
-void cls_lock_sign(int fd) {
-    char text[16];
-    int length = snprintf(text, sizeof text, "%d\n", (int)getpid());
-    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)length, 0) < 0) return;
+void cls_lock_sign(int fd, const char *reason) {
+    char text[1024];
+    int length = snprintf(text, sizeof text, "%d\n%s", (int)getpid(), reason);
+    size_t count = length < (int)sizeof text ? (size_t)length : sizeof text - 1;
+    // What is there is replaced in its place: a disk that is full has room for that.
+    if (pwrite(fd, text, count, 0) < 0 || ftruncate(fd, (off_t)count) < 0) return;
 }
 
 static int program_name(const char *link, char *name, size_t size) {
@@ -214,20 +234,23 @@ void cls_wait_for_end(int32_t process, int milliseconds) {
     if (fd >= 0) close(fd);
 }
 
-int cls_watch_arrivals(const char *path) {
-    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (fd < 0) return -errno;
-    if (inotify_add_watch(fd, path, IN_MOVED_TO) >= 0) return fd;
-    int error = errno;
+int cls_listens_at(int socket_fd, const char *path) {
+    // Who connects is told which process called listen() last (unix(7)): that is this one from here on.
+    if (listen(socket_fd, 128) < 0) return -errno;
+    int fd = cls_connect(path, 1);
+    if (fd == -EAGAIN || fd == -EINPROGRESS) return -EAGAIN;
+    if (fd < 0) return 0;
+    struct cls_peer peer = { 0 };
+    int result = cls_peer(fd, &peer);
     close(fd);
-    return -error;
+    return result == 0 && peer.process == getpid();
 }
 
-int cls_wait_for_arrival(int fd, int milliseconds) {
-    struct pollfd watched = {.fd = fd, .events = POLLIN};
-    if (poll(&watched, 1, milliseconds) <= 0) return 0;
-    char events[4096];
-    return read(fd, events, sizeof events) > 0;
+int cls_accept_waiting(int socket_fd) {
+    struct pollfd waiting = { .fd = socket_fd, .events = POLLIN };
+    if (poll(&waiting, 1, 0) <= 0) return -EAGAIN;
+    int fd = accept4(socket_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    return fd < 0 ? -errno : fd;
 }
 
 int cls_sync(int fd) {

@@ -15,9 +15,11 @@
 #include <limits.h>
 #include <linux/keyctl.h>
 #include <linux/magic.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -38,10 +40,6 @@ static int open_retrying(const char *path, int flags, mode_t mode) {
 int cls_create_private_file(const char *path) {
     int fd = open_retrying(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     return fd;
-}
-
-int cls_create_unnamed_file(const char *directory) {
-    return open_retrying(directory, O_RDWR | O_TMPFILE, 0600);
 }
 
 int cls_open_existing_file(const char *path) {
@@ -81,6 +79,13 @@ int cls_preallocate(int fd, int64_t offset, int64_t length) {
     int result;
     RETRY(result, fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, length));
     return result < 0 ? -errno : 0;
+}
+
+int cls_is_in_memory(int fd) {
+    struct statfs status;
+    int result;
+    RETRY(result, fstatfs(fd, &status));
+    return result == 0 && (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
 }
 
 int64_t cls_free_space(int fd) {
@@ -176,8 +181,7 @@ int cls_is_cached(int fd, int64_t offset, int64_t count) {
         ssize_t result;
         RETRY(result, preadv2(fd, &vector, 1, position, RWF_NOWAIT));
         if (result < 0 && errno == EOPNOTSUPP) {
-            struct statfs status;
-            if (fstatfs(fd, &status) < 0 || (status.f_type != TMPFS_MAGIC && status.f_type != RAMFS_MAGIC)) return 0;
+            if (!cls_is_in_memory(fd)) return 0;
             RETRY(result, pread(fd, &byte, 1, last));
             return result == 1;
         }
@@ -245,16 +249,14 @@ int cls_look(int socket_fd) {
     return answer;
 }
 
+int64_t cls_unacknowledged(int socket_fd) {
+    int count = 0;
+    return ioctl(socket_fd, SIOCOUTQ, &count) < 0 ? -errno : count;
+}
+
 int64_t cls_send(int socket_fd, const void *bytes, size_t count) {
     ssize_t result;
     RETRY(result, send(socket_fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL));
-    return result < 0 ? -errno : result;
-}
-
-int64_t cls_send_file(int socket_fd, int file_fd, int64_t offset, size_t count) {
-    off_t position = offset;
-    ssize_t result;
-    RETRY(result, sendfile(socket_fd, file_fd, &position, count));
     return result < 0 ? -errno : result;
 }
 

@@ -96,13 +96,7 @@ static void found(void *context, int status, int timeouts, unsigned char *reply,
     struct csl_ares_answer *answer = search->answer;
     search->is_over = 1;
     int count = CSL_ARES_MAXIMUM_ADDRESSES;
-    if (status == SUCCESS && search->type == CSL_ARES_HTTPS) {
-        answer->message = malloc(length);
-        if (answer->message) {
-            memcpy(answer->message, reply, length);
-            answer->message_length = length;
-        }
-    } else if (status == SUCCESS && search->type == CSL_ARES_V6) {
+    if (status == SUCCESS && search->type == CSL_ARES_V6) {
         struct address6_ttl addresses[CSL_ARES_MAXIMUM_ADDRESSES];
         status = search->ares->ares_parse_aaaa_reply(reply, length, NULL, addresses, &count);
         for (int index = 0; status == SUCCESS && index < count; index++) note(answer, addresses[index].address, 16, addresses[index].ttl);

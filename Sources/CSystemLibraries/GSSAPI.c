@@ -70,7 +70,6 @@ struct csl_gss {
         uint32_t *
     );
     uint32_t (*release_cred)(uint32_t *, gss_credential *);
-    uint32_t (*inquire_cred)(uint32_t *, gss_credential, gss_name *, uint32_t *, int *, gss_oid_set **);
     // Of MIT and newer Heimdal; NULL where there is none.
     uint32_t (*set_neg_mechs)(uint32_t *, gss_credential, const gss_oid_set *);
     uint32_t (*init_sec_context)(
@@ -95,7 +94,6 @@ const struct csl_gss *csl_gss_load(void *handle, const char **missing) {
         {"gss_acquire_cred", &gss->acquire_cred},
         {"gss_acquire_cred_with_password", &gss->acquire_cred_with_password},
         {"gss_release_cred", &gss->release_cred},
-        {"gss_inquire_cred", &gss->inquire_cred},
         {"gss_init_sec_context", &gss->init_sec_context},
         {"gss_delete_sec_context", &gss->delete_sec_context},
         {"gss_release_buffer", &gss->release_buffer},
@@ -271,16 +269,4 @@ int csl_gss_context_step(struct csl_gss_context *context, const uint8_t *token, 
     leg->token = context->output.value;
     leg->token_length = context->output.length;
     return 1;
-}
-
-int csl_gss_has_default_credential(const struct csl_gss *gss) {
-    uint32_t minor = 0, lifetime = 0, ignored;
-    gss_oid_set mechanisms = {1, &kerberos};
-    gss_credential credential = NULL;
-    uint32_t major = gss->acquire_cred(&minor, NULL, INDEFINITE, &mechanisms, INITIATE, &credential, NULL, NULL);
-    if (IS_ERROR(major)) return 0;
-    // Only this looks into the cache.
-    major = gss->inquire_cred(&minor, credential, NULL, &lifetime, NULL, NULL);
-    gss->release_cred(&ignored, &credential);
-    return !IS_ERROR(major) && lifetime > 0;
 }

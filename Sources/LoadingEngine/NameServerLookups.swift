@@ -27,26 +27,7 @@ enum NameServerLookups {
             case .failed(let reason): failure(host, "asking \(list): \(reason)")
             }
         }
-        return SystemResolver(addresses, services: list.map { list in ServiceLookups { services(of: $0, list) } })
-    }
-
-    /// Follows aliases: "clients … MUST impose a limit on the total number of SVCB aliases they will follow" (RFC 9460, section 2.4.2).
-    private static func services(of name: String, _ servers: String) -> ServiceRecords? {
-        var (name, seconds) = (name, Int.max)
-        for _ in 0..<4 {
-            guard let message = CAres.httpsRecords(of: name, servers: servers),
-                var records = ServiceRecords(message: message, to: name)
-            else {
-                return nil
-            }
-            seconds = min(seconds, records.seconds)
-            guard let alias = records.alias else {
-                records.seconds = seconds
-                return records
-            }
-            name = alias
-        }
-        return nil
+        return SystemResolver(addresses)
     }
 
     /// `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[2001:db8::1]:5353`.

@@ -31,7 +31,7 @@ extension SessionEngine {
         if Task.isCancelled { load.cancel(producingResumeData: false) }
         do throws(LoadError) {
             var proxies: [URL?] = []
-            for way in try await ProxyChoice.ways(of: load) {
+            for way in try await ProxyChoice.ways(of: load, pool) {
                 proxies.append(try way.server.map { (server) throws(LoadError) in try server.url })
             }
             end(load, .success(.none))

@@ -11,7 +11,7 @@ package import HTTPTransport
 package import LoadingModel
 import LoadingStores
 package import NIOCore
-package import TransportMachines
+import TransportMachines
 
 /// Carries out the loads of one session, in this process.
 ///
@@ -35,7 +35,7 @@ package actor SessionEngine {
     var isAttending = false
     private let session: SessionFacts
     private let resolver: SystemResolver
-    private let pool: ConnectionPool
+    let pool: ConnectionPool
     private let plan: LoadPlan
     private let deadlines: DeadlineClock
     @exclusivity(unchecked) private var loads: [LoadNumber: Load] = [:]
@@ -152,13 +152,6 @@ package actor SessionEngine {
         session.alternatives.services(of: origin, now: WallClock.now())
     }
 
-    /// What name servers are known to say of how an origin is reached by https (RFC 9460), the best first; for the same.
-    ///
-    /// Nothing vouches for it: whoever has to have names validated by DNSSEC does not go by it.
-    package func services(of origin: Origin) -> [ServiceRecords.Service] {
-        origin.isSecure ? resolver.services(of: origin.host, port: origin.port) : []
-    }
-
     // MARK: One load
 
     /// Starts a load.
@@ -168,28 +161,22 @@ package actor SessionEngine {
     func start(_ order: TaskOrder, client: any LoadClient) {
         guard let load = accept(order, client) else { return }
         guard load.collects, !load.control.isSuspended, load.order.earliestBegin == nil else { return attend(load) }
-        let hop = load.firstHop()
-        goOn(load, hop, plan.depart(hop, in: load))
+        goOn(load, load.firstHop())
     }
 
     /// Goes on with a load that has no task, and was woken.
     private func goOn(_ woken: NIOLoopBound<Load>) {
-        let load = woken.value
-        guard let hop = load.takeDeparted() else { return }
-        goOn(load, hop, plan.goOn(hop, in: load))
+        if let hop = woken.value.takeDeparted() { goOn(woken.value, hop) }
     }
 
-    private func goOn(_ load: Load, _ hop: Hop, _ progress: LoadPlan.Progress) {
-        switch progress {
+    private func goOn(_ load: Load, _ hop: Hop) {
+        switch plan.goOn(hop, in: load) {
         case .waits: load.park(hop, of: self)
-        case .needsTask: attend(load, departed: hop)
-        case .answered(let answer):
-            do throws(LoadError) {
-                guard let body = try DataDelivery.whole(answer, of: load) else { return attend(load, delivering: answer) }
-                end(load, .success(body))
-            } catch {
-                fail(load, error)
-            }
+        case .goOn, .needsTask: attend(load, departed: hop)
+        case .answered:
+            guard case .success(let answer) = hop.takeOutcome() else { return attend(load, departed: hop) }
+            // What is not here yet is waited for.
+            if !isDelivered(answer, of: load) { Task.immediate(executorPreference: executor) { await deliver(answer, of: load) } }
         }
     }
 
@@ -208,20 +195,22 @@ package actor SessionEngine {
             }
             do throws(LoadError) {
                 let answer = try await plan.answer(hop ?? load.firstHop(), in: load)
-                if let body = try DataDelivery.whole(answer, of: load) {
-                    end(load, .success(body))
-                } else {
-                    await deliver(answer, of: load)
-                }
+                if !isDelivered(answer, of: load) { await deliver(answer, of: load) }
             } catch {
                 fail(load, error)
             }
         }
     }
 
-    /// Gives a load that has its answer a task, to wait for the body.
-    private func attend(_ load: Load, delivering answer: Answer) {
-        Task.immediate(executorPreference: executor) { await deliver(answer, of: load) }
+    /// Ends a load whose whole body is here to be collected, and answers whether it did.
+    private func isDelivered(_ answer: Answer, of load: Load) -> Bool {
+        do throws(LoadError) {
+            guard let body = try DataDelivery.whole(answer, of: load) else { return false }
+            end(load, .success(body))
+        } catch {
+            fail(load, error)
+        }
+        return true
     }
 
     /// What most loads have no need of.

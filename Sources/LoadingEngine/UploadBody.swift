@@ -24,7 +24,9 @@ enum UploadBody {
             return .data(data)
         case .file(let path):
             return .file(
-                try await LocalFile.open(path, in: load.control) { path throws(LoadError) in try BodyFile.findNow(path: path) })
+                try await LocalFile.open(path, in: load.control) { [version = load.order.bodyFile] path throws(LoadError) in
+                    try BodyFile.findNow(path: path, as: version)
+                })
         case .stream(let stream) where !isRepeated:
             return .stream(stream, length: declaredLength(load.order.request.headers))
         case .stream, .streamOnDemand:
@@ -47,18 +49,19 @@ enum UploadBody {
 
 /// Opens files for loads.
 enum LocalFile {
-    /// Opens a file off the loop; the load waits no longer than its timeouts let it, or for as long as the disk takes where the server
-    /// has done its part and `isHeldUp`.
+    /// Opens a file off the loop, once the system has a descriptor for it; the load waits no longer than its timeouts let it, or for as long
+    /// as the disk takes where the server has done its part and `isHeldUp`.
     static func open<File: Sendable>(
         _ path: String, in control: LoadControl, isHeldUp: Bool = false,
         by open: @escaping @Sendable (String) throws(LoadError) -> File
     ) async throws(LoadError) -> File {
-        if isHeldUp { control.hold(now: .now()) }
-        defer { if isHeldUp { control.letGo(now: .now()) } }
         let place = FilePlace(opening: path)
-        let opened = try await LoopSlot.run(in: control, by: { FileWork.submit(at: place, $0) }) {
-            Result { () throws(LoadError) in try open(path) }
+        return try await control.opening { () throws(LoadError) in
+            if isHeldUp { control.hold(now: .now()) }
+            defer { if isHeldUp { control.letGo(now: .now()) } }
+            return try await LoopSlot.run(in: control, by: { FileWork.submit(at: place, $0) }) {
+                Result { () throws(LoadError) in try open(path) }
+            }
         }
-        return try opened.get()
     }
 }

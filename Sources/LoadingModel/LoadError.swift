@@ -101,7 +101,7 @@ package struct LoadError: Error, Sendable {
         set { change { $0.isForWantOfAnswer = newValue } }
     }
 
-    /// The proxy cannot be reached, or does not work as one: nothing of the request was sent.
+    /// The proxy cannot be reached, or does not work as one: nothing of the request was sent, or it may be sent twice.
     package var isOfProxy: Bool {
         get { box.facts.isOfProxy }
         set { change { $0.isOfProxy = newValue } }

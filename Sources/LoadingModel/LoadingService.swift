@@ -57,6 +57,11 @@ extension LoadClient {
         tell(.finished(outcome))
         return nil
     }
+
+    /// Ends a load that the service never saw.
+    package func fail(with error: LoadError) {
+        tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
+    }
 }
 
 extension LoadingService {

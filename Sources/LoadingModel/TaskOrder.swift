@@ -69,6 +69,8 @@ package struct TaskOrder: Sendable {
     package var earliestBegin: Double?
     /// Set where the task has a delegate of its own that judges servers: its connections are not other tasks'.
     package var connectionHolder: ConnectionHolder?
+    /// What the file that is the request's body has to be, from its opening to the end; nil where it is taken as it is found.
+    package var bodyFile: FileVersion?
     /// The load is for what says which proxies there are, and goes past them.
     package var isForProxies = false
 

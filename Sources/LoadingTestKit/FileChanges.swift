@@ -15,6 +15,21 @@ import Glibc
 
 /// Waits for what is written to the files of a folder, by inotify.
 package final class FileChanges {
+    /// Milliseconds after which it is looked again whether something deeper in the folder changed.
+    private static let pause: Int32 = 50
+
+    /// Waits until something holds that changes of files below a folder bring about.
+    package static func waitBelow(_ folder: URL, until holds: @escaping @Sendable () -> Bool) async throws {
+        let isOver = Watched(false)
+        Thread.detachNewThread {
+            guard let changes = try? FileChanges(below: folder) else { return }
+            while !holds(), !isOver.read({ $0 }) { changes.wait(milliseconds: pause) }
+            isOver.change { $0 = true }
+        }
+        defer { isOver.change { $0 = true } }
+        try await isOver.value { $0 ? () : nil }
+    }
+
     private let descriptor: Int32
 
     package init(below folder: URL) throws {

@@ -42,6 +42,15 @@ package struct RecordedRequest: Sendable {
 
     package var bodyText: String { String(decoding: body, as: UTF8.self) }
     package var headText: String { String(decoding: rawHead, as: UTF8.self) }
+
+    /// The values of a field's lines, octet for octet.
+    package func octets(of name: String) -> [[UInt8]] {
+        rawHead.split(separator: 0x0A).compactMap { line in
+            let start = Array((name + ": ").utf8)
+            guard line.starts(with: start) else { return nil }
+            return Array(line.dropFirst(start.count).filter { $0 != 0x0D })
+        }
+    }
     /// The target without its query.
     package var path: String { String(target.prefix { $0 != "?" }) }
 

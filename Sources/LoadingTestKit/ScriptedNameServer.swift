@@ -22,15 +22,11 @@ package final class ScriptedNameServer: Sendable {
         /// In lower case.
         package var name: String
         package var isV6: Bool
-        /// Records of type HTTPS are asked for (RFC 9460), and no addresses.
-        package var isHTTPS = false
     }
 
     package struct Reply: Sendable {
         /// One list of addresses for each datagram that is sent.
         var datagrams: [[String]]
-        /// What records of type HTTPS hold: the answer where these are asked for.
-        var services: [[UInt8]] = []
         var seconds: UInt32
         var code: UInt8 = 0
         var gate: String?
@@ -40,10 +36,6 @@ package final class ScriptedNameServer: Sendable {
         }
 
         package static func many(_ addresses: [String]) -> Reply { Reply(datagrams: [addresses], seconds: 60) }
-
-        package static func services(_ services: [[UInt8]], seconds: UInt32 = 60, gate: String? = nil) -> Reply {
-            Reply(datagrams: [[]], services: services, seconds: seconds, gate: gate)
-        }
 
         /// Two answers to one question.
         package static func twice(_ first: String, _ second: String) -> Reply {
@@ -110,13 +102,13 @@ package final class ScriptedNameServer: Sendable {
     package func close() async { for channel in channels { try? await channel.close() } }
 
     /// How often a name's addresses of a family were asked for.
-    package func count(_ name: String, isV6: Bool = false, isHTTPS: Bool = false) -> Int {
-        journal.read { $0.questions.filter { $0 == Question(name: name, isV6: isV6, isHTTPS: isHTTPS) }.count }
+    package func count(_ name: String, isV6: Bool = false) -> Int {
+        journal.read { $0.questions.filter { $0 == Question(name: name, isV6: isV6) }.count }
     }
 
-    /// Waits until a name's addresses of a family, or its services, were asked for.
-    package func asked(_ name: String, isV6: Bool = false, isHTTPS: Bool = false) async throws {
-        try await journal.value { $0.questions.contains(Question(name: name, isV6: isV6, isHTTPS: isHTTPS)) ? () : nil }
+    /// Waits until a name's addresses of a family were asked for.
+    package func asked(_ name: String, isV6: Bool = false) async throws {
+        try await journal.value { $0.questions.contains(Question(name: name, isV6: isV6)) ? () : nil }
     }
 
     /// Sends what waits for a gate, and what comes to it from now on.
@@ -207,12 +199,12 @@ package final class ScriptedNameServer: Sendable {
             else { return nil }
             self.id = id
             self.section = section
-            question = Question(name: labels.joined(separator: ".").lowercased(), isV6: type == 28, isHTTPS: type == 65)
+            question = Question(name: labels.joined(separator: ".").lowercased(), isV6: type == 28)
         }
 
         func message(_ addresses: [String], _ reply: Reply, isCut: Bool = false) -> ByteBuffer {
             let addresses = addresses.compactMap { Self.bytes(of: $0, isV6: question.isV6) }
-            let records = isCut ? [] : question.isHTTPS ? reply.services : addresses
+            let records = isCut ? [] : addresses
             var message = ByteBuffer()
             message.writeInteger(id)
             message.writeInteger(0x8180 | UInt16(reply.code) | (isCut ? 0x0200 : 0))
@@ -220,7 +212,7 @@ package final class ScriptedNameServer: Sendable {
             message.writeImmutableBuffer(section)
             for record in records {
                 message.writeInteger(0xC00C as UInt16)
-                message.writeInteger(question.isHTTPS ? 65 : question.isV6 ? 28 : 1 as UInt16)
+                message.writeInteger(question.isV6 ? 28 : 1 as UInt16)
                 message.writeInteger(1 as UInt16)
                 message.writeInteger(reply.seconds)
                 message.writeInteger(UInt16(record.count))

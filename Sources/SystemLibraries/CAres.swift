@@ -66,19 +66,4 @@ package enum CAres {
         }
         return .addresses(addresses, seconds: Int(answer.ttl))
     }
-
-    /// A name server's answer to a question for a name's HTTPS records (RFC 9460), as it came: nobody has judged it.
-    ///
-    /// - Parameters:
-    ///   - name: As section 9.1 has it.
-    ///   - servers: As for ``lookUp(_:isV6:servers:)``.
-    /// - Returns: Nil where there are none, or nobody could tell. Blocks for ten seconds at most.
-    package static func httpsRecords(of name: String, servers: String) -> [UInt8]? {
-        guard let library else { return nil }
-        var answer = csl_ares_answer()
-        csl_ares_look_up(library.functions, servers, name, CInt(CSL_ARES_HTTPS), 10_000, &answer)
-        guard let message = answer.message else { return nil }
-        defer { free(message) }
-        return Array(UnsafeBufferPointer(start: message, count: answer.message_length))
-    }
 }

@@ -33,14 +33,6 @@ package enum GSSAPI {
     /// Whether there is such a library at all, which is opened the first time.
     package static var isAvailable: Bool { library != nil }
 
-    /// Whether the user has a ticket that is still good.
-    ///
-    /// Blocks while it reads the cache.
-    package static func hasDefaultCredential() -> Bool {
-        guard let library else { return false }
-        return csl_gss_has_default_credential(library.functions) != 0
-    }
-
     /// What one leg came to.
     package struct Step: Sendable, Hashable {
         /// What the server has to be sent; nil if there is nothing more to say.

@@ -30,6 +30,9 @@ extension PoolMachine {
         origins[origin].map { $0.dials.count == 1 && $0.total == 1 && $0.questionCount == 0 } ?? false
     }
 
+    /// Whether the app is asked about a connection to the origin that is being made, or its name waits for others.
+    package func appIsAsked(_ origin: OriginID) -> Bool { origins[origin].map { $0.questionCount > 0 } ?? false }
+
     /// Whether a shared connection takes leases, now or when it has a place again.
     package func takesLeases(_ connection: ConnectionID) -> Bool {
         connections[connection].map { $0.sharing != nil && !$0.isRetired } ?? false

@@ -192,6 +192,9 @@ package struct PoolMachine: Sendable {
     /// The dials to the origin that run.
     package func dials(_ origin: OriginID) -> [ConnectionID] { origins[origin]?.dials ?? [] }
 
+    /// The connections to the origin that are shared and take more.
+    package func shared(_ origin: OriginID) -> [ConnectionID] { origins[origin]?.shared ?? [] }
+
     /// Whom the next connection to the origin is for.
     package mutating func firstInLine(_ origin: OriginID) -> LeaseID? { origins[origin]?.line.first(of: waiters) }
 

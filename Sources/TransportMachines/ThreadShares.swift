@@ -6,7 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-import DequeModule
+package import DequeModule
 
 /// Deals a bounded number of threads out among those who have work for them, so that what is slow for some does not hold up the others.
 ///
@@ -23,32 +23,45 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
         package var group: Group
         package var member: Member
 
+        @inlinable
         package init(_ group: Group, _ member: Member) {
             self.group = group
             self.member = member
         }
     }
 
-    private struct Line {
-        var work = Deque<Work>()
-        var runningCount = 0
+    @usableFromInline
+    struct Line {
+        @usableFromInline var work = Deque<Work>()
+        @usableFromInline var runningCount = 0
 
+        @inlinable
+        init() {}
+
+        @inlinable
         var isOver: Bool { work.isEmpty && runningCount == 0 }
     }
 
-    private struct Crowd {
-        var lines: [Member: Line] = [:]
+    @usableFromInline
+    struct Crowd {
+        @usableFromInline var lines: [Member: Line] = [:]
         /// The members with work that waits, each once.
-        var turns = Deque<Member>()
-        var runningCount = 0
-        var waitingCount = 0
-        private var isNewestsTurn = false
+        @usableFromInline var turns = Deque<Member>()
+        @usableFromInline var runningCount = 0
+        @usableFromInline var waitingCount = 0
+        @usableFromInline var isNewestsTurn = false
         /// From how many members that wait on the newest has turns of its own.
-        private static var longLine: Int { 16 }
+        @inlinable
+        static var longLine: Int { 16 }
 
+        @inlinable
+        init() {}
+
+        @inlinable
         var isOver: Bool { waitingCount == 0 && runningCount == 0 }
 
         /// Takes the work of the first member who may have one more thread.
+        @inlinable
         mutating func take(belowCount limit: Int) -> (Work, Member)? {
             defer { isNewestsTurn.toggle() }
             if isNewestsTurn, turns.count >= Self.longLine { turns.prepend(turns.removeLast()) }
@@ -69,11 +82,11 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
     }
 
     package let threadCount: Int
-    package private(set) var runningCount = 0
-    package private(set) var waitingCount = 0
-    private var crowds: [Group: Crowd] = [:]
+    @usableFromInline package internal(set) var runningCount = 0
+    @usableFromInline package internal(set) var waitingCount = 0
+    @usableFromInline var crowds: [Group: Crowd] = [:]
     /// The groups with work that waits, each once.
-    private var turns = Deque<Group>()
+    @usableFromInline var turns = Deque<Group>()
 
     package init(threadCount: Int) { self.threadCount = threadCount }
 
@@ -81,6 +94,7 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
     package func waitingCount(of group: Group) -> Int { crowds[group]?.waitingCount ?? 0 }
 
     /// Puts work in line; ``next()`` says when it begins.
+    @inlinable
     package mutating func append(_ work: Work, at place: Place) {
         var crowd = crowds.removeValue(forKey: place.group) ?? Crowd()
         var line = crowd.lines.removeValue(forKey: place.member) ?? Line()
@@ -94,6 +108,7 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
     }
 
     /// Takes work that may begin now, and counts it as running until ``ended(at:)``.
+    @inlinable
     package mutating func next() -> (work: Work, place: Place)? {
         let freeCount = threadCount - runningCount
         guard freeCount > 0, waitingCount > 0 else { return nil }
@@ -114,6 +129,7 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
     }
 
     /// Work of this place is over, and its thread free.
+    @inlinable
     package mutating func ended(at place: Place) {
         guard (crowds[place.group]?.lines[place.member]?.runningCount ?? 0) > 0 else { return }
         runningCount -= 1

@@ -38,19 +38,19 @@ import Testing
 
     static let changes = [
         Change("none", .sent(content)) { _ in },
-        Change("it grows", .sent(content)) { file in
+        Change("it grows", .failed(.cannotOpenFile)) { file in
             let handle = try FileHandle(forWritingTo: file)
             try handle.seekToEnd()
             try handle.write(contentsOf: other)
             try handle.close()
         },
-        Change("it shrinks", .failed(.requestBodyStreamExhausted)) { file in #expect(truncate(file.path, 999) == 0) },
+        Change("it shrinks", .failed(.cannotOpenFile)) { file in #expect(truncate(file.path, 999) == 0) },
         Change("it is removed", .failed(.fileDoesNotExist)) { file in try FileManager.default.removeItem(at: file) },
         // Written whole before it takes the name, as Data.write(options: .atomic) does it.
         Change("one of the same length takes its place", .sent(other)) { file in
             try Data(other).write(to: file, options: .atomic)
         },
-        Change("a longer one takes its place", .failed(.requestBodyStreamExhausted)) { file in
+        Change("a longer one takes its place", .failed(.cannotOpenFile)) { file in
             try Data(other + [3]).write(to: file, options: .atomic)
         },
         Change("a directory takes its place", .failed(.fileIsDirectory)) { file in
@@ -72,5 +72,26 @@ import Testing
             outcome = .failed(error.kind)
         }
         #expect(outcome == change.outcome)
+    }
+
+    @Test(arguments: [changes[0], changes[4]]) func `what was ordered as a version is sent as that alone`(_ change: Change) throws
+    {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Self.content, to: "body")
+        var facts = stat()
+        try #require(stat(file.path, &facts) == 0)
+        let changed = Int64(facts.st_mtim.tv_sec) * 1_000_000_000 + Int64(facts.st_mtim.tv_nsec)
+        let version = FileVersion(size: 1_000, changed: changed, inode: UInt64(facts.st_ino))
+        let body = try BodyFile.findNow(path: file.path, as: version)
+        try change.make(file)
+        let isSame = change.testDescription == "none"
+        for opens in [true, false] {
+            do throws(LoadError) {
+                let length = opens ? try body.openNow().length : try BodyFile.findNow(path: file.path, as: version).length
+                #expect(length == 1_000 && isSame)
+            } catch {
+                #expect(!isSame && error.kind == .cannotOpenFile && error.message.contains("order it again"))
+            }
+        }
     }
 }

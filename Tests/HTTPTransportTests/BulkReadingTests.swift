@@ -13,17 +13,21 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@Suite struct ReadBlocksTests {
+@Suite struct RecycledBuffersTests {
+    private static let size = 1_048_576
+    private static let ordinarySize = 262_144
+    private static var blocks: RecycledBuffers { RecycledBuffers(size: size, limit: 3) }
+
     private static func piece(of block: inout ByteBuffer, _ byte: UInt8, count: Int) -> ByteBuffer? {
         block.writeRepeatingByte(byte, count: count)
         return block.getSlice(at: 0, length: count)
     }
 
     @Test func `a piece that is kept stays as it is, however much is read after it`() throws {
-        let blocks = ReadBlocks()
+        var blocks = Self.blocks
         var kept: [ByteBuffer] = []
         for number in 0..<300 {
-            var block = blocks.take()
+            var block = blocks.take(otherwise: Self.ordinarySize)
             let piece = try #require(Self.piece(of: &block, UInt8(truncatingIfNeeded: number), count: 65_536))
             blocks.remember(piece)
             if number.isMultiple(of: 3) { kept.append(piece) }
@@ -34,11 +38,11 @@ import Testing
     }
 
     @Test func `a block that everybody has let go of is used again`() throws {
-        let blocks = ReadBlocks()
+        var blocks = Self.blocks
         var places: Set<Int> = []
         for number in 0..<50 {
-            var block = blocks.take()
-            #expect(block.readableBytes == 0 && block.capacity == ReadBlocks.size)
+            var block = blocks.take(otherwise: Self.ordinarySize)
+            #expect(block.readableBytes == 0 && block.capacity == Self.size)
             let piece = try #require(Self.piece(of: &block, UInt8(number), count: 1_000))
             places.insert(piece.withUnsafeReadableBytes { Int(bitPattern: $0.baseAddress) })
             blocks.remember(piece)
@@ -48,33 +52,33 @@ import Testing
     }
 
     @Test func `while all blocks are out, what is read takes no more than it needs`() throws {
-        let blocks = ReadBlocks()
+        var blocks = Self.blocks
         var kept: [ByteBuffer] = []
         for _ in 0..<40 {
-            var block = blocks.take()
+            var block = blocks.take(otherwise: Self.ordinarySize)
             let piece = try #require(Self.piece(of: &block, 1, count: 100_000))
             blocks.remember(piece)
             kept.append(piece)
         }
-        #expect(kept.filter { $0.storageCapacity == ReadBlocks.size }.count == 3)
+        #expect(kept.filter { $0.storageCapacity == Self.size }.count == 3)
         #expect(kept.map(\.storageCapacity).reduce(0, +) < 16 << 20)
     }
 
     @Test func `who keeps pieces for ever does not keep others from having blocks`() throws {
-        let blocks = ReadBlocks()
+        var blocks = Self.blocks
         var kept: [ByteBuffer] = []
         for _ in 0..<4 {
-            var block = blocks.take()
+            var block = blocks.take(otherwise: Self.ordinarySize)
             let piece = try #require(Self.piece(of: &block, 1, count: 1_000))
             blocks.remember(piece)
             kept.append(piece)
         }
         let sizes = (0..<100).map { _ in
-            let block = blocks.take()
+            let block = blocks.take(otherwise: Self.ordinarySize)
             blocks.remember(block)
             return block.capacity
         }
-        #expect(sizes.first.map { $0 < ReadBlocks.size } == true && sizes.last == ReadBlocks.size)
+        #expect(sizes.first.map { $0 < Self.size } == true && sizes.last == Self.size)
         #expect(kept.count == 4)
     }
 }
@@ -96,10 +100,11 @@ import Testing
         return Int(try options.getOption(.socketOption(.init(rawValue: 18))))
     }
 
-    private static func hasBlocks(_ channel: any Channel) throws -> Bool {
-        let allocator = try #require(channel.syncOptions).getOption(.recvAllocator)
-        return allocator.buffer(allocator: ByteBufferAllocator()).capacity == ReadBlocks.size
+    private static func readSize(_ channel: any Channel) throws -> Int {
+        try #require(channel.syncOptions).getOption(.recvAllocator).buffer(allocator: ByteBufferAllocator()).capacity
     }
+
+    private static func hasBlocks(_ channel: any Channel) throws -> Bool { try readSize(channel) == BulkReading.blockSize }
 
     private static func reads(_ channel: any Channel, inBlocks: Bool, from least: Int) throws -> Bool {
         let now = (try hasBlocks(channel), try mark(channel))
@@ -113,14 +118,14 @@ import Testing
     ) {
         state.received += count
         state.now = state.now + time
-        if count <= ReadBlocks.size / 4 { reading.noteSmall(ByteBuffer()) }
+        if count <= BulkReading.blockSize / 4 { reading.noteSmall(ByteBuffer()) }
         reading.noteRead(nil, received: state.received, missing: whole - state.received, now: state.now)
     }
 
     @Test func `a body that comes fast is read in large pieces, and the channel then reads as before`() async throws {
         try await withChannel { channel in
             var state = (received: Int64(0), now: NIODeadline.now())
-            let reading = BulkReading(channel, received: 0, now: state.now)
+            let reading = BulkReading(channel, .handedOn, received: 0, now: state.now)
             try #expect(Self.reads(channel, inBlocks: false, from: 1))
             Self.read(reading, 1_000_000, after: .microseconds(300), &state)
             try #expect(Self.reads(channel, inBlocks: false, from: 1))
@@ -131,10 +136,30 @@ import Testing
         }
     }
 
+    @Test func `a body that is copied is read in pieces that the processor's cache has room for`() async throws {
+        try await withChannel { channel in
+            let size = BulkReading.Manner.copied.readSize
+            var state = (received: Int64(0), now: NIODeadline.now())
+            let reading = BulkReading(channel, .copied, received: 0, now: state.now)
+            for _ in 0..<2 { Self.read(reading, Int64(size), after: .microseconds(600), &state) }
+            try #expect(Self.readSize(channel) == size && Self.mark(channel) == 196_608)
+            // Of what is missing, the end may have been read, and wait for the rest of its record.
+            state.received = Self.whole - 500_000
+            Self.read(reading, Int64(size), after: .microseconds(600), &state)
+            try #expect(Self.readSize(channel) == size && Self.mark(channel) == 196_608)
+            Self.read(reading, 20_000, after: .microseconds(60), &state)
+            try #expect(Self.readSize(channel) == size && Self.mark(channel) == 1)
+            for count in [65_000, 65_000, 1, 2, 3, 4] { reading.noteSmall(ByteBuffer(repeating: 0, count: count)) }
+            try #expect(Self.readSize(channel) == size)
+            #expect(reading.noteSmall(ByteBuffer()))
+            try #expect(Self.readSize(channel) < size)
+        }
+    }
+
     @Test func `for a body that comes slowly nothing is waited for`() async throws {
         try await withChannel { channel in
             var state = (received: Int64(0), now: NIODeadline.now())
-            let reading = BulkReading(channel, received: 0, now: state.now)
+            let reading = BulkReading(channel, .handedOn, received: 0, now: state.now)
             for _ in 0..<100 { Self.read(reading, 65_536, after: .milliseconds(1), &state) }
             try #expect(Self.reads(channel, inBlocks: false, from: 1))
         }
@@ -143,7 +168,7 @@ import Testing
     @Test func `a body that was fast and comes slowly is read as any other`() async throws {
         try await withChannel { channel in
             var state = (received: Int64(0), now: NIODeadline.now())
-            let reading = BulkReading(channel, received: 0, now: state.now)
+            let reading = BulkReading(channel, .handedOn, received: 0, now: state.now)
             for _ in 0..<10 { Self.read(reading, 1_000_000, after: .milliseconds(1), &state) }
             #expect(try Self.hasBlocks(channel))
             for _ in 0..<20 { Self.read(reading, 65_536, after: .milliseconds(1), &state) }
@@ -154,7 +179,7 @@ import Testing
     @Test func `a body that was fast and then drips keeps no blocks`() async throws {
         try await withChannel { channel in
             var state = (received: Int64(0), now: NIODeadline.now())
-            let reading = BulkReading(channel, received: 0, now: state.now)
+            let reading = BulkReading(channel, .handedOn, received: 0, now: state.now)
             for _ in 0..<10 { Self.read(reading, 1_000_000, after: .milliseconds(1), &state) }
             #expect(try Self.hasBlocks(channel))
             // So little is told of by nobody but who copies it.
@@ -166,7 +191,7 @@ import Testing
     @Test func `more than is missing is not waited for`() async throws {
         try await withChannel { channel in
             var state = (received: Self.whole - 10_500_000, now: NIODeadline.now())
-            let reading = BulkReading(channel, received: state.received, now: state.now)
+            let reading = BulkReading(channel, .handedOn, received: state.received, now: state.now)
             for _ in 0..<9 {
                 Self.read(reading, 1_000_000, after: .milliseconds(1), &state)
                 try #expect(Self.reads(channel, inBlocks: true, from: 720_896))
@@ -182,7 +207,7 @@ import Testing
                 .connect(host: "127.0.0.1", port: server.port).get()
             try await channel.eventLoop.submit {
                 var state = (received: Int64(0), now: NIODeadline.now())
-                let reading = BulkReading(channel, received: 0, now: state.now)
+                let reading = BulkReading(channel, .handedOn, received: 0, now: state.now)
                 Self.read(reading, 1_000_000, after: .milliseconds(1), &state)
                 try #expect(Self.reads(channel, inBlocks: true, from: 720_896))
             }.get()

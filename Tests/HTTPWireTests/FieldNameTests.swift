@@ -30,23 +30,25 @@ import Testing
 
     @Test func `each name is the one that it is called by`() {
         let table: [(FieldName, String)] = [
-            (.accept, "accept"), (.acceptEncoding, "accept-encoding"), (.acceptLanguage, "accept-language"),
             (.acceptRanges, "accept-ranges"), (.age, "age"), (.altSvc, "alt-svc"), (.authorization, "authorization"),
-            (.cacheControl, "cache-control"), (.connection, "connection"), (.contentDisposition, "content-disposition"),
-            (.contentEncoding, "content-encoding"), (.contentLength, "content-length"), (.contentLocation, "content-location"),
-            (.contentRange, "content-range"), (.contentType, "content-type"), (.cookie, "cookie"), (.date, "date"),
-            (.etag, "etag"), (.expect, "expect"), (.expires, "expires"), (.host, "host"), (.ifMatch, "if-match"),
-            (.ifModifiedSince, "if-modified-since"), (.ifNoneMatch, "if-none-match"), (.ifRange, "if-range"),
-            (.ifUnmodifiedSince, "if-unmodified-since"), (.keepAlive, "keep-alive"), (.lastModified, "last-modified"),
-            (.location, "location"), (.pragma, "pragma"), (.priority, "priority"), (.proxyAuthenticate, "proxy-authenticate"),
+            (.cacheControl, "cache-control"), (.connection, "connection"), (.contentEncoding, "content-encoding"),
+            (.contentLength, "content-length"), (.contentRange, "content-range"), (.contentType, "content-type"),
+            (.cookie, "cookie"), (.date, "date"), (.etag, "etag"), (.expect, "expect"), (.expires, "expires"), (.host, "host"),
+            (.keepAlive, "keep-alive"), (.lastModified, "last-modified"), (.pragma, "pragma"), (.priority, "priority"),
             (.proxyAuthorization, "proxy-authorization"), (.proxyConnection, "proxy-connection"), (.range, "range"),
-            (.retryAfter, "retry-after"), (.server, "server"), (.setCookie, "set-cookie"),
-            (.strictTransportSecurity, "strict-transport-security"), (.te, "te"), (.trailer, "trailer"),
-            (.transferEncoding, "transfer-encoding"), (.upgrade, "upgrade"), (.userAgent, "user-agent"), (.vary, "vary"),
-            (.wwwAuthenticate, "www-authenticate"),
+            (.server, "server"), (.setCookie, "set-cookie"), (.strictTransportSecurity, "strict-transport-security"),
+            (.te, "te"), (.trailer, "trailer"), (.transferEncoding, "transfer-encoding"), (.upgrade, "upgrade"),
+            (.vary, "vary"),
         ]
         #expect(table.count == FieldName.known.count)
         for (name, text) in table { #expect(recognised(text) == name, "\(text)") }
+    }
+
+    @Test func `the fields of a connection are told from those of a message`() {
+        let texts = FieldName.ofConnection.map { "\($0)" }
+        #expect(texts == ["connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"])
+        for (name, text) in FieldName.known { #expect(name.isOfConnection == texts.contains(text), "\(text)") }
+        #expect(!FieldName.other.isOfConnection)
     }
 
     @Test func `what differs from a known name in one byte, or in length, is another name`() {

@@ -56,9 +56,19 @@ struct HistoryPages: Sendable {
             return [.write(Array(bytes.prefix(half))), .gate("load-\(load)"), .write(Array(bytes.dropFirst(half)))]
         case "head": return [.gate("load-\(load)"), .write(bytes)]
         case "cut" where content.state.withLock({ $0.cut.insert(load).inserted }):
-            return [.write(Array(bytes.prefix(bytes.count / 2))), .close]
+            return [.write(load % 3 == 0 ? Self.withoutEnd(bytes) : Array(bytes.prefix(bytes.count / 2))), .close]
         default: return reply
         }
+    }
+
+    /// The whole answer in chunks, but for the last one: all is there, and nothing says so.
+    private static func withoutEnd(_ bytes: [UInt8]) -> [UInt8] {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let end = text.range(of: "\r\n\r\n") else { return bytes }
+        let fields = text[..<end.lowerBound].components(separatedBy: "\r\n").filter { !$0.hasPrefix("Content-Length:") }
+        let body = text[end.upperBound...]
+        let head = fields.joined(separator: "\r\n") + "\r\nTransfer-Encoding: chunked\r\n\r\n"
+        return Array((head + String(body.utf8.count, radix: 16) + "\r\n" + body + "\r\n").utf8)
     }
 
     /// Whose credential it is, if it is good; nil without one.
@@ -158,9 +168,14 @@ struct HistoryPages: Sendable {
         let fields = [("Cache-Control", "no-cache"), ("ETag", tag), ("Accept-Ranges", "bytes")]
         if asked.request.header("If-None-Match") == tag { return [.write(ScriptedReply.head(304, fields))] }
         guard let range = asked.request.header("Range"), range.hasPrefix("bytes="), range.hasSuffix("-"),
-            let start = Int(range.dropFirst(6).dropLast()), start < bytes.count,
+            let start = Int(range.dropFirst(6).dropLast()), start <= bytes.count,
             asked.request.header("If-Range").map({ $0 == tag }) ?? true
         else { return .ok(bytes, fields) }
+        guard start < bytes.count else {
+            // Half of the servers say of what.
+            return .status(
+                416, [("Content-Range", "bytes */\(bytes.count)")] + (asked.load % 2 == 0 ? fields : []), body: "range")
+        }
         return .status(
             206, fields + [("Content-Range", "bytes \(start)-\(bytes.count - 1)/\(bytes.count)")], body: Array(bytes[start...]))
     }

@@ -118,16 +118,24 @@ struct NetlinkBytes {
         }
     }
 
-    @Test func `random changes never crash, and never end in a loop`() {
+    @Test func `random changes leave the messages before them as they are, and the table within bounds`() {
         var numbers = SeededNumbers(seed: 7)
+        let transcript = Self.transcript
+        let wholes = (0...transcript.count).map { messages(Array(transcript.prefix($0))) }
         for _ in 0..<20_000 {
-            var bytes = Self.transcript
+            var bytes = transcript
+            var first = bytes.count
             for _ in 0..<Int.random(in: 1...8, using: &numbers) {
-                bytes[Int.random(in: 0..<bytes.count, using: &numbers)] = UInt8.random(in: 0...255, using: &numbers)
+                let index = Int.random(in: 0..<bytes.count, using: &numbers)
+                bytes[index] = UInt8.random(in: 0...255, using: &numbers)
+                first = min(first, index)
             }
+            let read = messages(bytes)
+            #expect(read.starts(with: wholes[first]) && read.count <= bytes.count / 16)
             var table = InterfaceTable()
-            for message in messages(bytes) { _ = table.take(message) }
-            _ = table.path(defaultRoutes: [2], facts: { _, _ in (.other, false) }, text: { "\($0)" })
+            for message in read { _ = table.take(message) }
+            let path = table.path(defaultRoutes: [2], facts: { _, _ in (.other, false) }, text: { "\($0)" })
+            #expect(path.interfaces.count <= read.count)
         }
     }
 }

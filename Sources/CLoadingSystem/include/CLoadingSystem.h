@@ -18,8 +18,6 @@
 
 // Creates a file that nobody else has: fails if the name exists, follows no link, readable and writable by its owner only.
 int cls_create_private_file(const char *path);
-// Creates a file without a name in a directory (O_TMPFILE); -EOPNOTSUPP or -EISDIR where the file system cannot.
-int cls_create_unnamed_file(const char *directory);
 // Opens an existing file for writing, following no link at the last component and never waiting (for a FIFO, say).
 int cls_open_existing_file(const char *path);
 // Opens a file for reading without ever waiting.
@@ -47,6 +45,8 @@ int cls_path_facts(const char *path, struct cls_file_facts *facts);
 int cls_preallocate(int fd, int64_t offset, int64_t length);
 // The bytes that we may still write to the file's file system; INT64_MAX where it has no bound that it tells.
 int64_t cls_free_space(int fd);
+// Whether a file lies in memory: to reserve blocks for it there is to take the memory.
+int cls_is_in_memory(int fd);
 int cls_truncate(int fd, int64_t length);
 int64_t cls_seek_to(int fd, int64_t offset);
 int cls_close(int fd);
@@ -79,12 +79,12 @@ int64_t cls_splice_out(int pipe_fd, int file_fd, size_t count);
 int64_t cls_pipe_read(int pipe_fd, void *target, size_t count);
 // Reads from a socket without waiting, as cls_splice_in.
 int64_t cls_receive(int socket_fd, void *target, size_t count);
-// Moves bytes from a file to a socket without changing the file's position (sendfile).
-int64_t cls_send_file(int socket_fd, int file_fd, int64_t offset, size_t count);
 // Copies between two files at their positions, in the kernel where it can.
 int64_t cls_copy(int from_fd, int to_fd, int64_t count);
 // Looks at a socket without waiting: bit 0 there is something to read, bit 1 the peer has closed or reset the connection.
 int cls_look(int socket_fd);
+// How many bytes that a TCP socket was given its peer has not acknowledged.
+int64_t cls_unacknowledged(int socket_fd);
 // Sends without waiting and without SIGPIPE: how many bytes, or a negative errno.
 int64_t cls_send(int socket_fd, const void *bytes, size_t count);
 // Has poll() report the socket readable only from that many bytes on, or at its end.
@@ -125,8 +125,15 @@ int32_t cls_key_add(int32_t keyring, const char *name, const void *value, size_t
 int32_t cls_key_remove(int32_t key, int32_t keyring);
 
 // Starts a program as nobody's child, in a session of its own, with no descriptors but /dev/null and its errors in a file (0600, appended
-// to; nowhere if NULL); arguments and environment end with NULL. Returns when it was started.
-int cls_start_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log);
+// to; nowhere if NULL); arguments and environment end with NULL. Returns when it was started. Where report is not NULL, it is set to the end
+// of a pipe to read from without waiting, whose other end is the program's standard output.
+int cls_start_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log,
+                     int *report);
+// Reads what is there without waiting: how many bytes, 0 at the end, -EAGAIN where there are none yet.
+int64_t cls_read_some(int fd, void *target, size_t count);
+// Runs a command to its end, for so many seconds at most, with no input; as much of its errors as there is room for is `said`, ended by 0.
+// Its exit status, 128 and a signal's number, or an error's number below 0: ETIMEDOUT where it was ended for being slow.
+int cls_run_command(const char *path, char *const arguments[], char *const environment[], int seconds, char *said, size_t size);
 
 // Connects to a Unix-domain socket; what is sent there waits at most so many seconds.
 int cls_connect(const char *path, int seconds);
@@ -148,17 +155,17 @@ int cls_peer(int socket_fd, struct cls_peer *peer);
 // A lock on a file that is made where it is not there (0600), held until the descriptor is closed: the descriptor, or -EWOULDBLOCK where
 // another process holds it, unless wait is not 0.
 int cls_lock_file(const char *path, int wait);
-// Writes into a locked file which process holds it.
-void cls_lock_sign(int fd);
+// Writes into a locked file which process holds it, and a line on what that one waits for.
+void cls_lock_sign(int fd, const char *reason);
 // The process that signed a lock and runs a program of the name of ours; 0 where there is none.
 int32_t cls_lock_holder(const char *path);
 // Waits until a process has ended, and so has let go of its locks, or for so many milliseconds; for 2 at once where it cannot be watched
 // and would be for more than 50, so that whoever looks again sees its end.
 void cls_wait_for_end(int32_t process, int milliseconds);
-// Watches a folder for what is moved there: a descriptor.
-int cls_watch_arrivals(const char *path);
-// Waits for an arrival since the last one: 1, or 0 where none came within so many milliseconds.
-int cls_wait_for_arrival(int fd, int milliseconds);
+// Whether who connects at a path comes to the listening socket: 1, or 0 where another one or none is there, -EAGAIN where that cannot be told.
+int cls_listens_at(int socket_fd, const char *path);
+// Takes a connection that waits at a listening socket: a descriptor, or a negative errno (-EAGAIN where there is none).
+int cls_accept_waiting(int socket_fd);
 // Brings a file or directory to the disk: fsync.
 int cls_sync(int fd);
 // Opens a directory, following no link at the last component.

@@ -61,9 +61,6 @@ struct csl_gss_context *csl_gss_context_create(
 int csl_gss_context_step(struct csl_gss_context *context, const uint8_t *token, size_t length, struct csl_gss_leg *leg);
 void csl_gss_context_free(struct csl_gss_context *context);
 
-// Whether the user has a Kerberos ticket that is still good.
-int csl_gss_has_default_credential(const struct csl_gss *gss);
-
 // MARK: Secret Service, by libsecret
 
 struct csl_secret;
@@ -180,15 +177,12 @@ struct csl_ares_answer {
     int ttl;
     int count;
     uint8_t addresses[CSL_ARES_MAXIMUM_ADDRESSES][16];
-    // For HTTPS records: the name server's message, to be freed; NULL where the name has none.
-    uint8_t *message;
-    size_t message_length;
     // Why there is no answer.
     char text[256];
 };
 
-// What is asked for: A, AAAA, HTTPS (RFC 9460).
-enum { CSL_ARES_V4 = 1, CSL_ARES_V6 = 28, CSL_ARES_HTTPS = 65 };
+// What is asked for: A, AAAA.
+enum { CSL_ARES_V4 = 1, CSL_ARES_V6 = 28 };
 
 void csl_ares_look_up(
     const struct csl_ares *ares, const char *servers, const char *name, int type, int limit, struct csl_ares_answer *answer

@@ -40,9 +40,6 @@ package struct DigestProof: Sendable, Hashable {
         }
     }
 
-    /// Whether the server's proof takes the hash of the response's body.
-    package var coversBody: Bool { protection == .integrity }
-
     /// The hash of A2.
     private func hash(of method: String, _ bodyHash: String?) -> String {
         algorithm.hash(Array("\(method):\(uri)\(bodyHash.map { ":\($0)" } ?? "")".utf8))

@@ -44,19 +44,11 @@ enum CacheDate {
         func number(_ start: Int, _ count: Int) -> Int {
             (start..<start + count).reduce(0) { $0 * 10 + Int(bytes[$1] & 15) }
         }
-        let names: StaticString = "janfebmaraprmayjunjulaugsepoctnovdec"
-        let month = (0..<12).first { month in
-            (0..<3).allSatisfy { ASCII.lowercased(bytes[8 + $0]) == names.utf8Start[3 * month + $0] }
-        }
-        let (day, year) = (number(5, 2), number(12, 4))
         let (hour, minute, second) = (number(17, 2), number(20, 2), number(23, 2))
-        // The last days of a month are left to who knows their number.
-        guard let month, (1...28).contains(day), year >= 1970, hour < 24, minute < 60, second < 60 else { return nil }
-        // Days since 1 March of year 0, so that the leap day comes last.
-        let shifted = (month + 10) % 12
-        let years = month < 2 ? year - 1 : year
-        let days = years * 365 + years / 4 - years / 100 + years / 400 + (153 * shifted + 2) / 5 + day - 1
-        return Double((days - 730_791) * 86_400 + hour * 3600 + minute * 60 + second)
+        guard let month = CivilDate.month(bytes[8..<11]), hour < 24, minute < 60, second < 60 else { return nil }
+        let date = CivilDate(year: number(12, 4), month: month, day: number(5, 2))
+        guard date.exists else { return nil }
+        return Double((date.daysSince1970 - CivilDate.daysToReferenceDate) * 86_400 + hour * 3600 + minute * 60 + second)
     }
 
     /// Writes a time as HTTP does.

@@ -75,15 +75,6 @@ package enum CacheKey {
         return true
     }
 
-    /// The response to use where several are stored for a URL: of those that match, the one received last.
-    ///
-    /// "When more than one suitable response is stored, a cache MUST use the most recent one (as determined by the Date header
-    /// field)" (section 4); that of receipt is the clock we trust.
-    package static func select(_ stored: [StoredResponse], requestHeaders: HeaderBlock) -> Int? {
-        stored.indices.filter { matches(stored[$0], requestHeaders: requestHeaders) }
-            .max { stored[$0].responseTime < stored[$1].responseTime }
-    }
-
     /// The request's values of the fields that a response's `Vary` names; fields that the request has not are left out.
     package static func varyFields(of headers: HeaderBlock, requestHeaders: HeaderBlock) -> HeaderBlock {
         var kept = HeaderBlock()

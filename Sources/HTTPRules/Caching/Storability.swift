@@ -108,10 +108,8 @@ package enum Storability {
     }
 
     static func connectionFields(of headers: HeaderBlock) -> [String] {
-        var names = [
-            "Connection", "Keep-Alive", "Proxy-Connection", "TE", "Transfer-Encoding", "Upgrade", "Proxy-Authenticate",
-            "Proxy-Authentication-Info", "Proxy-Authorization",
-        ]
+        var names =
+            FieldName.ofConnection.map { "\($0)" } + ["proxy-authenticate", "proxy-authentication-info", "proxy-authorization"]
         for line in headers.all("Connection") {
             for member in line.split(separator: ",") {
                 let name = String(decoding: ASCII.trimmed(Array(member.utf8)[...]), as: UTF8.self)

@@ -11,10 +11,6 @@ import HTTPWire
 
 /// Reads the `Expires` attribute of `Set-Cookie` (RFC 6265bis, section 5.1.1): whatever order the parts of the date stand in.
 package enum CookieDate {
-    private static let months: [StaticString] = [
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ]
-
     /// The seconds since the reference date, or nil for what the algorithm fails to parse.
     package static func parse(_ text: some StringProtocol) -> Double? {
         var parts = Parts()
@@ -42,7 +38,7 @@ package enum CookieDate {
                 time = found
             } else if day == nil, let found = Self.number(token[...], 1...2)?.value {
                 day = found
-            } else if month == nil, let found = Self.month(token) {
+            } else if month == nil, let found = CivilDate.month(token) {
                 month = found
             } else if year == nil, let found = Self.number(token[...], 2...4)?.value {
                 year = found
@@ -58,9 +54,9 @@ package enum CookieDate {
             default: break
             }
             // "If no such date exists, abort these steps and fail": 31 February is none.
-            guard year >= 1601, day >= 1, day <= Self.length(year, month), time.hour <= 23, time.minute <= 59, time.second <= 59
-            else { return nil }
-            let days = Self.days(year, month, day) - Self.days(2001, 1, 1)
+            let date = CivilDate(year: year, month: month, day: day)
+            guard year >= 1601, date.exists, time.hour <= 23, time.minute <= 59, time.second <= 59 else { return nil }
+            let days = date.daysSince1970 - CivilDate.daysToReferenceDate
             return Double(days * 86400 + time.hour * 3600 + time.minute * 60 + time.second)
         }
 
@@ -78,27 +74,6 @@ package enum CookieDate {
                 token[minute.end] == UInt8(ascii: ":"), let second = number(token[(minute.end + 1)...], 1...2)
             else { return nil }
             return (hour.value, minute.value, second.value)
-        }
-
-        private static func month(_ token: [UInt8]) -> Int? {
-            guard token.count >= 3 else { return nil }
-            let index = months.firstIndex { name in (0..<3).allSatisfy { ASCII.lowercased(token[$0]) == name.utf8Start[$0] } }
-            return index.map { $0 + 1 }
-        }
-
-        private static func length(_ year: Int, _ month: Int) -> Int {
-            switch month {
-            case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-            case 4, 6, 9, 11: 30
-            default: 31
-            }
-        }
-
-        /// Days of the Gregorian calendar, counted from 1 March so that the leap day comes last; the year is positive.
-        private static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
-            let year = month <= 2 ? year - 1 : year
-            let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day
-            return year * 365 + year / 4 - year / 100 + year / 400 + dayOfYear
         }
     }
 }

@@ -22,15 +22,12 @@ package enum RetryEvidence: Sendable, Hashable {
     package struct Refusal: Sendable, Hashable {
         /// Whether the connection takes no more requests at all.
         package var endsConnection: Bool
-        /// Whether it has answered others, or is working on them.
-        package var connectionWorks: Bool
-        /// The server was asked for too much (ENHANCE_YOUR_CALM).
-        package var asksForCalm: Bool
+        /// Whether there were so many such connections that the origin is given up (``FruitlessConnections``).
+        package var isLast: Bool
 
-        package init(endsConnection: Bool, connectionWorks: Bool, asksForCalm: Bool = false) {
+        package init(endsConnection: Bool, isLast: Bool = false) {
             self.endsConnection = endsConnection
-            self.connectionWorks = connectionWorks
-            self.asksForCalm = asksForCalm
+            self.isLast = isLast
         }
     }
 
@@ -45,41 +42,79 @@ package enum RetryEvidence: Sendable, Hashable {
 
 /// How often a request was refused, one time after the other, and what follows from that.
 ///
-/// To be refused by a connection that serves others is no failure: a server may take a hundred requests of each. Only who is refused by
-/// connections that serve nobody, or again and again by one that stands, is told of it.
+/// To be refused by a connection that takes no more is no failure: a server may take a hundred requests of each. Only a request that a
+/// connection refuses again and again and stands, or whose origin is given up, fails.
 package struct RefusalCount: Sendable, Hashable {
-    /// How many connections in a row may have worked on nothing.
-    package static let mostFruitless = 5
     /// How often in a row a connection that stands may refuse it.
-    package static let mostStreams = 10
-    private static let firstPause = 0.1
-    private static let longestPause = 10.0
+    package static let most = 10
 
-    private var fruitless = 0
-    private var streams = 0
+    private var count = 0
+    private var isOver = false
+    private var isForConnection = false
 
     package init() {}
 
     package mutating func count(_ refusal: RetryEvidence.Refusal) {
-        fruitless = refusal.connectionWorks ? 0 : fruitless + 1
-        if !refusal.endsConnection { streams += 1 }
+        isForConnection = refusal.endsConnection
+        if !refusal.endsConnection { count += 1 }
+        isOver = refusal.isLast
     }
 
     /// Whether the request may be sent once more.
-    package var mayGoOn: Bool { fruitless < Self.mostFruitless && streams < Self.mostStreams }
+    package var mayGoOn: Bool { !isOver && count < Self.most }
 
     /// How long to wait before that, in seconds: longer each time, and not the same for all.
     ///
+    /// - Parameter jitter: From 0 to 1.
+    /// - Returns: Zero where it was a connection that took no more: another may be dialled as soon as its origin may be
+    ///   (``FruitlessConnections/pause(asksForCalm:jitter:)``).
+    package func pause(jitter: Double) -> Double { isForConnection ? 0 : Backoff.pause(before: count, jitter: jitter) }
+}
+
+/// How many of an origin's connections, one after the other, took no more requests before the server had worked on any, and what
+/// follows from that for all requests to it.
+package struct FruitlessConnections: Sendable, Hashable {
+    /// After so many in a row the requests fail that wait for the origin.
+    package static let most = 5
+
+    private var count = 0
+
+    package init() {}
+
+    /// A connection served a request: what comes is counted anew.
+    package mutating func reset() { count = 0 }
+
+    /// Counts one more.
+    ///
+    /// - Returns: Whether it was the last; what comes after it is counted anew.
+    package mutating func add() -> Bool {
+        count += 1
+        guard count == Self.most else { return false }
+        count = 0
+        return true
+    }
+
+    /// How long to wait before the next connection is dialled, in seconds: longer each time.
+    ///
     /// - Parameters:
-    ///   - refusal: The last one, which was counted.
+    ///   - asksForCalm: The server was asked for too much (ENHANCE_YOUR_CALM): it has twice the time, and some in any case.
     ///   - jitter: From 0 to 1.
-    /// - Returns: Zero where the next connection may do better at once.
-    package func pause(after refusal: RetryEvidence.Refusal, jitter: Double) -> Double {
-        let times = max(fruitless, streams, refusal.asksForCalm ? 1 : 0)
-        guard times > 0 else { return 0 }
-        var pause = Self.firstPause * (refusal.asksForCalm ? 2 : 1)
-        for _ in 1..<times where pause < Self.longestPause { pause *= 2 }
-        return min(pause, Self.longestPause) * (1 + min(max(jitter, 0), 1)) / 2
+    /// - Returns: Zero where the last connection served somebody.
+    package func pause(asksForCalm: Bool, jitter: Double) -> Double {
+        Backoff.pause(before: max(count, asksForCalm ? 1 : 0), isDoubled: asksForCalm, jitter: jitter)
+    }
+}
+
+private enum Backoff {
+    private static let first = 0.1
+    private static let longest = 10.0
+
+    /// Doubled each time; of that a half to the whole, so that those that were refused together do not come back together.
+    static func pause(before count: Int, isDoubled: Bool = false, jitter: Double) -> Double {
+        guard count > 0 else { return 0 }
+        var pause = first * (isDoubled ? 2 : 1)
+        for _ in 1..<count where pause < longest { pause *= 2 }
+        return min(pause, longest) * (1 + min(max(jitter, 0), 1)) / 2
     }
 }
 
@@ -117,8 +152,12 @@ package enum RetryPolicy {
         case .notProcessed: return bodyIsReplayable && refusals.mayGoOn
         case .wantsHTTP1: return bodyIsReplayable && attempts < Self.versionAttempts
         }
-        return connectionWasReused && !receivedAnyBytes && bodyIsReplayable && attempts < Self.attempts && isIdempotent(method)
+        return connectionWasReused && !receivedAnyBytes && attempts < Self.attempts
+            && mayRepeat(method: method, bodyIsReplayable: bodyIsReplayable)
     }
+
+    /// Whether a request may be sent twice without asking anybody, as its server may have got it the first time.
+    package static func mayRepeat(method: String, bodyIsReplayable: Bool) -> Bool { bodyIsReplayable && isIdempotent(method) }
 
     /// RFC 9110, section 9.2.2, and the registry's other safe methods.
     ///

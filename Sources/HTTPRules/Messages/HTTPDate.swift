@@ -11,11 +11,7 @@ import HTTPWire
 
 /// Reads and writes the dates of HTTP, as seconds since 1970 (RFC 9110, section 5.6.7).
 package enum HTTPDate {
-    private static let months: [StaticString] = [
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ]
     private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
-    private static let monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
     /// Reads the three forms: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
     ///
@@ -50,9 +46,9 @@ package enum HTTPDate {
         let total = Int(bounded.rounded(.down))
         let days = total >= 0 ? total / 86400 : (total - 86399) / 86400
         let rest = total - days * 86400
-        let (year, month, day) = civil(days)
+        let date = CivilDate(daysSince1970: days)
         let weekday = Self.days[(days % 7 + 7) % 7]
-        return "\(weekday), \(padded(day, 2)) \(monthNames[month - 1]) \(padded(year, 4)) "
+        return "\(weekday), \(padded(date.day, 2)) \(CivilDate.monthNames[date.month - 1]) \(padded(date.year, 4)) "
             + "\(padded(rest / 3600, 2)):\(padded(rest / 60 % 60, 2)):\(padded(rest % 60, 2)) GMT"
     }
 
@@ -71,11 +67,7 @@ package enum HTTPDate {
         return number
     }
 
-    private static func month(_ name: [UInt8]) -> Int? {
-        guard name.count == 3 else { return nil }
-        let index = months.firstIndex { month in (0..<3).allSatisfy { ASCII.lowercased(name[$0]) == month.utf8Start[$0] } }
-        return index.map { $0 + 1 }
-    }
+    private static func month(_ name: [UInt8]) -> Int? { name.count == 3 ? CivilDate.month(name) : nil }
 
     private static func time(_ text: [UInt8]) -> Int? {
         let parts = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
@@ -87,41 +79,13 @@ package enum HTTPDate {
 
     private static func year(_ short: Int, _ now: Double?) -> Int {
         guard let now, now.isFinite, abs(now) < 1e11 else { return short < 70 ? 2000 + short : 1900 + short }
-        let current = civil(Int((now / 86400).rounded(.down))).year
+        let current = CivilDate(daysSince1970: Int((now / 86400).rounded(.down))).year
         let year = current - current % 100 + short
         return year > current + 50 ? year - 100 : year
     }
 
     private static func seconds(_ year: Int, _ month: Int, _ day: Int, _ time: Int) -> Double? {
-        guard day >= 1, day <= length(year, month) else { return nil }
-        return Double(days(year, month, day) * 86400 + time)
-    }
-
-    private static func length(_ year: Int, _ month: Int) -> Int {
-        switch month {
-        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
-    }
-
-    /// Days since 1970 in the proleptic Gregorian calendar, counted from 1 March so that the leap day comes last.
-    private static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
-        let year = month <= 2 ? year - 1 : year
-        let era = (year >= 0 ? year : year - 399) / 400
-        let yearOfEra = year - era * 400
-        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-    }
-
-    private static func civil(_ days: Int) -> (year: Int, month: Int, day: Int) {
-        let shifted = days + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shiftedMonth = (5 * dayOfYear + 2) / 153
-        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1)
+        let date = CivilDate(year: year, month: month, day: day)
+        return date.exists ? Double(date.daysSince1970 * 86400 + time) : nil
     }
 }

@@ -187,17 +187,9 @@ package final class OutgoingHeaders: Sendable {
     }
 
     private static func isReserved(_ name: UnsafeRawBufferPointer) -> Bool {
-        // By length first, because every field of every request is asked about.
-        switch name.count {
-        case 2: equal(name, "TE")
-        case 4: equal(name, "Host")
-        case 7: equal(name, "Upgrade") || equal(name, "Trailer")
-        case 10: equal(name, "Connection") || equal(name, "Keep-Alive")
-        case 14: equal(name, "Content-Length") || equal(name, "HTTP2-Settings")
-        case 16: equal(name, "Proxy-Connection")
-        case 17: equal(name, "Transfer-Encoding")
-        default: false
-        }
+        let field = FieldName(name)
+        guard field == .other else { return field.isOfConnection || [.contentLength, .host, .trailer].contains(field) }
+        return equal(name, "HTTP2-Settings")
     }
 
     private static func equal(_ name: UnsafeRawBufferPointer, _ other: String) -> Bool {

@@ -18,17 +18,10 @@ package enum ResumeDecision: Hashable, Sendable {
     case startOver
     /// The body says nothing of the file: deliver it by itself, and keep the file for the next attempt.
     case setAside
-    /// The file was complete already; the body says nothing.
-    case alreadyComplete
+    /// The file was complete already, and came with this response; the body says nothing.
+    case alreadyComplete(ResumePoint.Response)
     /// The answer is of no use: drop it and the file, and send the request again without the fields of ``requestFields(for:)``.
     case restart
-    /// The server answers with part of something, and says not of what.
-    case fail(Reason)
-
-    package enum Reason: Hashable, Sendable {
-        /// A 206 without a valid `Content-Range`.
-        case unusableContentRange
-    }
 
     /// Decides on one response.
     ///
@@ -55,8 +48,8 @@ package enum ResumeDecision: Hashable, Sendable {
     private static func partial(_ headers: HeaderBlock, _ point: ResumePoint) -> ResumeDecision {
         guard headers.all("Content-Range").count == 1, let field = headers.first(.contentRange),
             case .range(let range, let total)? = ByteRange.content(field)
-        else { return .fail(.unusableContentRange) }
-        guard range.first == point.receivedByteCount, isSameVersion(headers, point), !isCoded(headers) else { return .restart }
+        else { return .restart }
+        guard range.first == point.receivedByteCount, version(headers, point) == .same, !isCoded(headers) else { return .restart }
         if let total, let expected = point.totalByteCount, total != expected { return .restart }
         let end = total ?? point.totalByteCount
         // All the rest was asked for; less of it would leave a hole at the end.
@@ -65,27 +58,45 @@ package enum ResumeDecision: Hashable, Sendable {
         return .append(offset: range.first, total: end)
     }
 
+    /// Says whether a 416 is about the very file that is there, all of it.
+    ///
+    /// `If-Range` is evaluated before `Range` (section 13.2.2), so that a 416 implies the same version; nginx, Apache and Go's file server send no
+    /// validator with it. As with a 206, a server's evaluation alone is not relied on: the validator has to be there, or all that the earlier
+    /// response promised, by which the file is whole and of one version whatever the 416 is about. What the task is to be told of must be known.
     private static func unsatisfied(_ headers: HeaderBlock, _ point: ResumePoint) -> ResumeDecision {
-        guard let field = headers.first(.contentRange), case .unsatisfied(let total)? = ByteRange.content(field),
-            total == point.receivedByteCount, point.totalByteCount ?? total == total, isSameVersion(headers, point)
+        guard headers.all("Content-Range").count == 1, let field = headers.first(.contentRange),
+            case .unsatisfied(let total)? = ByteRange.content(field), total == point.receivedByteCount,
+            point.totalByteCount ?? total == total, let response = point.response
         else { return .restart }
-        return .alreadyComplete
+        switch version(headers, point) {
+        case .same: return .alreadyComplete(response)
+        case .unproven: return point.totalByteCount == total ? .alreadyComplete(response) : .restart
+        case .other: return .restart
+        }
+    }
+
+    /// What the validators of a response say of its version.
+    private enum Version {
+        case same
+        /// None of them proves that it is the same, and none that it is another.
+        case unproven
+        case other
     }
 
     /// "Different validators: do not combine" (section 15.3.7.3).
     ///
     /// One must be there and agree; another that is there may not disagree.
-    private static func isSameVersion(_ headers: HeaderBlock, _ point: ResumePoint) -> Bool {
+    private static func version(_ headers: HeaderBlock, _ point: ResumePoint) -> Version {
         var agrees = false
         if let old = point.entityTag, let new = headers.octetText(.etag) {
-            guard let old = EntityTag(old), let new = EntityTag(new), old.matchesStrongly(new) else { return false }
+            guard let old = EntityTag(old), let new = EntityTag(new), old.matchesStrongly(new) else { return .other }
             agrees = true
         }
         if let old = point.lastModified, let new = headers.first(.lastModified) {
-            guard old == new else { return false }
+            guard old == new else { return .other }
             agrees = agrees || point.strongValidator == old
         }
-        return agrees
+        return agrees ? .same : .unproven
     }
 
     /// Ranges count coded bytes (section 14.1.2) and the file holds decoded ones.

@@ -65,6 +65,47 @@ extension ResumePoint {
         }
     }
 
+    private struct ResponseContent: Codable {
+        var majorVersion: Int
+        var minorVersion: Int
+        var status: Int
+        var reason: String?
+        /// Names and values in turn.
+        var fields: [String]
+        /// Left out where it is not known.
+        var length: Int64?
+
+        enum CodingKeys: String, CodingKey {
+            case majorVersion = "MajorVersion"
+            case minorVersion = "MinorVersion"
+            case status = "StatusCode"
+            case reason = "Reason"
+            case fields = "HTTPHeaderFields"
+            case length = "ExpectedLength"
+        }
+
+        init(_ response: Response) {
+            majorVersion = response.head.majorVersion
+            minorVersion = response.head.minorVersion
+            status = response.head.status
+            reason = response.head.reason.isEmpty ? nil : response.head.reason
+            fields = response.fieldTexts
+            length = response.expectedLength < 0 ? nil : response.expectedLength
+        }
+
+        /// Nil where it holds what cannot be.
+        var response: Response? {
+            guard fields.count % 2 == 0, length.map({ $0 >= 0 }) ?? true else { return nil }
+            var head = ResponseHead(majorVersion: majorVersion, minorVersion: minorVersion, status: status, reason: reason ?? "")
+            for index in stride(from: 0, to: fields.count, by: 2) { head.headers.append(fields[index], fields[index + 1]) }
+            // Nothing is left out of what was written.
+            guard head.headers.fields.allSatisfy({ ASCII.isToken($0.name) && ASCII.isFieldValue($0.value) }),
+                let response = Response(head, expectedLength: length ?? -1), response.head == head
+            else { return nil }
+            return response
+        }
+    }
+
     private struct Content: Codable {
         var version: Int
         var downloadURL: String
@@ -74,6 +115,7 @@ extension ResumePoint {
         var entityTag: String?
         var lastModified: String?
         var serverDate: String?
+        var response: ResponseContent?
         var fileName: String
         /// What the bytes came by; what is left out is unknown.
         var voucher: String?
@@ -89,6 +131,7 @@ extension ResumePoint {
             case entityTag = "NSURLSessionResumeEntityTag"
             case lastModified = "NSURLSessionResumeServerDownloadDate"
             case serverDate = "NSURLSessionResumeServerDate"
+            case response = "URLLoadingResumeResponse"
             case fileName = "NSURLSessionResumeInfoTempFileName"
             case voucher = "URLLoadingResumeVoucherDigest"
             case credential = "URLLoadingResumeCredential"
@@ -110,6 +153,7 @@ extension ResumePoint {
             entityTag: entityTag,
             lastModified: lastModified,
             serverDate: serverDate,
+            response: response.map { ResponseContent($0) },
             fileName: temporaryFileName,
             voucher: source.voucherText,
             credential: source.credentialTexts,
@@ -155,6 +199,10 @@ extension ResumePoint {
         )
         self.settings = settings
         self.source = source
+        if let content = content.response {
+            guard let response = content.response else { throw .badValue }
+            self.response = response
+        }
         guard isPlausible else { throw .badValue }
     }
 

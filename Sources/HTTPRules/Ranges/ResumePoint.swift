@@ -61,6 +61,8 @@ package struct ResumePoint: Hashable, Sendable {
     /// The `Date` of the response, or what stands for it (``serverDate(of:receivedAt:)``), which decides whether ``lastModified`` is a
     /// strong validator.
     package var serverDate: String?
+    /// Nil where resume data does not say it.
+    package var response: Response?
     /// One path component.
     package var temporaryFileName: String
 
@@ -125,6 +127,7 @@ package struct ResumePoint: Hashable, Sendable {
             && headers.fields.allSatisfy { ASCII.isToken($0.name) && ASCII.isFieldValue($0.value) }
             && [entityTag, lastModified, serverDate].allSatisfy { $0.map(ASCII.isFieldValue) ?? true }
             && Self.isFileName(temporaryFileName) && settings.isPlausible && source.isPlausible
+            && response?.isPlausible != false
     }
 
     /// One safe path component: letters, digits, `-`, `_` and `.`, not in first place.

@@ -10,26 +10,116 @@
 import NIOCore
 
 /// Undoes one coding of a body, a piece at a time.
-protocol CodingStage: AnyObject {
-    /// Whatever else comes is ignored.
-    var isOver: Bool { get }
-    /// Whether the body may end after what was fed.
-    var mayEndHere: Bool { get }
-    var consumed: Int64 { get }
-    var produced: Int64 { get }
+final class CodingStage {
+    private enum State {
+        /// Too few bytes yet to tell that it is the coding.
+        case unopened
+        case decoding(LibraryCoding.Decode)
+        /// A frame is over; another may follow.
+        case betweenFrames(LibraryCoding.Decode)
+        /// All further input is ignored.
+        case over
+        /// What came before the damage was given out; next comes the failure.
+        case damaged(DecodingFailure)
+    }
 
+    private let coding: LibraryCoding
+    private var state = State.unopened
+    private var input = CodedInput()
     /// Whether ``produce(upTo:)`` may take longer than a turn of an event loop.
-    var isSlow: Bool { get }
+    private(set) var isSlow = false
+
+    var consumed: Int64 { input.count }
+    private(set) var produced: Int64 = 0
+
+    init(_ coding: LibraryCoding) { self.coding = coding }
+
+    /// All further input is ignored.
+    var isOver: Bool { if case .over = state { true } else { false } }
+
+    /// Whether the body may end after what was fed.
+    var mayEndHere: Bool {
+        switch state {
+        case .unopened: consumed == 0
+        case .decoding, .damaged: false
+        case .betweenFrames, .over: true
+        }
+    }
 
     /// Gives it more to decode; only when ``produce(upTo:)`` answered nil.
-    func feed(_ more: ByteBuffer)
+    func feed(_ more: ByteBuffer) { input.add(more) }
 
     /// Decodes up to `count` bytes; nil when it needs more input, or none.
     ///
     /// Nothing, where that took long and nothing came of it so far.
-    func produce(upTo count: Int) throws(DecodingFailure) -> ByteBuffer?
-}
+    func produce(upTo count: Int) throws(DecodingFailure) -> ByteBuffer? {
+        while true {
+            switch state {
+            case .unopened:
+                guard try open() else { return nil }
+                // The caller sees now on which thread to ask for more.
+                if isSlow { return ByteBuffer() }
+            case .betweenFrames(let decode):
+                switch coding.next(input.bytes.readableBytesView) {
+                case .isShort: return nil
+                case .frame: state = .decoding(decode)
+                case .other: end()
+                }
+            case .over:
+                return nil
+            case .damaged(let failure):
+                throw failure
+            case .decoding(let decode):
+                guard !input.isSpent else { return nil }
+                let piece = self.decode(decode, upTo: count)
+                if piece.readableBytes > 0 { return piece }
+                // The library gave up for now.
+                if case .decoding = state, input.bytes.readableBytes > 0 { return piece }
+            }
+        }
+    }
 
-extension CodingStage {
-    var isSlow: Bool { false }
+    private func open() throws(DecodingFailure) -> Bool {
+        let start = input.bytes.readableBytesView
+        guard let first = start.first else { return false }
+        switch coding.first(start) {
+        case .isShort: return false
+        case .frame: break
+        case .other: throw .corrupt("it does not begin as \(coding.name) does")
+        }
+        guard let decode = coding.makeDecoder(start) else { throw .outOfMemory }
+        isSlow = coding.isSlow(first)
+        state = .decoding(decode)
+        return true
+    }
+
+    private func end() {
+        state = .over
+        input.bytes.clear()
+    }
+
+    private func decode(_ decode: @escaping LibraryCoding.Decode, upTo count: Int) -> ByteBuffer {
+        let capacity = input.room(upTo: count)
+        var output = ByteBufferAllocator().buffer(capacity: capacity)
+        var step = LibraryCoding.Step(read: 0, written: 0, outcome: .goesOn)
+        output.writeWithUnsafeMutableBytes(minimumWritableBytes: capacity) { room in
+            let room = UnsafeMutableRawBufferPointer(rebasing: room.prefix(count))
+            input.bytes.readWithUnsafeReadableBytes { source in
+                step = decode(source, room)
+                return step.read
+            }
+            input.hasMore = step.written == room.count
+            return step.written
+        }
+        produced += Int64(output.readableBytes)
+        switch step.outcome {
+        case .goesOn: break
+        case .isOver:
+            input.hasMore = false
+            state = .betweenFrames(decode)
+        // However the body was cut, it comes after what was decoded before.
+        case .failed(let failure): state = .damaged(failure)
+        }
+        return output
+    }
 }

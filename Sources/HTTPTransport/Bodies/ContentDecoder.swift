@@ -47,7 +47,7 @@ package final class ContentDecoder {
     private static let intermediateLimit = Limit(ratio: 1_100, floor: 16 << 20)
 
     /// The outermost coding, which is undone first, comes first.
-    private let stages: [any CodingStage]
+    private let stages: [CodingStage]
     private let limit: Limit?
     private let share: ExpansionBudget.Share?
     private var pushed = CircularBuffer<ByteBuffer>(initialCapacity: 2)
@@ -67,7 +67,7 @@ package final class ContentDecoder {
         encodings: [String], transfer: [TransferCodings.Compression] = [], libraries: [LibraryCoding] = [], limit: Limit? = nil,
         budget: ExpansionBudget? = nil
     ) throws(DecodingFailure) {
-        var codings: [any CodingStage] = []
+        var codings: [CodingStage] = []
         var count = transfer.count
         var isKnown = true
         for list in encodings {
@@ -75,18 +75,18 @@ package final class ContentDecoder {
                 let name = Self.trimmed(name)
                 switch name {
                 case "", "identity": continue
-                case "gzip", "x-gzip": codings.append(InflateStage(.gzip))
-                case "deflate": codings.append(InflateStage(.deflate))
+                case "gzip", "x-gzip": codings.append(CodingStage(.gzip))
+                case "deflate": codings.append(CodingStage(.deflate))
                 default:
                     let library = libraries.first { $0.name == name }
-                    if let library { codings.append(LibraryStage(library)) } else { isKnown = false }
+                    if let library { codings.append(CodingStage(library)) } else { isKnown = false }
                 }
                 count += 1
             }
         }
         guard count <= Self.maximumCodings else { throw .tooManyCodings(count) }
         if !isKnown { codings = [] }
-        codings += transfer.map { InflateStage($0 == .gzip ? .gzip : .deflate) }
+        codings += transfer.map { CodingStage($0 == .gzip ? .gzip : .deflate) }
         guard !codings.isEmpty else { return nil }
         stages = codings.reversed()
         self.limit = limit
@@ -162,7 +162,7 @@ package final class ContentDecoder {
         }
     }
 
-    private func check(_ stage: any CodingStage, against limit: Limit?) throws(DecodingFailure) {
+    private func check(_ stage: CodingStage, against limit: Limit?) throws(DecodingFailure) {
         guard let limit, stage.produced > limit.floor else { return }
         // What the caller's limit speaks of is the body as received.
         let coded = stage === stages.last ? codedBytes : stage.consumed

@@ -11,9 +11,16 @@ import HTTPRules
 import LoadingModel
 import NIOCore
 
-/// What is known of a connection that a dial came to.
+/// What is known of a connection that a dial came to, and of whom the dial asked.
 extension Dialer.Dial {
-    func facts(_ channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)?) -> ConnectionFacts {
+    func finish(with channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)? = nil) {
+        finish(
+            .success(
+                DialledChannel(
+                    channel: channel, facts: facts(channel, secured: secured), serverChain: secured?.agreed.serverChain ?? [])))
+    }
+
+    private func facts(_ channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)?) -> ConnectionFacts {
         let end = now()
         return ConnectionFacts(
             localAddress: channel.localAddress?.ipAddress,
@@ -42,6 +49,10 @@ extension Dialer.Dial {
             trust: trust(secured?.agreed)
         )
     }
+
+    /// An adviser does not wait for this connection any more.
+    package func left(_ adviser: any HandshakeAdviser) { advice.left(adviser) }
+    func hasAsked(_ adviser: any HandshakeAdviser) -> Bool { advice.hasAsked(adviser) }
 
     private func trust(_ agreed: TLSSession.Agreement?) -> ConnectionTrust? {
         guard var trust = agreed?.trust else { return nil }

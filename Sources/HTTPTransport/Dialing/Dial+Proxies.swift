@@ -77,7 +77,9 @@ extension Dialer.Dial {
     private func askForTunnel(_ proxy: ProxyServer, by channel: any Channel) {
         let attempt = tunnel ?? ProxyTunnel.attempt(destination, through: proxy, with: route.details?.tunnelCredential)
         tunnel = attempt
-        ProxyTunnel.open(channel, attempt, advice: advice) { [self] outcome in
+        ProxyTunnel.open(channel, attempt, advice: advice) { [self] isAwaited in
+            if isAwaited { patience.begin() } else { patience.end() }
+        } completion: { [self] outcome in
             guard !isOver else { return }
             switch outcome {
             case .success(.opened): passed(channel)
@@ -87,8 +89,16 @@ extension Dialer.Dial {
         }
     }
 
+    /// Patience with the proxy is at its end, which counts from when it is connected to, or from what it said last to CONNECT.
+    func proxyWasSilent() {
+        guard !isOver else { return }
+        patience.begin()
+        proxyIsSilent?(winner != nil)
+    }
+
     /// The channel leads to the server now, and does not read.
     private func passed(_ channel: any Channel) {
+        patience.end()
         guard !isOver else { return }
         if route.isSecure { return secure(channel) }
         finish(with: channel)

@@ -55,6 +55,9 @@ extension Dialer {
         var found: ((_ addresses: [SocketAddress], _ decide: @escaping (Bool) -> Void) -> Bool)?
         /// Told whether the dial waits for others' names.
         var heldUp: ((Bool) -> Void)?
+        /// Called each time that patience with the proxy ends, as loads may have joined the line since.
+        var proxyIsSilent: ((_ isConnected: Bool) -> Void)?
+        private(set) lazy var patience = ProxyPatience(on: loop) { [unowned self] in proxyWasSilent() }
         private var heldUpLookups: Set<Race.Family> = []
         /// What a SOCKS proxy is told, where that is not the server's name.
         var serverAddress: String?
@@ -127,6 +130,7 @@ extension Dialer {
         package func cancel() {
             guard completion != nil else { return }
             completion = nil
+            patience.end()
             perform(race.handle(.cancelled))
             giveSpareRoomBack()
             cancelLookups()
@@ -147,13 +151,10 @@ extension Dialer {
             completion(.failure(LoadError(.cancelled, "nobody waits any more for the connection to \(route.host):\(route.port)")))
         }
 
-        /// An adviser does not wait for this connection any more.
-        package func left(_ adviser: any HandshakeAdviser) { advice.left(adviser) }
-        func hasAsked(_ adviser: any HandshakeAdviser) -> Bool { advice.hasAsked(adviser) }
-
         func finish(_ result: Result<DialledChannel, LoadError>) {
             guard let completion else { return }
             self.completion = nil
+            patience.end()
             winner = nil
             if case .failure(let error) = result, DialFailures.isForWantOfDescriptors(error) { room?.systemHasNone() }
             giveSpareRoomBack()
@@ -199,7 +200,7 @@ extension Dialer.Dial {
             peer.host, port: peer.port, family: family == .v6 ? .inet6 : .inet, on: loop,
             heldUp: { bound.value.lookupIsHeldUp(family, $0) },
             reply: { bound.value.resolved(family, $0) })
-        lookups += [cancel] + (family == .v6 ? dialer.askForServices(for: route) : [])
+        lookups.append(cancel)
     }
 
     private func resolved(_ family: Race.Family, _ result: Result<[SocketAddress], LoadError>) {
@@ -240,6 +241,7 @@ extension Dialer.Dial {
             return perform(race.handle(.attemptFailed(attempt)))
         }
         if connectStart == nil { connectStart = now() }
+        if route.proxy != nil { patience.begin() }
         attempts[attempt] = (address, nil, way?.interface)
         open(attempt, to: address)
     }
@@ -334,7 +336,7 @@ extension Dialer.Dial {
         let maximumRead = route.isSecure ? 65_536 : 524_288
         let bootstrap = ClientBootstrap(group: loop)
             // The load's own timeout governs; this is for a dial that nobody waits for any more.
-            .connectTimeout(route.details?.hasAlternatives == true ? .seconds(10) : .seconds(75))
+            .connectTimeout(.seconds(75))
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .channelOption(
                 .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 1_024, initial: 1_024, maximum: maximumRead)
@@ -373,13 +375,6 @@ extension Dialer.Dial {
         winner = channel
         if let proxy = route.proxy { return enter(proxy, by: channel) }
         if route.isSecure { secure(channel) } else { finish(with: channel) }
-    }
-
-    func finish(with channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)? = nil) {
-        finish(
-            .success(
-                DialledChannel(
-                    channel: channel, facts: facts(channel, secured: secured), serverChain: secured?.agreed.serverChain ?? [])))
     }
 
     func secure(_ channel: any Channel) {

@@ -80,16 +80,6 @@ package final class Dialer {
         (route.details?.needs ?? needs).requiresDNSSEC ? validatingResolver : resolver
     }
 
-    /// Has it asked how the server is reached by https, beside its addresses; what gives that up.
-    ///
-    /// Not where a proxy looks it up, or the session's configuration says where connections lead.
-    func askForServices(for route: Route) -> [@Sendable () -> Void] {
-        guard route.isSecure, route.proxy == nil, destination(of: route) == ServerName(host: route.host, port: route.port),
-            let cancel = serverResolver(for: route).askForServices(of: route.host, port: route.port)
-        else { return [] }
-        return [cancel]
-    }
-
     /// Whether connections of a route let the server choose HTTP/2.
     func offersHTTP2(for route: Route) -> Bool { route.mayUseHTTP2 && options?.httpVersions != .http1Only }
 

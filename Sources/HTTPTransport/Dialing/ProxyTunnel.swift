@@ -28,6 +28,8 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
 
     private let attempt: TunnelAttempt
     private let advice: HandshakeAdvice
+    /// Told when the proxy has to say something, and when it has.
+    private let awaits: (Bool) -> Void
     private var completion: ((Result<Outcome, LoadError>) -> Void)?
     private var context: ChannelHandlerContext?
     private var parser = ResponseParser()
@@ -50,10 +52,10 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     static func open(
-        _ channel: any Channel, _ attempt: TunnelAttempt, advice: HandshakeAdvice,
+        _ channel: any Channel, _ attempt: TunnelAttempt, advice: HandshakeAdvice, awaits: @escaping (Bool) -> Void,
         completion: @escaping (Result<Outcome, LoadError>) -> Void
     ) {
-        let tunnel = ProxyTunnel(attempt, advice: advice, completion: completion)
+        let tunnel = ProxyTunnel(attempt, advice: advice, awaits: awaits, completion: completion)
         do {
             try channel.pipeline.syncOperations.addHandler(tunnel)
             let unsent = attempt.unsent
@@ -65,8 +67,10 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private init(
-        _ attempt: TunnelAttempt, advice: HandshakeAdvice, completion: @escaping (Result<Outcome, LoadError>) -> Void
+        _ attempt: TunnelAttempt, advice: HandshakeAdvice, awaits: @escaping (Bool) -> Void,
+        completion: @escaping (Result<Outcome, LoadError>) -> Void
     ) {
+        self.awaits = awaits
         self.attempt = attempt
         self.advice = advice
         self.completion = completion
@@ -94,6 +98,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         hasHeard = false
         sent = authorization
         parser.begin(.connect)
+        awaits(true)
         context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
     }
 
@@ -170,6 +175,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     private func answer(_ head: ResponseHead) {
         let mayGoOn = parser.mayReuseConnection && !head.headers.hasToken("close", in: .proxyConnection)
         isThinking = true
+        awaits(false)
         advice.ask(
             { [attempt] adviser, reply in adviser.answer(head, for: attempt) { _ = reply($0) } },
             otherwise: { _ in Result<String?, LoadError>.success(nil) },
@@ -200,6 +206,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
             return finish(.failure(failure("the connection broke", cause: error)))
         }
         isThinking = true
+        awaits(false)
         advice.ask(
             { [attempt] adviser, reply in adviser.opened(attempt, by: consent) { _ = reply($0) } },
             otherwise: { _ -> LoadError?? in .some(nil) },

@@ -23,7 +23,9 @@ extension Exchange {
 
     /// Whether the rest of the body is worth a pump, and may have one: in clear, of known length, and large.
     package var maySplice: Bool {
-        guard case .length(let length) = framing, !facts.isInTLS, carrier?.mayBypass == true, !isOver else { return false }
+        guard case .length(let length) = framing, !facts.isInTLS, carrier?.mayBypass == true, !isOver,
+            bodyFile.isSettled
+        else { return false }
         return length - record.responseBodyBytes >= Self.spliceThreshold
     }
 
@@ -38,7 +40,7 @@ extension Exchange {
         into sink: FileSink, progress: (Int64) -> Void
     ) async throws(LoadError) -> Bool {
         guard case .length(let length) = framing, let carrier, let channel = carrier.beginBypass(of: self) else { return false }
-        isBypassed = true
+        bypass(true)
         while let piece = takeBuffered() {
             try await sink.write(piece, in: control)
             progress(Int64(piece.readableBytes))
@@ -59,7 +61,7 @@ extension Exchange {
             }
         )
         guard let pump else {
-            isBypassed = false
+            bypass(false)
             carrier.endBypass(of: self, moved: 0)
             updateReading()
             return false

@@ -15,19 +15,27 @@ package import NIOCore
 /// When an exchange went over the wire, and how much of it.
 package struct ExchangeRecord {
     package let requestStart: NIODeadline
-    package internal(set) var requestEnd: NIODeadline?
+    package private(set) var requestEnd: NIODeadline?
     /// When the first byte arrived.
-    package internal(set) var responseStart: NIODeadline?
-    package internal(set) var responseEnd: NIODeadline?
-    package internal(set) var requestHeaderBytes = 0
-    package internal(set) var requestBodyBytes: Int64 = 0
-    package internal(set) var responseHeaderBytes: Int64 = 0
-    package internal(set) var responseBodyBytes: Int64 = 0
+    package private(set) var responseStart: NIODeadline?
+    package private(set) var responseEnd: NIODeadline?
+    package private(set) var requestHeaderBytes = 0
+    package private(set) var requestBodyBytes: Int64 = 0
+    package private(set) var responseHeaderBytes: Int64 = 0
+    package private(set) var responseBodyBytes: Int64 = 0
 
     init(requestStart: NIODeadline) { self.requestStart = requestStart }
 
     /// Whether any byte of a response has arrived: what decides whether the request may be sent again.
     package var hasReceivedBytes: Bool { responseStart != nil }
+
+    mutating func sentHead(_ bytes: Int) { requestHeaderBytes = bytes }
+    mutating func sentBody(_ bytes: Int64) { requestBodyBytes += bytes }
+    mutating func sentAll(_ now: NIODeadline) { requestEnd = now }
+    mutating func received(_ now: NIODeadline) { if responseStart == nil { responseStart = now } }
+    mutating func receivedHead(_ bytes: Int64) { responseHeaderBytes += bytes }
+    mutating func receivedBody(_ bytes: Int64) { responseBodyBytes += bytes }
+    mutating func receivedAll(_ now: NIODeadline) { responseEnd = now }
 }
 
 /// One request and its response, as a load sees them, whatever the HTTP version that carries them.
@@ -48,38 +56,34 @@ package final class Exchange {
     }
 
     /// Bytes of body that may wait here before the socket is left alone (a block of a fast body, or four reads of another).
-    static let highWaterMark = 1_048_576
-    static let lowWaterMark = 262_144
-    /// Body bytes for which the load is woken at once, however shortly after the last time.
-    private static let gatheredBytes = 524_288
-    /// Below this it is woken at once too: that is no bulk, and whoever sent it may wait for an answer.
-    private static let smallestBulk = 16_384
-    /// How long anything else may lie before the load is woken for it.
-    private static let gatheringTime = TimeAmount.microseconds(500)
+    package static let highWaterMark = 1_048_576
+    package static let lowWaterMark = 262_144
     /// 1xx responses before the final one; no server has reason to send more.
-    static let maximumInformationalResponses = 100
-    /// Of all their fields: a few bytes of HTTP/2 may stand for very many.
-    private static let maximumInformationalBytes = 262_144
+    static let maximumInformationalResponses = InformationalResponses.limit
+
+    private enum End {
+        case open
+        case complete
+        case failed(LoadError)
+    }
 
     package let control: LoadControl
     package let facts: ConnectionFacts
     package let isReused: Bool
     package let version: HTTPVersion
-    // Unchecked are the queues, and what is set at every request. Other modules read by a function, as each look at a stored property that
-    // they can see is checked, also from here.
+    // Unchecked are the parts, which call nothing that could come back here. Other modules read by a function, as each look at a stored
+    // property that they can see is checked, also from here.
     /// What is received is not optional, as to unwrap it would be to copy it once more.
     @exclusivity(unchecked) private var finalHead = ResponseHead(status: 0)
-    private var headIsHere = false
+    @exclusivity(unchecked) private var headIsHere = false
     package var head: ResponseHead? { headIsHere ? finalHead : nil }
     /// The head, where ``hasHead`` says that it is there.
     package var receivedHead: ResponseHead { finalHead }
     /// So that to look whether it is there does not copy it.
     package var hasHead: Bool { headIsHere }
-    /// The nanoseconds for which the server says it keeps an idle connection.
-    var keepAlive: Int64?
-    private var finalFraming = ResponseParser.Framing.none
+    @exclusivity(unchecked) private var finalFraming = ResponseParser.Framing.none
     package var framing: ResponseParser.Framing { finalFraming }
-    @exclusivity(unchecked) package internal(set) var trailers: HeaderBlock?
+    @exclusivity(unchecked) package private(set) var trailers: HeaderBlock?
     @exclusivity(unchecked) package internal(set) var record: ExchangeRecord
 
     // Methods, as a look from another module is checked for exclusive access, which costs more than the call.
@@ -87,22 +91,16 @@ package final class Exchange {
     package var sentBodyBytes: Int64 { record.requestBodyBytes }
 
     /// What carries the exchange, until its end.
-    var carrier: (any ExchangeCarrier)?
+    private(set) var carrier: (any ExchangeCarrier)?
     /// Why the request may be sent again, where that is known.
-    package internal(set) var evidence = RetryEvidence.none
-    @exclusivity(unchecked) private var queue = BodyQueue()
-    @exclusivity(unchecked) private var informational: [ResponseHead] = []
-    private var informationalCount = 0
-    private var informationalBytes = 0
+    package private(set) var evidence = RetryEvidence.none
+    @exclusivity(unchecked) private var end = End.open
     private var toldSentBytes: Int64 = 0
-    private var isComplete = false
-    private var failure: LoadError?
-    private(set) var wantsReading = true
-    /// When the load was last woken for a piece of the body.
-    private var lastBodyWake = NIODeadline.distantPast
-    private var willWake = false
-    /// The body goes past this process, which must not read it meanwhile.
-    var isBypassed = false
+    @exclusivity(unchecked) private var queue = BodyQueue()
+    @exclusivity(unchecked) private var informational = InformationalResponses()
+    @exclusivity(unchecked) private var reading = BodyReading()
+    @exclusivity(unchecked) private var wakes = BodyWakes()
+    @exclusivity(unchecked) var bodyFile = SentFile()
 
     init(
         control: LoadControl, carrier: any ExchangeCarrier, facts: ConnectionFacts, version: HTTPVersion, isReused: Bool,
@@ -120,7 +118,10 @@ package final class Exchange {
         finalHead = head
         finalFraming = framing
         headIsHere = true
+        lookAtBodyFile()
     }
+
+    func received(_ trailers: HeaderBlock?) { self.trailers = trailers }
 
     // MARK: The load's side
 
@@ -132,7 +133,7 @@ package final class Exchange {
             defer { toldSentBytes = record.requestBodyBytes }
             return .sent(bytes: record.requestBodyBytes - toldSentBytes, total: record.requestBodyBytes)
         }
-        if !informational.isEmpty { return .informational(informational.removeFirst()) }
+        if let head = informational.popFirst() { return .informational(head) }
         return headIsHere ? .head : nil
     }
 
@@ -158,7 +159,7 @@ package final class Exchange {
                     updateReading()
                     return piece
                 }
-                if isComplete { return nil }
+                if hasWholeBody { return nil }
                 if let failure { throw failure }
             }
             await control.wait()
@@ -167,15 +168,15 @@ package final class Exchange {
 
     /// Whether ``next()`` has something to return or to throw, without waiting.
     package var hasNext: Bool {
-        control.failure != nil || !control.isSuspended && (!queue.isEmpty || isComplete || failure != nil)
+        control.failure != nil || !control.isSuspended && (!queue.isEmpty || hasWholeBody || failure != nil)
     }
 
     /// Whether the whole body is here already; then taking it will not wait.
-    package var hasWholeBody: Bool { isComplete }
+    package var hasWholeBody: Bool { isComplete && !bodyFile.isLookedAt }
 
     /// The whole body, where it is here in one piece, for a caller that has taken nothing of it.
     package func takeWhole() -> ByteBuffer? {
-        guard isComplete, control.failure == nil, !control.isSuspended, queue.isOneAtMost else { return nil }
+        guard hasWholeBody, control.failure == nil, !control.isSuspended, queue.isOneAtMost else { return nil }
         return queue.popFirst() ?? ByteBuffer()
     }
 
@@ -196,29 +197,33 @@ package final class Exchange {
     /// What has arrived already, without waiting.
     func takeBuffered() -> ByteBuffer? { queue.popFirst() }
 
-    var isOver: Bool { isComplete || failure != nil }
+    private var isComplete: Bool { if case .complete = end { true } else { false } }
+    private var failure: LoadError? { if case .failed(let error) = end { error } else { nil } }
+    var isOver: Bool { if case .open = end { false } else { true } }
 
     /// Lets go of the exchange.
     ///
     /// Harmless once it is complete.
     package func cancel() {
-        guard !isComplete, failure == nil else { return }
-        failure = .cancelled
+        guard !isOver else { return }
+        end = .failed(.cancelled)
         queue.removeAll()
+        bodyFile.settle()
         carrier?.abandon(self)
     }
 
+    /// How many bytes that its connection was given the peer has not acknowledged.
+    package var unacknowledgedBytes: Int64 { carrier?.unacknowledgedBytes ?? 0 }
+
     // MARK: The connection's side
 
-    func receivedInformational(_ head: ResponseHead) -> Bool {
-        informationalCount += 1
-        informationalBytes += head.headers.bytes.count
-        guard informationalCount <= Self.maximumInformationalResponses,
-            informationalBytes <= Self.maximumInformationalBytes
-        else { return false }
-        informational.append(head)
-        return true
+    /// Something came from the server.
+    func hears(_ now: NIODeadline) {
+        control.markProgress(now)
+        record.received(now)
     }
+
+    func receivedInformational(_ head: ResponseHead) -> Bool { informational.append(head) }
 
     func received(_ piece: ByteBuffer) {
         queue.append(piece)
@@ -230,35 +235,55 @@ package final class Exchange {
     /// Pieces of a large body that follow each other closely are taken together: waking a load and its client costs more than a read.
     func wakeAfterRead(on loop: any EventLoop) {
         let now = control.lastProgress
-        guard queue.byteCount >= Self.smallestBulk else {
-            if !queue.isEmpty { lastBodyWake = now }
+        guard queue.byteCount >= BodyWakes.smallestBulk else {
+            if !queue.isEmpty { wakes.note(now) }
             return control.wake()
         }
-        carrier?.readMuch(of: self, endingIn: queue.last)
-        guard queue.byteCount < Self.gatheredBytes, !isOver, now < lastBodyWake + Self.gatheringTime else {
-            lastBodyWake = now
+        let isMuch = carrier?.readMuch(of: self, endingIn: queue.last) ?? false
+        if isMuch || isOver || wakes.areDue(for: queue.byteCount, now: now) {
+            wakes.note(now)
             return control.wake()
         }
-        guard !willWake else { return }
-        willWake = true
-        loop.assumeIsolated().scheduleTask(deadline: lastBodyWake + Self.gatheringTime) { [self] in
-            willWake = false
+        guard let next = wakes.plan() else { return }
+        loop.assumeIsolated().scheduleTask(deadline: next) { [self] in
+            wakes.planEnded()
             guard !queue.isEmpty else { return }
-            lastBodyWake = .now()
+            wakes.note(.now())
             control.wake()
         }
     }
 
     func sent(_ bytes: Int64) {
-        record.requestBodyBytes += bytes
+        record.sentBody(bytes)
         control.wake()
     }
 
-    func complete() { isComplete = true }
+    /// Its carrier has no more to do with it.
+    func leaveCarrier() { carrier = nil }
+
+    /// Nothing more comes from its carrier; a whole answer counts, whatever else there was.
+    func end(isComplete: Bool, _ error: LoadError? = nil, evidence: RetryEvidence = .none) {
+        carrier = nil
+        self.evidence = evidence
+        if isComplete { end = .complete }
+        if let error { fail(error) }
+        control.wake()
+    }
 
     func fail(_ error: LoadError) {
-        guard !isComplete, failure == nil else { return }
-        failure = error
+        guard !isOver else { return }
+        end = .failed(error)
+        bodyFile.settle()
+        control.wake()
+    }
+
+    /// Fails the exchange though its answer may be here.
+    func failAtEnd(_ error: LoadError) {
+        guard failure == nil else { return }
+        end = .failed(error)
+        carrier?.abandon(self)
+        // Its carrier may have found it complete.
+        end = .failed(error)
         control.wake()
     }
 
@@ -274,18 +299,12 @@ package final class Exchange {
     /// Bytes of the body that wait here.
     var waitingBytes: Int { queue.byteCount }
 
-    /// Sets whether more of the body is to be read, with the distance between the two marks as hysteresis.
+    /// Sets whether more of the body is to be read.
     func updateReading() {
-        guard !isBypassed else { return }
-        let wants: Bool
-        if control.isSuspended {
-            wants = false
-        } else if wantsReading {
-            wants = queue.byteCount < Self.highWaterMark
-        } else {
-            wants = queue.byteCount <= Self.lowWaterMark
-        }
-        wantsReading = wants
+        guard let wants = reading.update(isSuspended: control.isSuspended, waiting: queue.byteCount) else { return }
         carrier?.setReading(wants, for: self)
     }
+
+    /// The body goes past this process, which must not read it meanwhile; or does no more.
+    func bypass(_ isBypassed: Bool) { reading.bypass(isBypassed) }
 }

@@ -23,13 +23,12 @@ extension HTTP1Connection {
         return head
     }
 
-    /// Over TLS it is the records that say how much is read.
-    package func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?) {
-        guard !isSecure, let context, case .length(let length) = exchange.framing else { return }
+    package func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?) -> Bool {
+        guard let context, case .length(let length) = exchange.framing else { return false }
         let received = exchange.record.responseBodyBytes
         let now = exchange.control.lastProgress
-        memory.bulk(BulkReading(context.channel, received: received, now: now))
-            .noteRead(piece, received: received, missing: length - received, now: now)
+        return memory.bulk(BulkReading(context.channel, isSecure ? .copied : .handedOn, received: received, now: now))
+            .noteRead(isSecure ? nil : piece, received: received, missing: length - received, now: now)
     }
 
     /// Whether the head frames the message as it is.
@@ -53,6 +52,13 @@ extension HTTP1Connection {
     package func priorityChanged(_ priority: Float, of exchange: Exchange) {}
 
     package var mayBypass: Bool { true }
+
+    package var unacknowledgedBytes: Int64 {
+        let count = try? context?.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+            cls_unacknowledged($0)
+        }
+        return max(0, count.flatMap { $0 } ?? 0)
+    }
 
     package func giveUp() { close() }
 

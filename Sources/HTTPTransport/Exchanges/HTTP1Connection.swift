@@ -64,13 +64,13 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         let now = NIODeadline.now()
         let exchange = Exchange(
             control: control, carrier: self, facts: facts, version: .http1, isReused: exchangesServed > 0, now: now)
-        guard let context, !isClosing, self.exchange == nil else { throw closedBefore }
+        guard let context, !isClosing, self.exchange == nil else { throw facts.closedBefore(by: transportError) }
         // One buffer serves all connections: it is free again as soon as the socket took the request, which is at once as a rule.
         var outgoing = pool?.takeScratch() ?? ByteBuffer()
         defer { pool?.keepScratch(outgoing) }
         // As it is, where nothing is added: a copy costs as much as a third of the writing.
-        exchange.record.requestHeaderBytes =
-            isFramed(message) ? try write(message.head, to: &outgoing) : try write(framedHead(of: message), to: &outgoing)
+        exchange.record.sentHead(
+            isFramed(message) ? try write(message.head, to: &outgoing) : try write(framedHead(of: message), to: &outgoing))
         exchangesServed += 1
         self.exchange = exchange
         parser.begin(message.head.method == "HEAD" ? .head : message.head.method == "CONNECT" ? .connect : .other)
@@ -79,7 +79,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         switch message.body {
         case .none:
             requestIsComplete = true
-            exchange.record.requestEnd = now
+            exchange.record.sentAll(now)
             send(&outgoing, context)
         default:
             requestIsComplete = false
@@ -98,22 +98,11 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         if head.readableBytes > 0 { shortcut.write(head, context) }
     }
 
-    /// Why nothing can be sent: a server of TLS 1.3 refuses a client certificate, or the lack of one, after the handshake.
-    private var closedBefore: LoadError {
-        let (kind, reason) = refusal ?? (.connectionLost, "the connection was closed before the request could be sent")
-        return LoadError(kind, "sending the request to \(facts.peer): \(reason)", cause: transportError)
-    }
-
-    private var refusal: (LoadError.Kind, String)? {
-        let shown = TLSFailure.Shown(certificate: facts.hasShownCertificate, wasAsked: facts.wasAskedForCertificate)
-        return transportError.flatMap { TLSFailure.aboutClientCertificate($0, shown) }
-    }
-
     /// The request's body went out entirely.
     func requestBodyCompleted(_ exchange: Exchange) {
         guard self.exchange === exchange else { return }
         requestIsComplete = true
-        exchange.record.requestEnd = .now()
+        exchange.record.sentAll(.now())
         pump?.stop()
         pump = nil
         finishIfComplete()
@@ -160,7 +149,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         isBypassed = false
         guard self.exchange === exchange else { return }
         parser.skip(moved)
-        exchange.record.responseBodyBytes += moved
+        exchange.record.receivedBody(moved)
         exchange.control.markProgress(.now())
         do {
             _ = try parse(ByteBuffer(), for: exchange)
@@ -201,8 +190,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
             return
         }
         let now = NIODeadline.now()
-        exchange.control.markProgress(now)
-        if exchange.record.responseStart == nil { exchange.record.responseStart = now }
+        exchange.hears(now)
         if backlog.isEmpty { take(buffer, for: exchange) } else { backlog.append(buffer) }
     }
 
@@ -319,16 +307,15 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
             receivedInformational(head, for: exchange)
         case .head(let head, let framing):
             exchange.receivedHead(head, framing)
-            exchange.keepAlive = head.keepAlive
-            exchange.record.responseHeaderBytes = parser.headerBytesReceived
+            exchange.record.receivedHead(parser.headerBytesReceived)
             pump?.receivedFinalHead(status: head.status)
         case .body(let range):
             guard let piece = buffer.getSlice(at: buffer.readerIndex + range.lowerBound, length: range.count) else { return }
-            exchange.record.responseBodyBytes += Int64(range.count)
+            exchange.record.receivedBody(Int64(range.count))
             exchange.received(isSecure ? memory.copy(of: piece) : memory.compact(piece))
         case .end(let trailers):
-            exchange.trailers = trailers
-            exchange.record.responseEnd = exchange.control.lastProgress
+            exchange.received(trailers)
+            exchange.record.receivedAll(exchange.control.lastProgress)
         }
     }
 
@@ -362,20 +349,18 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         pump?.stop()
         pump = nil
         memory.removeAll()
-        if parser.isIdle, exchange.hasHead { exchange.complete() }
-        exchange.carrier = nil
-        exchange.control.wake()
+        exchange.end(isComplete: parser.isIdle && exchange.hasHead)
         let reusable = reusable && channelIsActive
         if reusable { setReading(true) } else { isClosing = true }
         pool?.exchangeEnded(
-            on: self, reusable: reusable, keepAlive: reusable ? exchange.keepAlive : nil,
+            on: self, reusable: reusable, keepAlive: reusable ? exchange.receivedHead.keepAlive : nil,
             now: exchange.record.responseEnd ?? .now()
         )
         if !reusable { context?.close(promise: nil) }
     }
 
     private func fail(_ exchange: Exchange, with failure: ResponseParser.Failure) {
-        if !exchange.hasHead, let (kind, reason) = refusal {
+        if !exchange.hasHead, let (kind, reason) = facts.refusal(in: transportError) {
             return fail(exchange, LoadError(kind, "receiving the response from \(facts.peer): \(reason)", cause: transportError))
         }
         var message = "receiving the response from \(facts.peer): \(failure.message)"

@@ -7,39 +7,83 @@
 //
 //===----------------------------------------------------------------------===//
 
+import HTTPRules
 import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// What loads are told when a connection of HTTP/2 cannot go on.
-extension HTTP2Connection {
-    /// Why nothing can be sent: a server of TLS 1.3 refuses a client certificate, or the lack of one, after the handshake.
+/// Whether a connection takes requests, whether it was of any use, and why it ends.
+struct HTTP2Standing {
+    struct GoAway {
+        var lastStream: UInt32
+        var code: HTTP2ErrorCode
+        var debug: String
+    }
+
+    private let facts: ConnectionFacts
+    private(set) var goAway: GoAway?
+    private(set) var isClosing = false
+    private var transportError: (any Error)?
+    /// What the server did that ended the connection.
+    private var violation: HTTP2Failure?
+    /// The server has answered a request.
+    private(set) var hasWorked = false
+    /// The connection took no more before that; and it was the last of too many.
+    private var isFruitless = false
+    private var isLastFruitless = false
+
+    init(_ facts: ConnectionFacts) { self.facts = facts }
+
+    // MARK: What happens
+
+    mutating func close() { isClosing = true }
+
+    /// Answers whether it is the first.
+    mutating func take(_ new: GoAway) throws(HTTP2Failure) -> Bool {
+        guard new.lastStream <= goAway?.lastStream ?? .max else {
+            throw HTTP2Failure(code: .protocolError, message: "a GOAWAY names a later stream than the one before")
+        }
+        defer { goAway = new }
+        return goAway == nil
+    }
+
+    mutating func take(_ error: any Error) { transportError = transportError ?? error }
+
+    mutating func take(_ failure: HTTP2Failure) { violation = failure }
+
+    mutating func worked() { hasWorked = true }
+
+    /// It takes no more, or its end came: whether it was of no use, where that counts.
+    mutating func count(isRefusingAll: Bool, asksForCalm: Bool) -> Bool? {
+        let isFruitless = isRefusingAll && !hasWorked
+        guard !self.isFruitless, isFruitless || asksForCalm else { return nil }
+        self.isFruitless = isFruitless
+        return isFruitless
+    }
+
+    mutating func wasLastFruitless(_ isLast: Bool) { isLastFruitless = isLast }
+
+    // MARK: What that means
+
+    /// The channel ends though neither side has said so before.
+    var endsUnannounced: Bool { !isClosing && goAway == nil && facts.refusal(in: transportError) == nil }
+
+    /// For requests that it has not worked on, and will not.
+    var evidence: RetryEvidence {
+        goAway?.code == .http11Required ? .wantsHTTP1 : .notProcessed(.init(endsConnection: true, isLast: isLastFruitless))
+    }
+
+    /// Why nothing can be sent.
     var closedBefore: LoadError {
         if let violation {
             let message = "HTTP/2 with \(facts.peer) ended before the request could be sent: \(violation.message)"
             return LoadError(.badServerResponse, message, cause: violation)
         }
-        let (kind, reason) = refusal ?? (.connectionLost, "the connection was closed before the request could be sent")
-        return LoadError(kind, "sending the request to \(facts.peer): \(reason)", cause: transportError)
-    }
-
-    /// The request has more fields, or longer ones, than the server takes.
-    func tooLarge(_ size: Int, limit: Int) -> LoadError {
-        LoadError(
-            .dataLengthExceedsMaximum,
-            """
-            sending the request to \(facts.peer): its header fields come to \(size) bytes, and the server takes \(limit) \
-            (SETTINGS_MAX_HEADER_LIST_SIZE): send fewer or shorter ones, cookies included
-            """)
-    }
-
-    var refusal: (LoadError.Kind, String)? {
-        let shown = TLSFailure.Shown(certificate: facts.hasShownCertificate, wasAsked: facts.wasAskedForCertificate)
-        return transportError.flatMap { TLSFailure.aboutClientCertificate($0, shown) }
+        return facts.closedBefore(by: transportError)
     }
 
     var ended: LoadError {
-        if let (kind, reason) = refusal {
+        if let (kind, reason) = facts.refusal(in: transportError) {
             return LoadError(kind, "receiving the response from \(facts.peer): \(reason)", cause: transportError)
         }
         var message = "receiving the response from \(facts.peer): the server closed the connection"
@@ -48,5 +92,19 @@ extension HTTP2Connection {
         }
         if let reason = transportError.flatMap(PrintableFailure.text) { message += " (\(reason))" }
         return LoadError(.connectionLost, message, cause: transportError)
+    }
+}
+
+extension ConnectionFacts {
+    /// A server of TLS 1.3 refuses a client certificate, or the lack of one, after the handshake.
+    func refusal(in error: (any Error)?) -> (LoadError.Kind, String)? {
+        let shown = TLSFailure.Shown(certificate: hasShownCertificate, wasAsked: wasAskedForCertificate)
+        return error.flatMap { TLSFailure.aboutClientCertificate($0, shown) }
+    }
+
+    /// Why nothing can be sent.
+    func closedBefore(by error: (any Error)?) -> LoadError {
+        let (kind, reason) = refusal(in: error) ?? (.connectionLost, "the connection was closed before the request could be sent")
+        return LoadError(kind, "sending the request to \(peer): \(reason)", cause: error)
     }
 }

@@ -10,79 +10,40 @@
 import HTTPWire
 import LoadingModel
 import NIOCore
+import TransportMachines
 
-/// Is the server there?
-///
-/// A connection whose other end went away without a word looks like one whose server is slow. It is asked for a sign of life where there is
-/// reason to doubt, and given up without one.
 extension HTTP2Connection {
-    /// After so long without a word from the server, a request comes with a question.
-    static let doubt = TimeAmount.seconds(10)
-    /// After so long without the answer, requests that begin now get another connection.
-    static let doubtfulAfter = TimeAmount.seconds(1)
-    /// How long the server has for the answer.
-    static let probePatience = TimeAmount.seconds(5)
-
-    func doubtAfterSilence(_ now: NIODeadline) {
-        if now - lastRead > Self.doubt { startProbe() }
+    /// Does what its ``LivenessMachine`` wants.
+    @inline(__always)
+    func perform(_ actions: [LivenessMachine.Action]) {
+        if !actions.isEmpty { performAll(actions) }
     }
 
-    /// A load's time is up; where nothing came since it began, the connection may be dead, and is for no others until that is known.
-    func wasLate(_ stream: HTTP2Stream) {
-        guard lastRead <= stream.began, isOpen else { return }
-        bar(true)
-        startProbe()
-    }
-
-    /// Has no request begin here for the time being.
-    func bar(_ isBarred: Bool) {
-        guard self.isBarred != isBarred else { return }
-        self.isBarred = isBarred
-        pool?.capacityChanged(isBarred ? 0 : capacity ?? initialCapacity ?? 1, of: self, isLasting: false)
-    }
-
-    /// Asks the server for a sign of life (RFC 9113, section 6.7); a connection without one is given up.
-    private func startProbe() {
-        guard probe == nil, let context else { return }
-        probeCount += 1
-        write(HTTP2Frames.pingLength) { HTTP2Frames.writePing(probeCount, isAcknowledgement: false, into: $0) }
-        scheduleFlush()
-        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        let sent = loop.now
-        probe = context.eventLoop.scheduleTask(in: Self.doubtfulAfter) { [probeCount] in
-            bound.value.probeIsLate(probeCount, sent)
+    private func performAll(_ actions: [LivenessMachine.Action]) {
+        for action in actions {
+            switch action {
+            case .ask(let number):
+                send(HTTP2Frames.pingLength) { HTTP2Frames.writePing(number, isAcknowledgement: false, into: $0) }
+            case .startTimer(let number, let delay):
+                let bound = NIOLoopBound(self, eventLoop: loop)
+                questionTimer = loop.scheduleTask(in: .nanoseconds(delay)) {
+                    if bound.value.isOpen { bound.value.happens(.timerFired(number)) }
+                }
+            case .stopTimer: questionTimer.take()?.cancel()
+            case .bar(let isBarred):
+                pool?.capacityChanged(isBarred ? 0 : peer.capacity ?? initialCapacity ?? 1, of: self, isLasting: false)
+            case .doubt: pool?.isDoubtful(self)
+            case .giveUp:
+                let message = "receiving the response from \(facts.peer): the server does not answer on this connection any more"
+                networkIsLost(LoadError(.connectionLost, message))
+            }
         }
     }
 
-    private func probeIsLate(_ number: UInt64, _ sent: NIODeadline) {
-        guard number == probeCount, probe != nil, isOpen, let context else { return }
-        if lastSent <= sent {
-            bar(true)
-            pool?.isDoubtful(self)
-        }
-        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        probe = context.eventLoop.scheduleTask(in: Self.probePatience - Self.doubtfulAfter) {
-            bound.value.probeEnded(number, sent)
-        }
-    }
+    func happens(_ event: LivenessMachine.Event) { perform(liveness.handle(event, now: loop.now.nanoseconds)) }
+}
 
-    private func probeEnded(_ number: UInt64, _ sent: NIODeadline) {
-        // A timer that was due when it was cancelled runs all the same.
-        guard number == probeCount, probe.take() != nil, isOpen else { return }
-        // The question stands behind content that still goes out: on a slow line that takes its time.
-        guard lastSent <= sent else { return startProbe() }
-        let message = "receiving the response from \(facts.peer): the server does not answer on this connection any more"
-        networkIsLost(LoadError(.connectionLost, message))
-    }
-
-    /// Whatever came is a sign of life: a server that is busy with others is there.
-    func heard() {
-        endProbe()
-        bar(false)
-    }
-
-    func endProbe() {
-        probe?.cancel()
-        probe = nil
-    }
+extension NIODeadline {
+    /// As machines count.
+    var nanoseconds: Int64 { Int64(clamping: uptimeNanoseconds) }
 }

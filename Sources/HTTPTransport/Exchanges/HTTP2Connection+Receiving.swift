@@ -36,26 +36,24 @@ extension HTTP2Connection {
             try receiveHeaders(id, section, endsStream: endsStream, now: now)
         case .reset(let id, let code):
             // Those of streams that are open are no more than our own requests.
-            guard let stream = try stream(id, closedIsError: false) else { return try spend(now) }
+            guard let stream = try stream(id, mayBeOver: true) else { return try spend(now) }
             wasReset(stream, code)
         case .settings(let settings):
             try spend(now)
-            try take(settings, now: now)
-            try countAnswer()
-            write(HTTP2Frames.settingsAcknowledgementLength) { HTTP2Frames.writeSettingsAcknowledgement(into: $0) }
-            scheduleFlush()
+            try take(settings)
+            try flood.answer(isRead: isWritable)
+            send(HTTP2Frames.settingsAcknowledgementLength) { HTTP2Frames.writeSettingsAcknowledgement(into: $0) }
         case .settingsAcknowledged:
             try spend(now)
-            settingsWereAcknowledged(now)
+            liveness.settingsWereAcknowledged(now: now.nanoseconds)
         case .ping(let data, let isAcknowledgement):
             try spend(now)
             guard !isAcknowledgement else { return }
-            try countAnswer()
-            write(HTTP2Frames.pingLength) { HTTP2Frames.writePing(data, isAcknowledgement: true, into: $0) }
-            scheduleFlush()
+            try flood.answer(isRead: isWritable)
+            send(HTTP2Frames.pingLength) { HTTP2Frames.writePing(data, isAcknowledgement: true, into: $0) }
         case .goAway(let lastStream, let code, let debug):
             try spend(now)
-            try receiveGoAway(lastStream, code, debug)
+            try receive(HTTP2Standing.GoAway(lastStream: lastStream, code: code, debug: debug))
         case .windowUpdate(let id, let increment): try widen(id, by: Int(increment), now: now)
         case .pushPromise:
             // "A client that has set this parameter to 0 … MUST treat the receipt of a PUSH_PROMISE frame as a connection error."
@@ -68,43 +66,19 @@ extension HTTP2Connection {
         }
     }
 
-    private func spend(_ now: NIODeadline) throws(HTTP2Failure) {
-        guard allowance.spend(now: Int64(now.uptimeNanoseconds)) else {
-            throw HTTP2Failure(code: .enhanceYourCalm, message: "too many frames that carry nothing")
-        }
-    }
+    private func spend(_ now: NIODeadline) throws(HTTP2Failure) { try flood.spend(now: now.nanoseconds) }
 
-    /// How many answers may wait for a server that does not read.
-    private static let mostUnreadAnswers = 10_000
-
-    private func countAnswer() throws(HTTP2Failure) {
-        guard context?.channel.isWritable == false else { return }
-        unreadAnswers += 1
-        guard unreadAnswers <= Self.mostUnreadAnswers else {
-            throw HTTP2Failure(code: .enhanceYourCalm, message: "frames ask for answers that are not read")
-        }
-    }
+    private var isWritable: Bool { context?.channel.isWritable != false }
 
     /// The stream that a frame is for; nil where it is over.
-    private func stream(_ id: UInt32, closedIsError: Bool) throws(HTTP2Failure) -> HTTP2Stream? {
-        if let stream = streams[id], !stream.hasAnswer || !closedIsError { return stream }
-        guard id % 2 == 1, id < nextStream else {
-            throw HTTP2Failure(code: .protocolError, message: "a frame is for a stream that was not opened (\(id))")
-        }
-        // What was on its way when we reset a stream is nobody's fault; after END_STREAM nothing may come.
-        if closedIsError, !resets.mayContain(id) {
-            throw HTTP2Failure(code: .streamClosed, message: "a frame is for a stream that the server had ended (\(id))")
-        }
+    private func stream(_ id: UInt32, mayBeOver: Bool) throws(HTTP2Failure) -> HTTP2Stream? {
+        if let stream = streams[id], !stream.hasAnswer || mayBeOver { return stream }
+        try numbers.accept(id, mayBeOver: mayBeOver)
         return nil
     }
 
     private func touch(_ stream: HTTP2Stream, now: NIODeadline) {
-        guard let exchange = stream.exchange else { return }
-        exchange.control.markProgress(now)
-        if exchange.record.responseStart == nil { exchange.record.responseStart = now }
-        guard !stream.isTouched else { return }
-        stream.isTouched = true
-        touched.append(stream)
+        if stream.touch(now: now) { touched.append(stream) }
     }
 
     // MARK: Messages
@@ -112,11 +86,14 @@ extension HTTP2Connection {
     private func receiveHeaders(
         _ id: UInt32, _ section: HTTP2FieldSection, endsStream: Bool, now: NIODeadline
     ) throws(HTTP2Failure) {
-        guard let stream = try stream(id, closedIsError: true) else { return try spend(now) }
-        allowance.earn()
-        hasWorked = true
+        guard let stream = try stream(id, mayBeOver: false) else { return try spend(now) }
+        flood.earn()
         touch(stream, now: now)
         if let objection = stream.receive(section, endsStream: endsStream, now: now) { return object(to: stream, objection) }
+        if !standing.hasWorked, stream.exchange?.hasHead == true {
+            standing.worked()
+            pool?.worked(self)
+        }
         if endsStream { finish(stream, now: now) }
     }
 
@@ -126,11 +103,11 @@ extension HTTP2Connection {
         guard receiveWindow.receive(flowControlled) else {
             throw HTTP2Failure(code: .flowControlError, message: "the server sent more than the connection's window allows")
         }
-        if let change = receiveWindow.update(waiting: 0) { writeWindowUpdate(change, stream: 0) }
+        if let change = receiveWindow.update(waiting: 0) { sendWindowUpdate(change, stream: 0) }
         let isEmpty = range.isEmpty && !endsStream
         if isEmpty { try spend(now) }
-        guard let stream = try stream(id, closedIsError: true) else { return }
-        if !isEmpty { allowance.earn() }
+        guard let stream = try stream(id, mayBeOver: false) else { return }
+        if !isEmpty { flood.earn() }
         guard
             let piece = buffer.getSlice(at: buffer.readerIndex + range.lowerBound, length: range.count)
         else { return }
@@ -157,12 +134,12 @@ extension HTTP2Connection {
     }
 
     private func wasReset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
-        resets.insert(stream.id)
+        numbers.reset(stream.id)
         let hasBegun = stream.exchange?.hasHead ?? false
         let evidence: RetryEvidence =
             switch code {
             case .refusedStream where !hasBegun:
-                .notProcessed(.init(endsConnection: false, connectionWorks: hasWorked || streams.count > 1))
+                .notProcessed(.init(endsConnection: false))
             case .http11Required where !hasBegun: .wantsHTTP1
             default: .failedAlone
             }
@@ -173,26 +150,28 @@ extension HTTP2Connection {
     // MARK: The connection
 
     /// "Receivers of a GOAWAY frame MUST NOT open additional streams on the connection" (RFC 9113, section 6.8).
-    private func receiveGoAway(_ lastStream: UInt32, _ code: HTTP2ErrorCode, _ debug: String) throws(HTTP2Failure) {
-        guard lastStream <= goAway?.lastStream ?? .max else {
-            throw HTTP2Failure(code: .protocolError, message: "a GOAWAY names a later stream than the one before")
-        }
-        let isFirst = goAway == nil
-        goAway = (lastStream, code, debug)
-        if code == .enhanceYourCalm { pool?.calmDown(self) }
+    private func receive(_ goAway: HTTP2Standing.GoAway) throws(HTTP2Failure) {
+        let isFirst = try standing.take(goAway)
+        let wantsHTTP1 = goAway.code == .http11Required
+        let refused = streamsInOrder.filter { $0.id > goAway.lastStream }
+        countIfFruitless(refused.count == streams.count && !wantsHTTP1, asksForCalm: goAway.code == .enhanceYourCalm)
+        if wantsHTTP1 { pool?.wantsHTTP1(self) }
         // Before streams end: none of their places is for others.
         if isFirst { pool?.drains(self) }
-        let refused = streams.values.filter { $0.id > lastStream }.sorted { $0.id < $1.id }
-        let refusal = RetryEvidence.Refusal(
-            endsConnection: true, connectionWorks: hasWorked || refused.count < streams.count,
-            asksForCalm: code == .enhanceYourCalm)
         for stream in refused {
-            resets.insert(stream.id)
-            let message = "sending the request to \(facts.peer): the server takes no more on this connection (\(code.name))"
-            giveUp(
-                stream, LoadError(.connectionLost, message),
-                evidence: code == .http11Required ? .wantsHTTP1 : .notProcessed(refusal))
+            numbers.reset(stream.id)
+            let message =
+                "sending the request to \(facts.peer): the server takes no more on this connection (\(goAway.code.name))"
+            giveUp(stream, LoadError(.connectionLost, message), evidence: standing.evidence)
         }
+    }
+
+    /// Where the server refuses everything before it has worked on anything, the next connection may be no better.
+    func countIfFruitless(_ isRefusingAll: Bool, asksForCalm: Bool) {
+        guard let isFruitless = standing.count(isRefusingAll: isRefusingAll, asksForCalm: asksForCalm) else { return }
+        let isLast = pool?.takesNoMore(self, isFruitless: isFruitless, asksForCalm: asksForCalm) ?? false
+        standing.wasLastFruitless(isLast)
+        if isLast { pool?.giveUp(self) }
     }
 
     private func widen(_ id: UInt32, by increment: Int, now: NIODeadline) throws(HTTP2Failure) {
@@ -200,27 +179,20 @@ extension HTTP2Connection {
             guard sendWindow.widen(by: increment) else {
                 throw HTTP2Failure(code: .flowControlError, message: "a WINDOW_UPDATE makes the connection's window too large")
             }
-            if sendLine.isEmpty, !answersContent(increment) { try spend(now) }
+            if sendLine.isEmpty { try flood.spend(onUpdate: increment, now: now.nanoseconds) }
             return sendMore()
         }
-        guard let stream = try stream(id, closedIsError: false) else { return try spend(now) }
-        guard stream.sendWindow.widen(by: increment) else {
+        guard let stream = try stream(id, mayBeOver: true) else { return try spend(now) }
+        guard stream.widen(by: increment) else {
             return object(to: stream, Objection(.flowControlError, "a WINDOW_UPDATE makes the stream's window too large"))
         }
-        if stream.outlet == nil, !answersContent(increment) { try spend(now) }
+        if stream.outlet == nil { try flood.spend(onUpdate: increment, now: now.nanoseconds) }
         stream.sendMore()
-    }
-
-    /// Servers may say piece by piece that they took what was sent, also when all of it was.
-    private func answersContent(_ increment: Int) -> Bool {
-        guard increment >= 256, increment <= unansweredContent else { return false }
-        unansweredContent -= increment
-        return true
     }
 
     /// Says what is wrong with what the server sent, and ends the connection.
     func fail(_ failure: HTTP2Failure) {
-        violation = failure
+        standing.take(failure)
         leavePool()
         let message = "receiving the response from \(facts.peer): \(failure.message)"
         failAll(LoadError(.badServerResponse, message, cause: failure), evidence: .failedAlone)

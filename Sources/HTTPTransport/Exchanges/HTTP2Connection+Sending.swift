@@ -15,90 +15,71 @@ import TransportMachines
 
 /// What is written, and when it goes to the socket.
 extension HTTP2Connection {
-    func prepareOutgoing() {
-        guard outgoingIsSent else { return }
-        outgoingIsSent = false
-        // One buffer serves again and again: it is free as soon as the socket took what is in it, which is at once as a rule.
-        if outgoing.capacity > Self.highWaterMark * 2 { outgoing = ByteBuffer() } else { outgoing.clear() }
-    }
-
-    /// Writes a frame of so many bytes at most.
-    func write(_ length: Int, _ frame: (UnsafeMutableRawBufferPointer) -> Int) {
-        prepareOutgoing()
-        _ = outgoing.writeWithUnsafeMutableBytes(minimumWritableBytes: length, frame)
-    }
-
-    func writeWindowUpdate(_ change: Int, stream: UInt32) {
-        guard isOpen else { return }
-        write(HTTP2Frames.windowUpdateLength) {
-            HTTP2Frames.writeWindowUpdate(stream: stream, increment: UInt32(change), into: $0)
-        }
+    /// Writes a frame of so many bytes at most, which goes out at the end of this turn of the loop.
+    func send(_ length: Int, _ frame: (UnsafeMutableRawBufferPointer) -> Int) {
+        outgoing.write(length, frame)
         scheduleFlush()
     }
 
+    func sendWindowUpdate(_ change: Int, stream: UInt32) {
+        guard isOpen else { return }
+        send(HTTP2Frames.windowUpdateLength) {
+            HTTP2Frames.writeWindowUpdate(stream: stream, increment: UInt32(change), into: $0)
+        }
+    }
+
     func writeGoAway(_ code: HTTP2ErrorCode, _ debug: String) {
-        write(HTTP2Frames.goAwayLength(debug: debug)) {
+        outgoing.write(HTTP2Frames.goAwayLength(debug: debug)) {
             HTTP2Frames.writeGoAway(lastStream: 0, code: code, debug: debug, into: $0)
         }
-        flushIsDue = true
     }
 
     /// Has what was written go to the socket when all is written that belongs to this turn of the loop.
     func scheduleFlush() {
-        guard !flushIsDue else { return }
-        flushIsDue = true
-        guard !isReading, let context else { return }
-        LoopDirectory.executor(of: context.eventLoop).afterwards { [self] in if flushIsDue { flush() } }
+        guard outgoing.areDueNow(), let context else { return }
+        LoopDirectory.executor(of: context.eventLoop).afterwards { [self] in if outgoing.areDue { flush() } }
     }
 
     func flush() {
-        flushIsDue = false
-        guard let context, !outgoingIsSent, outgoing.readableBytes > 0 else { return }
-        outgoingIsSent = true
-        guard !flushPromises.isEmpty || !sendLine.isEmpty else {
-            return context.writeAndFlush(wrapOutboundOut(outgoing), promise: nil)
+        guard let frames = outgoing.take(), let context else { return }
+        let promises = outgoing.takePromises()
+        guard !promises.isEmpty || !sendLine.isEmpty else {
+            return context.writeAndFlush(wrapOutboundOut(frames), promise: nil)
         }
-        let promises = flushPromises
-        flushPromises = []
         let promise = context.eventLoop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenComplete { [self] result in
-            if case .success = result, !promises.isEmpty { lastSent = loop.now }
+            if case .success = result, !promises.isEmpty { liveness.sentContent(now: loop.now.nanoseconds) }
             for promise in promises { promise.completeWith(result) }
             sendMore()
         }
-        context.writeAndFlush(wrapOutboundOut(outgoing), promise: promise)
+        context.writeAndFlush(wrapOutboundOut(frames), promise: promise)
     }
 
     // MARK: Content
 
-    /// What servers' windows come to, and more: what was sent long ago excuses no flood.
-    private static let mostUnansweredContent = 67_108_864
-
     /// Whether content may be written: not while much of it waits for the socket.
     var maySendContent: Bool {
         guard isOpen, let context else { return false }
-        return context.channel.isWritable && (outgoingIsSent || outgoing.readableBytes < Self.highWaterMark)
+        return context.channel.isWritable && outgoing.takeContent
     }
 
     /// Writes of a piece of content what the windows allow.
     func writeContent(_ piece: inout ByteBuffer, isLast: Bool, of stream: HTTP2Stream) {
         guard isOpen, !stream.hasSentEnd else { return }
         repeat {
-            let allowed = min(stream.sendWindow.available, sendWindow.available, peerFrameSize, Self.frameSize)
+            let allowed = min(stream.sendWindow.available, sendWindow.available, peer.frameSize, Self.frameSize)
             let count = max(0, min(piece.readableBytes, allowed))
             let ends = isLast && count == piece.readableBytes
             guard count > 0 || ends else { return }
-            write(HTTP2Frames.headerLength) { buffer in
+            outgoing.write(HTTP2Frames.headerLength) { buffer in
                 let flags = ends ? HTTP2Frames.Flag.endStream : 0
                 HTTP2Frames.writeHeader(length: count, type: HTTP2Frames.data, flags: flags, stream: stream.id, into: buffer)
                 return HTTP2Frames.headerLength
             }
-            if var slice = piece.readSlice(length: count) { outgoing.writeBuffer(&slice) }
-            stream.sendWindow.take(count)
+            if var slice = piece.readSlice(length: count) { outgoing.write(&slice) }
+            stream.sent(count, ends: ends)
             sendWindow.take(count)
-            allowance.earn()
-            unansweredContent = min(unansweredContent + 2 * count, Self.mostUnansweredContent)
-            if ends { stream.hasSentEnd = true }
+            flood.sentContent(count)
         } while piece.readableBytes > 0
     }
 
@@ -106,16 +87,14 @@ extension HTTP2Connection {
     func whenFlushed(_ promise: EventLoopPromise<Void>?) {
         guard let promise else { return }
         guard isOpen else { return promise.fail(ChannelError.ioOnClosedChannel) }
-        flushPromises.append(promise)
+        outgoing.add(promise)
     }
 
     /// A stream has written what it could: it is in line for its next turn.
     func contentWasWritten(by stream: HTTP2Stream, hasPiece: Bool) {
         scheduleFlush()
         // What the stream's own window holds back goes on with its WINDOW_UPDATE.
-        guard !stream.isInLine, !hasPiece || stream.sendWindow.available > 0 else { return }
-        stream.isInLine = true
-        sendLine.append(stream)
+        if !hasPiece || stream.sendWindow.available > 0 { sendLine.append(stream) }
     }
 
     /// Gives each stream in line its turn.
@@ -123,7 +102,6 @@ extension HTTP2Connection {
         guard !sendLine.isEmpty, sendWindow.available > 0 else { return }
         for _ in 0..<sendLine.count {
             guard maySendContent, let stream = sendLine.popFirst() else { break }
-            stream.isInLine = false
             if streams[stream.id] === stream { stream.sendMore() }
         }
     }
@@ -146,7 +124,6 @@ extension HTTP2Connection {
         guard isOpen, streams[stream.id] === stream else { return }
         let field = HTTP2Priority.field(priority) ?? HTTP2Priority.ordinary
         let length = HTTP2Frames.headerLength + 4 + field.utf8CodeUnitCount
-        write(length) { HTTP2Priority.writeUpdate(stream: stream.id, field, into: $0) }
-        scheduleFlush()
+        send(length) { HTTP2Priority.writeUpdate(stream: stream.id, field, into: $0) }
     }
 }

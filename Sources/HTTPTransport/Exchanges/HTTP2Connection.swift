@@ -29,16 +29,9 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     /// What a stream may hold in memory until its task shows that it takes more.
     package static let streamWindow = 1_048_576
-    /// What all streams together may have beyond ``streamWindow``.
-    private static let lendableWindow = 67_108_864
     /// One of all the streams that there may be: their own windows are the limit.
-    private static let connectionWindow = largestCapacity * streamWindow
-    static let frameSize = 16_384
-    /// Where the server has no limit.
-    static let largestCapacity = 256
-    /// What may wait to be handed to the socket before content waits.
-    static let highWaterMark = 262_144
-    static let lastStream: UInt32 = 0x7FFF_FFFF
+    private static let connectionWindow = PeerSettings.largestCapacity * streamWindow
+    static let frameSize = HTTP2Settings.frameSizes.lowerBound
 
     package let facts: ConnectionFacts
     package var pool: ConnectionPool?
@@ -50,58 +43,27 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     let serverChain: [Data]
     private let scheme: StaticString
     var context: ChannelHandlerContext?
-    // Unchecked, as every read and request goes through them: they call nothing that could come back here.
+    // Each part has functions that say what happens, and is the one to change what it has. Unchecked are those that every read or
+    // request goes through: they call nothing that could come back here.
     @exclusivity(unchecked) var reader = HTTP2FrameReader()
     @exclusivity(unchecked) private var encoder = HTTP2RequestEncoder()
     @exclusivity(unchecked) var streams: [UInt32: HTTP2Stream] = [:]
+    @exclusivity(unchecked) var numbers = StreamNumbers()
     @exclusivity(unchecked) var sendWindow = SendWindow()
     @exclusivity(unchecked) var receiveWindow = ReceiveWindow(connectionWindow)
-    @exclusivity(unchecked) var allowance: FrameAllowance
-    var resets = ResetStreams()
-    var nextStream: UInt32 = 1
-    /// What the server said in SETTINGS.
-    private(set) var peerWindow = FlowControl.initialWindow
-    private(set) var peerFrameSize = HTTP2Connection.frameSize
-    /// Of a request's fields; nil where the server has no limit, or has not said it yet.
-    private var peerListSize: Int?
-    var capacity: Int?
-    var lendable = HTTP2Connection.lendableWindow
-
-    /// The server has answered a request.
-    var hasWorked = false
-    var goAway: (lastStream: UInt32, code: HTTP2ErrorCode, debug: String)?
-    private(set) var isClosing = false
-    var transportError: (any Error)?
-    /// What the server did that ended the connection.
-    var violation: HTTP2Failure?
-    /// It takes no requests until the server has given a sign of life.
-    var isBarred = false
-    /// When something was read last.
-    var lastRead: NIODeadline
-    var began: NIODeadline
-    /// How long the server's answer to SETTINGS took.
-    var measuredRoundTrip: TimeAmount?
-    /// The end of its patience, while the server is asked for that.
-    var probe: Scheduled<Void>?
-    var probeCount: UInt64 = 0
-
-    // What waits to be handed to the socket.
-    @exclusivity(unchecked) var outgoing = ByteBuffer()
-    var outgoingIsSent = false
-    var flushIsDue = false
-    var isReading = false
-    var flushPromises: [EventLoopPromise<Void>] = []
-    /// When the socket took content last.
-    var lastSent = NIODeadline.uptimeNanoseconds(0)
-    /// Content that went out and that no WINDOW_UPDATE has answered: once of its stream, and once of the connection.
-    var unansweredContent = 0
-    /// Answers to PING and SETTINGS that were written while the server read nothing.
-    var unreadAnswers = 0
-    /// Streams that wait for their turn to send.
-    var sendLine = CircularBuffer<HTTP2Stream>()
-    /// Streams of which something came in this read.
+    @exclusivity(unchecked) var loan = WindowLoan()
+    @exclusivity(unchecked) var flood: FrameFlood
+    @exclusivity(unchecked) private(set) var peer = PeerSettings()
+    @exclusivity(unchecked) var standing: HTTP2Standing
+    @exclusivity(unchecked) var liveness: LivenessMachine
+    var questionTimer: Scheduled<Void>?
+    @exclusivity(unchecked) var outgoing = OutgoingFrames()
+    /// Those that wait for their turn to send.
+    @exclusivity(unchecked) var sendLine = StreamLine()
+    /// Those of which something came in this read.
     @exclusivity(unchecked) var touched: [HTTP2Stream] = []
-    @exclusivity(unchecked) var buffers = RecycledBuffers()
+    @exclusivity(unchecked) var buffers = RecycledBuffers(size: 131_072, limit: 24)
+    var bulk: BulkReading?
 
     /// What is wrong with what came for a stream, and what its load is told.
     struct Objection {
@@ -125,21 +87,24 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         self.facts = facts
         self.loop = loop
         self.initialCapacity = max(1, initialCapacity)
-        lastRead = loop.now
-        began = lastRead
-        allowance = FrameAllowance(now: Int64(lastRead.uptimeNanoseconds))
+        let now = loop.now.nanoseconds
+        flood = FrameFlood(now: now)
+        liveness = LivenessMachine(now: now)
+        standing = HTTP2Standing(facts)
         scheme = facts.isInTLS ? "https" : "http"
     }
 
     // MARK: The pool's side
 
-    package var channelIsActive: Bool { !isClosing && (context?.channel.isActive ?? false) }
+    package var channelIsActive: Bool { !standing.isClosing && (context?.channel.isActive ?? false) }
     package var isIdle: Bool { streams.isEmpty }
-    var isOpen: Bool { !isClosing && context != nil }
+    var isOpen: Bool { !standing.isClosing && context != nil }
+    // The stored number, as to ask the value would be to copy its tables.
+    private var takesRequests: Bool { channelIsActive && standing.goAway == nil && numbers.next <= StreamNumbers.last }
 
     /// What can be read may be anything; the end alone says that nothing more is answered.
     package var isGone: Bool {
-        guard let context, channelIsActive, goAway == nil, nextStream <= Self.lastStream else { return true }
+        guard let context, takesRequests else { return true }
         let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
             cls_look($0)
         }
@@ -147,10 +112,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         return found & 2 != 0
     }
 
-    package var evidenceBeforeRequest: RetryEvidence {
-        let isCalmedDown = goAway?.code == .enhanceYourCalm
-        return .notProcessed(.init(endsConnection: true, connectionWorks: hasWorked, asksForCalm: isCalmedDown))
-    }
+    package var evidenceBeforeRequest: RetryEvidence { standing.evidence }
 
     /// HTTP/2 has no fields that frame a message; those that HTTP/1.1 has never leave.
     package func framedHead(of message: OutgoingMessage) -> RequestHead {
@@ -161,21 +123,21 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     package func begin(_ message: OutgoingMessage, control: LoadControl) throws(LoadError) -> Exchange {
         let now = loop.now
-        guard channelIsActive, goAway == nil, nextStream <= Self.lastStream else { throw closedBefore }
-        let isFirst = nextStream == 1
+        guard takesRequests else { throw standing.closedBefore }
         let stream = HTTP2Stream(
-            nextStream, of: self, isHead: message.head.method == "HEAD", sendWindow: peerWindow, now: now)
-        let exchange = Exchange(control: control, carrier: stream, facts: facts, version: .http2, isReused: !isFirst, now: now)
-        var hasBody = true
-        if case .none = message.body { hasBody = false }
+            numbers.next, of: self, isHead: message.head.method == "HEAD", sendWindow: peer.window, now: now)
+        let exchange = Exchange(
+            control: control, carrier: stream, facts: facts, version: .http2, isReused: stream.id > 1, now: now)
+        let hasBody = message.body.length != nil
         try checkSize(of: message)
         do {
-            exchange.record.requestHeaderBytes = try writeHead(message, stream: nextStream, endsStream: !hasBody)
+            exchange.record.sentHead(try writeHead(message, stream: stream.id, endsStream: !hasBody))
         } catch {
             throw LoadError(.badURL, "the request cannot be sent: \(error.message)", cause: error)
         }
-        nextStream += 2
+        numbers.open()
         stream.carry(exchange)
+        endBulk()
         streams[stream.id] = stream
         // There is enough for one; where others are open already, the response's head decides.
         if streams.count == 1, message.head.method == "GET" { stream.expectBulk() }
@@ -183,35 +145,40 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         if hasBody {
             stream.send(message.body, expectsContinue: message.expectsContinue)
         } else {
-            stream.hasSentEnd = true
-            exchange.record.requestEnd = now
+            stream.sent(0, ends: true)
+            exchange.record.sentAll(now)
         }
-        doubtAfterSilence(now)
+        perform(liveness.handle(.requestBegan, now: now.nanoseconds))
         scheduleFlush()
-        if nextStream > Self.lastStream { pool?.drains(self) }
+        if numbers.next > StreamNumbers.last { pool?.drains(self) }
         return exchange
     }
 
     /// A request that is larger than the server takes would come to nothing there, or end the connection with its neighbours.
     private func checkSize(of message: OutgoingMessage) throws(LoadError) {
-        guard let limit = peerListSize else { return }
+        guard let limit = peer.listSize else { return }
         // However it is counted, crumbs of cookies included, it comes to no more than that: nearly all are far below the limit.
         let head = message.head
         let text = head.headers.bytes.count + head.target.utf8.count + head.method.utf8.count
         guard 16 * text + 32 * head.headers.lines.count + 512 > limit else { return }
         let size = HTTP2RequestEncoder.listSize(
             of: head, scheme: scheme, priority: HTTP2Priority.field(message.priority))
-        if size > limit { throw tooLarge(size, limit: limit) }
+        guard size > limit else { return }
+        throw LoadError(
+            .dataLengthExceedsMaximum,
+            """
+            sending the request to \(facts.peer): its header fields come to \(size) bytes, and the server takes \(limit) \
+            (SETTINGS_MAX_HEADER_LIST_SIZE): send fewer or shorter ones, cookies included
+            """)
     }
 
     private func writeHead(_ message: OutgoingMessage, stream: UInt32, endsStream: Bool) throws(InvalidRequest) -> Int {
         let block = HTTP2RequestEncoder.maximumLength(of: message.head)
-        let length = HTTP2Frames.fieldBlockLength(block, maximumFrameSize: peerFrameSize)
+        let length = HTTP2Frames.fieldBlockLength(block, maximumFrameSize: peer.frameSize)
         let priority = HTTP2Priority.field(message.priority)
-        let (scheme, frameSize) = (scheme, peerFrameSize)
-        prepareOutgoing()
+        let (scheme, frameSize) = (scheme, peer.frameSize)
         do {
-            return try outgoing.writeWithUnsafeMutableBytes(minimumWritableBytes: length) { buffer in
+            return try outgoing.write(length) { buffer in
                 let count = try encoder.encode(
                     message.head, scheme: scheme, priority: priority,
                     into: UnsafeMutableRawBufferPointer(rebasing: buffer[HTTP2Frames.headerLength...]))
@@ -224,7 +191,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     }
 
     package func close() {
-        guard !isClosing else { return }
+        guard !standing.isClosing else { return }
         if context?.channel.isActive == true { writeGoAway(.noError, "") }
         shut()
     }
@@ -235,7 +202,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     /// Closes the channel once what was written is on its way.
     func shut() {
-        isClosing = true
+        standing.close()
         flush()
         context?.close(promise: nil)
     }
@@ -248,7 +215,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     /// No exchange may begin here any more: the pool forgets the connection before its exchanges end, so that none gets their places.
     func leavePool() {
-        isClosing = true
+        standing.close()
         pool?.connectionClosed(self)
         pool = nil
     }
@@ -257,46 +224,43 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     package func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        began = loop.now
+        liveness = LivenessMachine(now: loop.now.nanoseconds)
         var settings = HTTP2Settings()
         settings.enablePush = false
         settings.initialWindowSize = Self.streamWindow
         settings.maxHeaderListSize = HTTP2FrameReader.Limits().headerListBytes
-        outgoing.writeStaticString(HTTP2Frames.preface)
-        write(HTTP2Frames.settingsLength(settings)) { HTTP2Frames.writeSettings(settings, into: $0) }
+        outgoing.write(HTTP2Frames.preface)
+        outgoing.write(HTTP2Frames.settingsLength(settings)) { HTTP2Frames.writeSettings(settings, into: $0) }
         let change = UInt32(Self.connectionWindow - FlowControl.initialWindow)
-        write(HTTP2Frames.windowUpdateLength) { HTTP2Frames.writeWindowUpdate(stream: 0, increment: change, into: $0) }
-        scheduleFlush()
+        send(HTTP2Frames.windowUpdateLength) { HTTP2Frames.writeWindowUpdate(stream: 0, increment: change, into: $0) }
     }
 
     package func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
-        endProbe()
-        for promise in flushPromises { promise.fail(ChannelError.ioOnClosedChannel) }
-        flushPromises = []
+        happens(.ended)
+        for promise in outgoing.takePromises() { promise.fail(ChannelError.ioOnClosedChannel) }
         // A channel that had ended when this came into it does not say so again.
         leavePool()
-        failAll(ended)
+        failAll(standing.ended)
     }
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        lastRead = loop.now
-        isReading = true
-        if probe != nil || isBarred { heard() }
-        receive(unwrapInboundIn(data), now: lastRead)
+        let now = loop.now
+        outgoing.readingBegan()
+        perform(liveness.read(now: now.nanoseconds))
+        receive(unwrapInboundIn(data), now: now)
     }
 
     package func channelReadComplete(context: ChannelHandlerContext) {
-        isReading = false
         for stream in touched { stream.wake(on: context.eventLoop) }
         touched.removeAll(keepingCapacity: true)
-        if flushIsDue { flush() }
+        if outgoing.readingEnded() { flush() }
         context.fireChannelReadComplete()
     }
 
     package func channelWritabilityChanged(context: ChannelHandlerContext) {
         if context.channel.isWritable {
-            unreadAnswers = 0
+            flood.answersAreRead()
             sendMore()
         }
         context.fireChannelWritabilityChanged()
@@ -304,72 +268,61 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {
         // The end of a response is known from its frames, so that a missing close_notify cuts nothing off.
-        transportError = transportError ?? error
+        standing.take(error)
         if let error = error as? NIOSSLError, case .uncleanShutdown = error { return }
         context.close(promise: nil)
     }
 
     package func channelInactive(context: ChannelHandlerContext) {
         touched = []
+        if standing.endsUnannounced { countIfFruitless(true, asksForCalm: false) }
         leavePool()
-        failAll(ended)
+        failAll(standing.ended)
         context.fireChannelInactive()
     }
 
     // MARK: What the server allows
 
-    func take(_ settings: HTTP2Settings, now: NIODeadline) throws(HTTP2Failure) {
+    func take(_ settings: HTTP2Settings) throws(HTTP2Failure) {
         if let size = settings.smallestHeaderTableSize { encoder.setTableLimit(size) }
         if let size = settings.headerTableSize { encoder.setTableLimit(size) }
-        if let size = settings.maxFrameSize { peerFrameSize = size }
-        if let size = settings.maxHeaderListSize { peerListSize = size }
-        if let size = settings.initialWindowSize {
-            let (change, largest) = (size - peerWindow, (settings.largestInitialWindowSize ?? size) - peerWindow)
-            peerWindow = size
-            for stream in streams.values {
-                var window = stream.sendWindow
-                guard window.widen(by: largest), stream.sendWindow.widen(by: change) else {
-                    throw HTTP2Failure(code: .flowControlError, message: "SETTINGS_INITIAL_WINDOW_SIZE makes a window too large")
-                }
+        let (change, capacity) = peer.take(settings)
+        if let change {
+            guard streams.values.allSatisfy({ $0.widen(by: change) }) else {
+                throw HTTP2Failure(code: .flowControlError, message: "SETTINGS_INITIAL_WINDOW_SIZE makes a window too large")
             }
-            if change > 0 { for stream in streams.values.sorted(by: { $0.id < $1.id }) { stream.sendMore() } }
+            if change.total > 0 { for stream in streamsInOrder { stream.sendMore() } }
         }
-        guard settings.maxConcurrentStreams != nil || capacity == nil else { return }
-        let allowed = min(settings.maxConcurrentStreams ?? Self.largestCapacity, Self.largestCapacity)
-        guard allowed != capacity else { return }
-        capacity = allowed
-        if !isBarred { pool?.capacityChanged(allowed, of: self) }
+        if let capacity, !liveness.isBarred { pool?.capacityChanged(capacity, of: self) }
     }
 
     // MARK: The end of streams
 
+    var streamsInOrder: [HTTP2Stream] { streams.values.sorted { $0.id < $1.id } }
+
     func abandon(_ stream: HTTP2Stream, isLate: Bool) {
         reset(stream, .cancel)
-        if isLate { wasLate(stream) }
+        if isLate, isOpen { happens(.requestWasLate(began: stream.began.nanoseconds)) }
         end(stream)
     }
 
     func reset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
-        resets.insert(stream.id)
+        numbers.reset(stream.id)
         guard isOpen else { return }
-        write(HTTP2Frames.resetLength) { HTTP2Frames.writeReset(stream: stream.id, code: code, into: $0) }
-        scheduleFlush()
+        send(HTTP2Frames.resetLength) { HTTP2Frames.writeReset(stream: stream.id, code: code, into: $0) }
     }
 
     /// The stream is over, one way or the other; its place is another's.
     func end(_ stream: HTTP2Stream, _ error: LoadError? = nil, evidence: RetryEvidence = .none, isComplete: Bool = false) {
         guard streams.removeValue(forKey: stream.id) != nil else { return }
-        takeBack(stream.borrowed)
-        if stream.isInLine { sendLine.removeAll { $0 === stream } }
+        loan.giveBack(stream.borrowed)
+        sendLine.remove(stream)
         let exchange = stream.end()
-        if let exchange {
-            exchange.evidence = evidence
-            if isComplete { exchange.complete() }
-            if let error { exchange.fail(error) }
-            exchange.control.wake()
-        }
+        exchange?.end(isComplete: isComplete, error, evidence: evidence)
         pool?.exchangeEnded(on: self, reusable: true, keepAlive: nil, now: exchange?.record.responseEnd ?? .now())
-        if streams.isEmpty { buffers.removeAll() }
+        guard streams.isEmpty else { return }
+        buffers.removeAll()
+        endBulk()
     }
 
     /// The connection is of no use to the stream any more; what has its whole answer is complete all the same.
@@ -378,6 +331,6 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     }
 
     func failAll(_ error: LoadError, evidence: RetryEvidence = .none) {
-        for stream in streams.values.sorted(by: { $0.id < $1.id }) { giveUp(stream, error, evidence: evidence) }
+        for stream in streamsInOrder { giveUp(stream, error, evidence: evidence) }
     }
 }

@@ -17,6 +17,8 @@ import TransportMachines
 ///
 /// Confined to the channel's event loop.
 final class HTTP2Stream: ExchangeCarrier {
+    typealias Objection = HTTP2Connection.Objection
+
     let id: UInt32
     private(set) var exchange: Exchange?
     let began: NIODeadline
@@ -24,16 +26,16 @@ final class HTTP2Stream: ExchangeCarrier {
     private let isHead: Bool
     private unowned let connection: HTTP2Connection
 
-    @exclusivity(unchecked) var sendWindow: SendWindow
-    @exclusivity(unchecked) var receiveWindow: ReceiveWindow
+    @exclusivity(unchecked) private(set) var sendWindow: SendWindow
+    @exclusivity(unchecked) private var receiveWindow: ReceiveWindow
     private(set) var pump: RequestBodyPump?
     private(set) var outlet: HTTP2BodyOutlet?
     /// END_STREAM was written.
-    var hasSentEnd = false
+    private(set) var hasSentEnd = false
     /// It waits for its turn to send.
-    var isInLine = false
+    fileprivate var isInLine = false
     /// Something of it came since the load was woken last.
-    var isTouched = false
+    private var isTouched = false
     /// The whole answer is here, and the request is still on its way.
     private(set) var hasAnswer = false
     /// How long the content is to be, as far as that is said.
@@ -45,7 +47,7 @@ final class HTTP2Stream: ExchangeCarrier {
     /// What came since the window grew last.
     private var receivedSinceGrowth = 0
     /// Since when that is counted.
-    private var countedSince = NIODeadline.distantPast
+    private var countedSince: Int64 = 0
     /// What the window is larger by than it was at first.
     private(set) var borrowed = 0
 
@@ -80,6 +82,20 @@ final class HTTP2Stream: ExchangeCarrier {
         outlet?.flush()
     }
 
+    /// So much content was written; with END_STREAM, if it is the last.
+    func sent(_ count: Int, ends: Bool) {
+        sendWindow.take(count)
+        if ends { hasSentEnd = true }
+    }
+
+    /// The server allows so much more; false where the window becomes larger than one may be.
+    func widen(by increment: Int) -> Bool { sendWindow.widen(by: increment) }
+
+    func widen(by change: PeerSettings.WindowChange) -> Bool {
+        var window = sendWindow
+        return window.widen(by: change.largest) && sendWindow.widen(by: change.total)
+    }
+
     // MARK: The exchange's side
 
     func abandon(_ exchange: Exchange) {
@@ -92,8 +108,13 @@ final class HTTP2Stream: ExchangeCarrier {
         updateWindow()
     }
 
-    /// The socket is not the exchange's alone.
-    func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?) {}
+    func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?) -> Bool {
+        guard case .length(let length) = exchange.framing else { return false }
+        let received = exchange.record.responseBodyBytes
+        // More than the window allows does not come.
+        let missing = min(length - received, Int64(receiveWindow.available))
+        return connection.readMuch(received: received, missing: missing, now: exchange.control.lastProgress)
+    }
 
     func suspensionChanged(of exchange: Exchange) {
         updateWindow()
@@ -107,60 +128,67 @@ final class HTTP2Stream: ExchangeCarrier {
     func beginBypass(of exchange: Exchange) -> (any Channel)? { nil }
     func endBypass(of exchange: Exchange, moved: Int64) {}
 
+    /// Those of the connection are other streams', too.
+    var unacknowledgedBytes: Int64 { 0 }
+
     // MARK: The connection's side
 
+    /// Something came for it; answers whether that is the first since its load was woken.
+    func touch(now: NIODeadline) -> Bool {
+        guard let exchange else { return false }
+        exchange.hears(now)
+        defer { isTouched = true }
+        return !isTouched
+    }
+
     /// Takes the head of the response, or of what comes before it, or its trailers; what is wrong with it, if anything is.
-    func receive(_ section: HTTP2FieldSection, endsStream: Bool, now: NIODeadline) -> HTTP2Connection.Objection? {
+    func receive(_ section: HTTP2FieldSection, endsStream: Bool, now: NIODeadline) -> Objection? {
         guard let exchange else { return nil }
         if let fault = section.fault {
             return fault == .tooLarge
-                ? HTTP2Connection.Objection(.enhanceYourCalm, fault.message, kind: .dataLengthExceedsMaximum)
-                : HTTP2Connection.Objection(.protocolError, fault.message)
+                ? Objection(.enhanceYourCalm, fault.message, kind: .dataLengthExceedsMaximum)
+                : Objection(.protocolError, fault.message)
         }
-        exchange.record.responseHeaderBytes += Int64(section.listBytes)
+        exchange.record.receivedHead(Int64(section.listBytes))
         guard !exchange.hasHead else {
             guard section.mayBeTrailers, endsStream else {
-                return HTTP2Connection.Objection(.protocolError, "a second header section is no trailer section")
+                return Objection(.protocolError, "a second header section is no trailer section")
             }
-            exchange.trailers = section.headers.isEmpty ? nil : section.headers
+            exchange.received(section.headers.isEmpty ? nil : section.headers)
             return nil
         }
-        guard let status = section.status else {
-            return HTTP2Connection.Objection(.protocolError, "a response has no :status")
-        }
+        guard let status = section.status else { return Objection(.protocolError, "a response has no :status") }
         let head = ResponseHead(majorVersion: 2, minorVersion: 0, status: status, headers: section.headers)
         if 100...199 ~= status { return receiveInformational(head, endsStream: endsStream) }
         return receiveFinal(head, endsStream: endsStream)
     }
 
-    private func receiveInformational(_ head: ResponseHead, endsStream: Bool) -> HTTP2Connection.Objection? {
-        guard !endsStream else {
-            return HTTP2Connection.Objection(.protocolError, "a stream ends with an informational response")
-        }
+    private func receiveInformational(_ head: ResponseHead, endsStream: Bool) -> Objection? {
+        guard !endsStream else { return Objection(.protocolError, "a stream ends with an informational response") }
         guard exchange?.receivedInformational(head) == true else {
             let limit = Exchange.maximumInformationalResponses
-            return HTTP2Connection.Objection(
+            return Objection(
                 .enhanceYourCalm, "the server sent more than \(limit) informational responses and no final one")
         }
         if head.status == 100 { pump?.receivedContinue() }
         return nil
     }
 
-    private func receiveFinal(_ head: ResponseHead, endsStream: Bool) -> HTTP2Connection.Objection? {
+    private func receiveFinal(_ head: ResponseHead, endsStream: Bool) -> Objection? {
         guard let exchange else { return nil }
         mayHaveContent = !isHead && head.status != 204 && head.status != 304
         if mayHaveContent {
             do {
                 expectedLength = try ResponseParser.contentLength(head.headers)
             } catch {
-                return HTTP2Connection.Objection(.protocolError, error.message)
+                return Objection(.protocolError, error.message)
             }
         }
         let framing: ResponseParser.Framing =
             endsStream || !mayHaveContent ? .none : expectedLength.map { .length($0) } ?? .untilClose
         exchange.receivedHead(head, framing)
         pump?.receivedFinalHead(status: head.status)
-        countedSince = connection.lastRead
+        countedSince = connection.liveness.lastRead
         // The window follows the content at once, where that is known to be long.
         if let expectedLength, expectedLength > Int64(receiveWindow.size), !exchange.control.isSuspended {
             grow(to: Int(min(expectedLength, Int64(connection.windowOfBulk))))
@@ -169,36 +197,34 @@ final class HTTP2Stream: ExchangeCarrier {
     }
 
     /// Takes a piece of the content; what is wrong with it, if anything is.
-    func receive(_ piece: ByteBuffer, flowControlled: Int) -> HTTP2Connection.Objection? {
+    func receive(_ piece: ByteBuffer, flowControlled: Int) -> Objection? {
         guard let exchange else { return nil }
         guard receiveWindow.receive(flowControlled) else {
-            return HTTP2Connection.Objection(.flowControlError, "the server sent more than the stream's window allows")
+            return Objection(.flowControlError, "the server sent more than the stream's window allows")
         }
-        guard exchange.hasHead else {
-            return HTTP2Connection.Objection(.protocolError, "content comes before the response's head")
-        }
+        guard exchange.hasHead else { return Objection(.protocolError, "content comes before the response's head") }
         guard piece.readableBytes > 0 else { return nil }
         let received = exchange.record.responseBodyBytes + Int64(piece.readableBytes)
         guard mayHaveContent, received <= expectedLength ?? .max else {
-            return HTTP2Connection.Objection(
+            return Objection(
                 .protocolError,
                 mayHaveContent ? "the content is longer than Content-Length says" : "a response has content that may have none")
         }
-        exchange.record.responseBodyBytes = received
+        exchange.record.receivedBody(Int64(piece.readableBytes))
         receivedSinceGrowth += piece.readableBytes
         gather(piece)
         return nil
     }
 
     /// The server has said all; what is wrong with that, if anything is.
-    func receiveEnd(now: NIODeadline) -> HTTP2Connection.Objection? {
+    func receiveEnd(now: NIODeadline) -> Objection? {
         guard let exchange else { return nil }
-        guard exchange.hasHead else { return HTTP2Connection.Objection(.protocolError, "the stream ends without a response") }
+        guard exchange.hasHead else { return Objection(.protocolError, "the stream ends without a response") }
         if let expectedLength, expectedLength != exchange.record.responseBodyBytes {
             let received = exchange.record.responseBodyBytes
-            return HTTP2Connection.Objection(.protocolError, "the content ends after \(received) of \(expectedLength) bytes")
+            return Objection(.protocolError, "the content ends after \(received) of \(expectedLength) bytes")
         }
-        exchange.record.responseEnd = now
+        exchange.record.receivedAll(now)
         return nil
     }
 
@@ -212,10 +238,13 @@ final class HTTP2Stream: ExchangeCarrier {
     }
 
     private func gather(_ piece: ByteBuffer) {
-        if let count = gathered?.readableBytes, count + piece.readableBytes > RecycledBuffers.size { handOn() }
+        if let count = gathered?.readableBytes, count + piece.readableBytes > connection.buffers.size { handOn() }
         if gathered == nil {
             isRecycled = piece.readableBytes >= Self.smallestBulk && expectedLength ?? .max > Int64(piece.readableBytes)
-            gathered = isRecycled ? connection.buffers.take() : ByteBufferAllocator().buffer(capacity: piece.readableBytes)
+            gathered =
+                isRecycled
+                ? connection.buffers.take(otherwise: connection.buffers.size)
+                : ByteBufferAllocator().buffer(capacity: piece.readableBytes)
         }
         gathered?.writeImmutableBuffer(piece)
     }
@@ -223,10 +252,11 @@ final class HTTP2Stream: ExchangeCarrier {
     /// Gives the exchange what was gathered.
     func handOn() {
         guard var piece = gathered.take() else { return }
+        connection.bulk?.noteSmall(piece)
         if isRecycled {
             connection.buffers.remember(piece)
             // What is small, and may wait for long, does not keep a large buffer.
-            if piece.readableBytes * 4 < RecycledBuffers.size {
+            if piece.readableBytes * 4 < connection.buffers.size {
                 var small = ByteBufferAllocator().buffer(capacity: piece.readableBytes)
                 small.writeImmutableBuffer(piece)
                 piece = small
@@ -250,11 +280,11 @@ final class HTTP2Stream: ExchangeCarrier {
         let waiting = exchange.waitingBytes + (gathered?.readableBytes ?? 0)
         if receivedSinceGrowth >= receiveWindow.size, waiting < Exchange.lowWaterMark {
             // Taken as fast as it came, and the server had to wait for that: the way is longer than the window.
-            let elapsed = (connection.lastRead - countedSince).nanoseconds
-            let isShort = FlowControl.isShort(windowTook: elapsed, roundTrip: connection.roundTrip.nanoseconds)
+            let elapsed = connection.liveness.lastRead - countedSince
+            let isShort = FlowControl.isShort(windowTook: elapsed, roundTrip: connection.roundTrip)
             if isShort { grow(to: receiveWindow.size * 4) } else { count() }
         }
-        if let change = receiveWindow.update(waiting: waiting) { connection.writeWindowUpdate(change, stream: id) }
+        if let change = receiveWindow.update(waiting: waiting) { connection.sendWindowUpdate(change, stream: id) }
     }
 
     /// Lets much come before anything is known of the response: on a long way, its head would be too late for that.
@@ -265,24 +295,24 @@ final class HTTP2Stream: ExchangeCarrier {
 
     private func count() {
         receivedSinceGrowth = 0
-        countedSince = connection.lastRead
+        countedSince = connection.liveness.lastRead
     }
 
     private func grow(to size: Int) {
         count()
-        let lent = connection.lend(min(size, HTTP2Connection.largestStreamWindow) - receiveWindow.size)
+        let lent = connection.loan.take(min(size, HTTP2Connection.largestStreamWindow) - receiveWindow.size)
         guard lent > 0 else { return }
         borrowed += lent
         receiveWindow.grow(to: receiveWindow.size + lent)
         let waiting = (exchange?.waitingBytes ?? 0) + (gathered?.readableBytes ?? 0)
-        if let change = receiveWindow.update(waiting: waiting) { connection.writeWindowUpdate(change, stream: id) }
+        if let change = receiveWindow.update(waiting: waiting) { connection.sendWindowUpdate(change, stream: id) }
     }
 
     // MARK: The end
 
     /// The request went out entirely.
     func requestCompleted() {
-        exchange?.record.requestEnd = .now()
+        exchange?.record.sentAll(.now())
         pump?.stop()
         pump = nil
         outlet = nil
@@ -290,12 +320,36 @@ final class HTTP2Stream: ExchangeCarrier {
 
     /// Lets go of the exchange, which is told by the caller.
     func end() -> Exchange? {
-        exchange?.carrier = nil
+        exchange?.leaveCarrier()
         handOn()
         pump?.stop()
         pump = nil
         outlet?.discard()
         outlet = nil
         return exchange.take()
+    }
+}
+
+/// Streams in line, each once.
+struct StreamLine {
+    private var streams = CircularBuffer<HTTP2Stream>()
+
+    var isEmpty: Bool { streams.isEmpty }
+    var count: Int { streams.count }
+
+    mutating func append(_ stream: HTTP2Stream) {
+        guard !stream.isInLine else { return }
+        stream.isInLine = true
+        streams.append(stream)
+    }
+
+    mutating func popFirst() -> HTTP2Stream? {
+        let stream = streams.popFirst()
+        stream?.isInLine = false
+        return stream
+    }
+
+    mutating func remove(_ stream: HTTP2Stream) {
+        if stream.isInLine { streams.removeAll { $0 === stream } }
     }
 }

@@ -52,8 +52,8 @@ package protocol ExchangeCarrier: AnyObject {
     func abandon(_ exchange: Exchange)
     /// Whether more of the body is to come; told whenever some of it came, or was taken.
     func setReading(_ wanted: Bool, for exchange: Exchange)
-    /// Much of a body was read at a time, and the last of it lies in that piece.
-    func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?)
+    /// Much of a body was read at a time, and the last of it lies in that piece; answers whether the next read brings much, too.
+    func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?) -> Bool
     /// The app suspended or resumed the task: what is being sent stops and goes on as well.
     func suspensionChanged(of exchange: Exchange)
     /// The app gave the task another priority.
@@ -64,6 +64,8 @@ package protocol ExchangeCarrier: AnyObject {
     func endBypass(of exchange: Exchange, moved: Int64)
     /// Whether there can be a bypass.
     var mayBypass: Bool { get }
+    /// How many bytes that the socket was given its peer has not acknowledged; zero where that cannot be told.
+    var unacknowledgedBytes: Int64 { get }
 }
 
 /// A request as a connection is given it: what is the same in each version of HTTP.

@@ -7,35 +7,51 @@
 //
 //===----------------------------------------------------------------------===//
 
-import NIOCore
+package import NIOCore
 
-/// Memory in which pieces are gathered, used again once everybody has let go of what was in it.
+/// Memory for pieces of a body that are read, copied or gathered, used again once everybody has let go of what was in it.
 ///
-/// Memory that is new to the process is cleared by the kernel page by page, which takes longer than the copy itself.
-struct RecycledBuffers {
-    static let size = 131_072
-    /// What a download has on its way to the disk, or a load at its client, with the window that waits for that.
-    private static let limit = 24
+/// Memory that is new to the process is cleared by the kernel page by page, and that over and over costs as much as to read. Whoever has
+/// a piece may keep it: its buffer is not touched meanwhile.
+package struct RecycledBuffers {
+    /// After so many in a row for which none was free, whoever has the buffers is taken to keep them.
+    private static let patience = 64
 
-    /// The one that was given away first comes first.
-    private var buffers = CircularBuffer<ByteBuffer>()
+    package let size: Int
+    /// What a load has at its client or on its way to the disk, and what waits for that.
+    private let limit: Int
+    /// In the order in which they were given away.
+    private var buffers: [ByteBuffer] = []
+    private var misses = 0
 
-    /// An empty buffer, which nobody else writes into.
-    mutating func take() -> ByteBuffer {
-        // Taken out to be looked at: the subscript would hold it as well.
-        if var first = buffers.popFirst() {
-            if first.modifyIfUniquelyOwned({ $0.clear() }) != nil { return first }
-            buffers.prepend(first)
+    /// The size is a power of two, as NIO would make one of it.
+    package init(size: Int, limit: Int) {
+        self.size = size
+        self.limit = limit
+    }
+
+    /// An empty buffer, which nobody else has: of those that are free the one that was used last, which the processor knows best.
+    ///
+    /// While all are out, one in memory of its own, of another size.
+    package mutating func take(otherwise capacity: Int) -> ByteBuffer {
+        for index in buffers.indices.reversed() where buffers[index].modifyIfUniquelyOwned({ $0.clear() }) != nil {
+            misses = 0
+            return buffers.remove(at: index)
         }
-        return ByteBufferAllocator().buffer(capacity: Self.size)
+        guard buffers.count >= limit else { return ByteBufferAllocator().buffer(capacity: size) }
+        misses += 1
+        if misses >= Self.patience { removeAll() }
+        return ByteBufferAllocator().buffer(capacity: capacity)
     }
 
-    /// Remembers a buffer that is on its way to somebody.
-    mutating func remember(_ buffer: ByteBuffer) {
-        if buffers.count < Self.limit { buffers.append(buffer) }
+    /// Remembers the buffer that a piece lies in, if it is one of these, on its way to somebody.
+    package mutating func remember(_ piece: ByteBuffer) {
+        if piece.storageCapacity == size, buffers.count < limit { buffers.append(piece) }
     }
 
-    mutating func removeAll() {
-        if !buffers.isEmpty { buffers = CircularBuffer() }
+    /// Keeps none.
+    package mutating func removeAll() {
+        if !buffers.isEmpty { buffers = [] }
+        misses = 0
     }
 }

@@ -10,6 +10,7 @@ import FoundationEssentials
 import HTTPWire
 import LoadingModel
 import NIOCore
+import SystemThreads
 
 /// Sends the body of one request, as fast as the peer takes it and no faster.
 ///
@@ -30,6 +31,8 @@ final class RequestBodyPump {
     private static let fileWatchInterval = TimeAmount.milliseconds(250)
     /// What curl waits for 100 (Continue).
     private static let patience = TimeAmount.seconds(1)
+    /// After that it is looked again whether the system has a descriptor for a file.
+    private static let moment = TimeAmount.milliseconds(250)
 
     private let body: OutgoingBody
     private let exchange: Exchange
@@ -41,6 +44,10 @@ final class RequestBodyPump {
     private var isFetching = false
     /// A body's file, from when its first part is sent.
     private var source: FileSource?
+    /// The kernel was given parts of it to send.
+    private var hasSharedFile = false
+    /// Where it stands in line for room for that.
+    private var line: FileBudget.Place?
     private var writesInFlight = 0
     private var patienceTimer: Scheduled<Void>?
     private var fileWatch: Scheduled<Void>?
@@ -89,9 +96,23 @@ final class RequestBodyPump {
     func stop() {
         guard !isStopped else { return }
         state = .stopped
+        leaveLine()
         patienceTimer?.cancel()
         fileWatch?.cancel()
         if case .stream(let stream, _) = body { stream.close() }
+        // A success without the rest is about what was sent.
+        if exchange.hasHead, exchange.receivedHead.status < 300 { fileWasSent() }
+        letGoOfFile()
+    }
+
+    /// The kernel may still be sending from it.
+    private func letGoOfFile() {
+        if isStopped, writesInFlight == 0 { source = nil }
+    }
+
+    /// What it was like meanwhile is told before the exchange is over.
+    private func fileWasSent() {
+        if let source { exchange.sent(source, isShared: hasSharedFile) }
     }
 
     // MARK: Sending
@@ -121,13 +142,14 @@ final class RequestBodyPump {
 
     private func sendFile(_ file: BodyFile) {
         while maySend, !isAtEnd, !isFetching, writesInFlight < 2 {
+            guard let source else { return open(file) }
             let remaining = file.length - taken
             guard remaining > 0 else { return finish() }
-            guard let source else { return open(file) }
             let count = Int(min(remaining, Int64(Self.regionSize)))
             if outlet.takesRegions, source.usesSendfile, let region = source.region(offset: taken, count: count) {
                 taken += Int64(count)
                 if taken == file.length { isAtEnd = true }
+                hasSharedFile = true
                 outlet.write(region, promise: promise(counting: count))
                 watch(source)
             } else {
@@ -136,20 +158,61 @@ final class RequestBodyPump {
         }
     }
 
+    /// Opens the body's file when there is room for it.
+    ///
+    /// The wait in line is no server's time.
     private func open(_ file: BodyFile) {
         isFetching = true
-        file.open(on: outlet.loop) { [self] result in
-            isFetching = false
-            guard case .sending = state else { return }
+        let bound = NIOLoopBound(self, eventLoop: outlet.loop)
+        let answer = FileBudget.shared.ask(.whole) { room in
+            bound.eventLoop.execute { bound.value.gotRoom(room, for: file) }
+        }
+        switch answer {
+        case .room(let room): open(file, room)
+        case .inLine(let place):
+            line = place
+            exchange.control.hold(now: .now())
+        }
+    }
+
+    /// It is the file's turn; a load that is suspended lets others have it, and asks again.
+    private func gotRoom(_ room: FileRoom, for file: BodyFile) {
+        guard line != nil else { return }
+        leaveLine()
+        isFetching = false
+        guard maySend else { return }
+        isFetching = true
+        open(file, room)
+    }
+
+    private func leaveLine() {
+        guard let place = line.take() else { return }
+        FileBudget.shared.leave(place)
+        exchange.control.letGo(now: .now())
+    }
+
+    private func open(_ file: BodyFile, _ room: FileRoom) {
+        file.open(room, on: outlet.loop) { [self] result in
             switch result {
             case .success(let opened):
                 source = opened
-                sendMore()
-                outlet.flush()
+                letGoOfFile()
+                resumeSending()
+            case .failure(let error) where error.isForWantOfDescriptors:
+                // The app has them: again in a moment, as long as the load is not late.
+                outlet.loop.assumeIsolated().scheduleTask(in: Self.moment) { [self] in resumeSending() }
             case .failure(let error):
-                fail(error)
+                isFetching = false
+                if case .sending = state { fail(error) }
             }
         }
+    }
+
+    private func resumeSending() {
+        isFetching = false
+        guard case .sending = state else { return }
+        sendMore()
+        outlet.flush()
     }
 
     /// sendfile(2) of what the file no longer has would be tried for ever; so the file is looked at while a part of it is under way.
@@ -228,11 +291,18 @@ final class RequestBodyPump {
     private func promise(counting count: Int) -> EventLoopPromise<Void> {
         writesInFlight += 1
         let promise = outlet.loop.makePromise(of: Void.self)
+        promise.futureResult.assumeIsolated().whenFailure { [self] _ in
+            writesInFlight -= 1
+            letGoOfFile()
+        }
         promise.futureResult.assumeIsolated().whenSuccess { [self] in
             writesInFlight -= 1
             exchange.control.markProgress(.now())
             exchange.sent(Int64(count))
+            letGoOfFile()
             if isAtEnd, writesInFlight == 0 {
+                fileWasSent()
+                source = nil
                 outlet.completed(exchange)
             } else if case .file = body {
                 writabilityChanged()

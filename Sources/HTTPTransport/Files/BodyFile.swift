@@ -9,6 +9,7 @@
 
 package import LoadingModel
 import NIOCore
+package import SystemThreads
 
 /// A regular file that is to be the body of a request, as it was when the request was composed.
 ///
@@ -21,46 +22,58 @@ package struct BodyFile: Sendable {
     /// Whether its parts go out by sendfile(2), in clear, or through memory, for TLS.
     package var usesSendfile = true
     private let identity: FileSource.Identity
+    /// What it has to be whenever it is opened; nil where only its length is announced.
+    private let version: FileVersion?
 
     /// Finds out whether a file can be sent and how long it is, which may take as long as the file system does.
-    package static func findNow(path: String) throws(LoadError) -> BodyFile {
+    package static func findNow(path: String, as version: FileVersion? = nil) throws(LoadError) -> BodyFile {
         let source = try FileSource.openNow(path: path)
         defer { source.close() }
-        return BodyFile(source)
+        let body = BodyFile(source, as: version)
+        try body.check(source)
+        return body
     }
 
-    init(_ source: FileSource) {
+    init(_ source: FileSource, as version: FileVersion? = nil) {
         path = source.path
         length = source.length
         identity = source.identity
+        self.version = version
     }
 
     /// Opens the file off the event loop and answers on it.
-    func open(on loop: any EventLoop, reply: @escaping (Result<FileSource, LoadError>) -> Void) {
+    func open(_ room: FileRoom, on loop: any EventLoop, reply: @escaping (Result<FileSource, LoadError>) -> Void) {
         let answer = NIOLoopBound(reply, eventLoop: loop)
         FileWork.submit(at: FilePlace(opening: path)) {
-            let result = Result { () throws(LoadError) in try openNow() }
+            let result = Result { () throws(LoadError) in try openNow(room: room) }
             loop.execute { answer.value(result) }
         }
     }
 
-    /// Opens the file, if it can still be what the request announces.
+    /// Opens the file to send it, if it is still what the request announces.
     ///
-    /// One that has grown, as a log does, is sent as far as was announced. One that was put in its place must be as long: the beginning of a
-    /// longer one would be a body that nobody wrote.
-    package func openNow() throws(LoadError) -> FileSource {
-        let source = try FileSource.openNow(path: path)
-        guard source.length == length || (source.length > length && source.identity == identity) else {
-            throw LoadError(
-                .requestBodyStreamExhausted, "sending \(path): it has \(source.length) bytes, \(length) were announced")
-        }
+    /// One that was put in its place, and is as long, is sent: it is all of one file. One that has grown, as a log does, is not: its beginning would
+    /// be no content that the file ever had.
+    package func openNow(room: FileRoom? = nil) throws(LoadError) -> FileSource {
+        let source = try FileSource.openNow(path: path, room: room)
+        try check(source)
         source.usesSendfile = usesSendfile
         return source
     }
 
-    /// Opens the file for a moment and reads a part of it; what was put in its place is another file.
+    private func check(_ source: FileSource) throws(LoadError) {
+        if let version, source.version != version {
+            throw LoadError(.cannotOpenFile, "\(path) has changed since its upload was ordered; order it again")
+        }
+        guard source.length == length else {
+            throw LoadError(
+                .cannotOpenFile, "\(path) changed before it was sent: it has \(source.length) bytes, \(length) were announced")
+        }
+    }
+
+    /// Opens the file for a moment and reads a part of it, which it may have grown behind; what was put in its place is another file.
     func readNow(offset: Int64, count: Int) -> Result<ByteBuffer, LoadError> {
-        Result { () throws(LoadError) in try openNow() }.flatMap { source in
+        Result { () throws(LoadError) in try FileSource.openNow(path: path) }.flatMap { source in
             defer { source.close() }
             guard source.identity == identity else {
                 return .failure(LoadError(.cannotOpenFile, "reading \(path): another file has taken its place"))

@@ -11,6 +11,8 @@ import CLoadingSystem
 import Glibc
 package import LoadingModel
 import NIOCore
+package import SystemThreads
+import TransportMachines
 
 extension FileSink {
     /// The most that must be free on a server's word for the length.
@@ -22,11 +24,13 @@ extension FileSink {
     ///
     /// Where the server announced a length, a disk that has no room for it is found out before the download; nothing is reserved on the
     /// server's word alone.
-    package static func createNow(in directory: String, expectedLength: Int64? = nil) throws(LoadError) -> FileSink {
+    package static func createNow(
+        in directory: String, expectedLength: Int64? = nil, room: FileRoom? = nil
+    ) throws(LoadError) -> FileSink {
         for _ in 0..<nameAttempts {
             let path = directory + (directory.hasSuffix("/") ? "" : "/") + freshName()
             let descriptor = cls_create_private_file(path)
-            if descriptor >= 0 { return try opened(descriptor, path, written: 0, expectedLength, isFresh: true) }
+            if descriptor >= 0 { return try opened(descriptor, path, written: 0, expectedLength, isFresh: true, room) }
             let error = SystemFailure(descriptor)
             guard error.code == SystemFailure.exists else {
                 throw LoadError(.cannotCreateFile, "creating a file in \(directory): \(error)", cause: error)
@@ -36,7 +40,9 @@ extension FileSink {
     }
 
     /// Reopens a file that ``close(_:)`` left, if it is still what it was: a regular file of ours with the length it had.
-    package static func reopenNow(path: String, length: Int64, expectedLength: Int64? = nil) throws(LoadError) -> FileSink {
+    package static func reopenNow(
+        path: String, length: Int64, expectedLength: Int64? = nil, room: FileRoom? = nil
+    ) throws(LoadError) -> FileSink {
         let descriptor = cls_open_existing_file(path)
         guard descriptor >= 0 else {
             let error = SystemFailure(descriptor)
@@ -49,7 +55,7 @@ extension FileSink {
             _ = cls_close(descriptor)
             throw LoadError(.cannotOpenFile, "opening \(path): not the file of \(length) bytes that was left there")
         }
-        return try opened(descriptor, path, written: length, expectedLength, isFresh: false)
+        return try opened(descriptor, path, written: length, expectedLength, isFresh: false, room)
     }
 
     private static func opened(
@@ -57,14 +63,17 @@ extension FileSink {
         _ path: String,
         written: Int64,
         _ expectedLength: Int64?,
-        isFresh: Bool
+        isFresh: Bool,
+        _ room: FileRoom?
     ) throws(LoadError) -> FileSink {
-        guard let expectedLength, expectedLength - written > batchSize else {
-            return FileSink(path: path, descriptor: descriptor, written: written)
+        guard let expectedLength, expectedLength - written > FileSinkMachine.batchSize else {
+            return FileSink(path: path, descriptor: descriptor, written: written, room: room)
         }
         let free = cls_free_space(descriptor)
         guard free >= 0, free < min(expectedLength - written, freeSpaceLimit) else {
-            return FileSink(path: path, descriptor: descriptor, written: written, expectedLength: expectedLength)
+            // In memory there are no pieces that a file could be in.
+            let reserved = cls_is_in_memory(descriptor) != 0 ? nil : expectedLength
+            return FileSink(path: path, descriptor: descriptor, written: written, expectedLength: reserved, room: room)
         }
         _ = cls_close(descriptor)
         // What a resume left may still be of use when there is space again.

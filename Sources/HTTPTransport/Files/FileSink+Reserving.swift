@@ -7,40 +7,40 @@
 //
 //===----------------------------------------------------------------------===//
 
-import CLoadingSystem
 import HTTPWire
-import LoadingModel
 
-/// Blocks are reserved before they are written, so that a file is in few pieces and a full disk is found out early; but a server's word
-/// alone takes no space.
-extension FileSink {
+/// How far blocks of a file are reserved before they are written, so that it is in few pieces and a full disk is found out early; but a
+/// server's word alone takes no space.
+struct BlockReservation: Sendable {
     /// The least and the most that is reserved ahead.
     private static let aheadRange: ClosedRange<Int64> = (1 << 20)...(32 << 20)
 
-    /// Reserves blocks for bytes that are about to be written, and ahead of them as many again as there are then.
-    ///
-    /// To be called on the thread that writes.
-    ///
-    /// - Returns: 0, or the negative error where there is no space.
-    func reserve(_ count: Int64) -> CInt {
-        guard let (start, end) = nextReservation(count) else { return 0 }
-        let status = cls_preallocate(descriptor, start, end - start)
-        switch -status {
-        case 0: noteReservation(end)
-        case SystemFailure.noSpace, SystemFailure.overQuota, SystemFailure.inputOutput: return status
-        // Reserving is a favour that not every file system does.
-        default: noteReservation(nil)
-        }
-        return 0
+    /// How long the file is to be; nil where none are reserved.
+    private var expected: Int64?
+    private(set) var end: Int64
+
+    init(expected: Int64?, written: Int64) {
+        self.expected = expected
+        end = written
     }
+
+    /// Which blocks are to be reserved before so many bytes are written: for these, and ahead of them as many again as there are then.
+    func next(_ count: Int64, written: Int64) -> Range<Int64>? {
+        let start = max(end, written)
+        let written = written.addingSaturating(count)
+        guard let expected, written > end else { return nil }
+        let end = min(
+            expected, written.addingSaturating(min(max(written, Self.aheadRange.lowerBound), Self.aheadRange.upperBound)))
+        return end > start ? start..<end : nil
+    }
+
+    mutating func note(end: Int64) { self.end = end }
+
+    /// The file system reserves none.
+    mutating func stop() { expected = nil }
 
     /// What is given back of a file that fills the disk, so that a database beside it can note as much; never of what was there before.
     static func givenBack(of written: Int64, since start: Int64) -> Int64 {
         max(0, min(aheadRange.lowerBound, written / 8, written - start))
-    }
-
-    static func reservationEnd(written: Int64, expected: Int64) -> Int64 {
-        let ahead = min(max(written, aheadRange.lowerBound), aheadRange.upperBound)
-        return min(expected, written.addingSaturating(ahead))
     }
 }

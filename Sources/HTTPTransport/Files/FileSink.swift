@@ -12,11 +12,13 @@ import HTTPWire
 package import LoadingModel
 package import NIOCore
 import Synchronization
+package import SystemThreads
+import TransportMachines
 
 /// The temporary file that a download is written to.
 ///
 /// Writing never occupies the event loop: bytes are gathered and written on one of ``FileWork``'s threads, in order, at least
-/// ``batchSize`` at a time, with at most about ``outstandingLimit`` waiting. One caller uses it, one call at a time, and is called back
+/// ``FileSinkMachine/batchSize`` at a time, with at most about ``outstandingLimit`` waiting. One caller uses it, one call at a time, and is called back
 /// on any thread; it ends with ``close(_:)`` or ``abort(_:)``. A caller that no longer waits for an end, or for anything else, aborts:
 /// the file is deleted when the thread that is at it returns. A file whose writing failed is deleted at once, and so is one whose sink
 /// is dropped without an end, unless nothing was added to what an earlier load left.
@@ -25,98 +27,91 @@ package final class FileSink: Sendable {
 
     /// Bytes accepted but not yet written beyond which the caller waits.
     package static let outstandingLimit = 1 << 20
-    /// Below this, bytes are gathered rather than written.
-    package static let batchSize = 256 << 10
 
-    fileprivate struct State {
-        var pieces = CircularBuffer<ByteBuffer>()
-        /// Bytes in ``pieces`` and in the batch that is being written.
-        var outstanding = 0
-        /// A thread is at the file, and looks what there is to do before it leaves.
-        var isWorking = false
-        /// A ``SplicePump`` is at the file.
-        var isPumped = false
-        /// Small batches are written too.
-        var isFlushing = false
-        var isClosed = false
-        var closing: Done<Int64>?
-        var isAborted = false
-        var isGone = false
-        var aborting: [Done<Void>] = []
-        var written: Int64
-        /// Blocks are reserved as far as this.
-        var reserved: Int64
-        /// The file system reserves none.
-        var isUnreservable = false
+    fileprivate struct State: Sendable {
+        var machine: FileSinkMachine
+        var pieces = GatheredPieces()
+        var reservation: BlockReservation
+        /// Why there is no file, or soon none.
         var failure: LoadError?
-        /// What is there outlasts a disk that has no more room.
-        var isKeptWhenFull = false
-        /// The end is ``FileSink/keep(_:)``.
-        var isKeeping = false
         /// Until when a load that has to end waits for the file.
         var endDeadline: NIODeadline?
+        var closing: Done<Int64>?
+        var aborting: [Done<Void>] = []
         var waiters: [(outstanding: Int, done: Done<Void>)] = []
-    }
-
-    fileprivate enum Step {
-        case write([ByteBuffer])
-        case close(Done<Int64>)
-        case discard
-        case leave([Done<Void>])
     }
 
     package let path: String
     /// For ``SplicePump``; nobody else writes to it.
     let descriptor: CInt
     let place: FilePlace
-    /// What the server announced; nil where that is not known, or too little to reserve blocks for it.
-    private let expectedLength: Int64?
     /// What an earlier load left.
-    let startLength: Int64
+    private let startLength: Int64
     private let state: Mutex<State>
+    /// Given back when the file is closed.
+    private let room: Mutex<FileRoom?>
 
     /// Takes over an open file whose position is at its end.
-    package init(path: String, descriptor: CInt, written: Int64, expectedLength: Int64? = nil) {
+    ///
+    /// The length to expect is what the server announced; nil where that is not known, or too little to reserve blocks for it.
+    package init(path: String, descriptor: CInt, written: Int64, expectedLength: Int64? = nil, room: FileRoom? = nil) {
         self.path = path
+        self.room = Mutex(room)
         self.descriptor = descriptor
-        self.expectedLength = expectedLength
         startLength = written
         var facts = cls_file_facts()
         place = cls_file_facts(descriptor, &facts) == 0 ? FilePlace(device: facts.device, path: path) : FilePlace(opening: path)
-        state = Mutex(State(written: written, reserved: written))
+        state = Mutex(
+            State(
+                machine: FileSinkMachine(written: written),
+                reservation: BlockReservation(expected: expectedLength, written: written)))
     }
 
     deinit {
-        let (isClosed, written) = state.withLock { ($0.isClosed, $0.written) }
-        guard !isClosed else { return }
+        let (isOpen, written) = state.withLock { ($0.machine.isOpen, $0.machine.written) }
+        guard isOpen else { return }
         // What an earlier load left is as it was.
         let isUntouched = startLength > 0 && written == startLength
+        let room = room.withLock { $0.take() }
         FileWork.submit(at: place) { [path, descriptor] in
             if !isUntouched { _ = cls_unlink(path) }
-            _ = cls_close(descriptor)
+            withExtendedLifetime(room) { _ = cls_close(descriptor) }
         }
     }
 
     /// The file's length so far, as far as it is on its way to the disk.
-    package var bytesWritten: Int64 { state.withLock { $0.written } }
+    package var bytesWritten: Int64 { state.withLock { $0.machine.written } }
 
     /// Whether writing failed, or the sink was aborted: then there is no file, or soon none.
     package var hasFailed: Bool { state.withLock { $0.failure != nil } }
+
+    /// The one way to the machine, but for the thread's: what it asks for is done, and who need not wait any more is called back.
+    @discardableResult
+    private func handle(
+        _ event: FileSinkMachine.Event, _ error: LoadError? = nil, change: (inout State) -> Void = { _ in }
+    ) -> FileSinkMachine.Step {
+        let (step, ready, failure) = state.withLock { state in
+            change(&state)
+            if let error { state.fail(error) }
+            let step = state.machine.handle(event)
+            return (step, state.waitersToResume(), state.failure)
+        }
+        // Not under the lock: where the system has no thread to give, the work is done on this one.
+        if step == .start { FileWork.submit(at: place) { self.work() } }
+        for done in ready { done(failure.map { .failure($0) } ?? .success(())) }
+        return step
+    }
 
     // MARK: Writing
 
     /// Takes the bytes; answers false when the caller should wait for ``room(_:)`` before it brings more.
     package func enqueue(_ buffer: ByteBuffer) throws(LoadError) -> Bool {
-        let (failure, outstanding, mustStart) = state.withLock { state -> (LoadError?, Int, Bool) in
-            var mustStart = false
-            if state.failure == nil, buffer.readableBytes > 0 {
-                state.outstanding += buffer.readableBytes
-                state.append(buffer)
-                mustStart = state.outstanding >= Self.batchSize && state.beginWork()
-            }
-            return (state.failure, state.outstanding, mustStart)
+        var (failure, outstanding): (LoadError?, Int) = (nil, 0)
+        handle(.brought(buffer.readableBytes)) { state in
+            failure = state.failure
+            outstanding = state.machine.outstanding + buffer.readableBytes
+            if failure == nil { state.pieces.append(buffer) }
         }
-        if mustStart { startWorking() }
         if let failure { throw failure }
         return outstanding < Self.outstandingLimit
     }
@@ -126,88 +121,51 @@ package final class FileSink: Sendable {
 
     /// Calls back when everything is handed to the system.
     package func flush(_ done: @escaping Done<Void>) {
-        let mustStart = state.withLock { state in
-            guard state.outstanding > 0 else { return false }
-            state.isFlushing = true
-            return state.beginWork()
-        }
-        if mustStart { startWorking() }
+        handle(.flush)
         wait(untilOutstanding: 0, done)
     }
 
     /// A pump is at the file from now on, until ``pumpLeft()``.
-    func pumpEntered() {
-        state.withLock { $0.isPumped = true }
-    }
+    func pumpEntered() { handle(.pumpEntered) }
 
-    func pumpLeft() {
-        let mustStart = state.withLock { state in
-            state.isPumped = false
-            return (state.isAborted || state.closing != nil) && state.beginWork()
-        }
-        if mustStart { startWorking() }
-    }
+    func pumpLeft() { handle(.pumpLeft) }
 
     /// Counts bytes that were put into the file past the sink, which was flushed before.
-    func advance(by count: Int64) {
-        state.withLock { $0.written += count }
-    }
+    func advance(by count: Int64) { handle(.moved(count)) }
 
-    /// From where to where blocks are to be reserved before so many bytes are written; nil where they are, or need not be.
-    func nextReservation(_ count: Int64) -> (start: Int64, end: Int64)? {
-        guard let expectedLength else { return nil }
-        return state.withLock { state in
-            let start = max(state.reserved, state.written)
-            let written = state.written.addingSaturating(count)
-            guard !state.isUnreservable, written > state.reserved else { return nil }
-            let end = Self.reservationEnd(written: written, expected: expectedLength)
-            return end > start ? (start, end) : nil
-        }
-    }
+    /// The pump could not write.
+    func pumpFailed(_ error: LoadError) { handle(.failed(isFull: error.isForWantOfSpace), error) }
 
-    /// Blocks are reserved so far; nil says that there is no reserving.
-    func noteReservation(_ end: Int64?) {
-        state.withLock { state in
-            if let end { state.reserved = end } else { state.isUnreservable = true }
+    /// Reserves blocks for bytes that are about to be written.
+    ///
+    /// To be called on the thread that writes.
+    ///
+    /// - Returns: 0, or the negative error where there is no space.
+    func reserve(_ count: Int64) -> CInt {
+        guard let blocks = state.withLock({ $0.reservation.next(count, written: $0.machine.written) }) else { return 0 }
+        let status = cls_preallocate(descriptor, blocks.lowerBound, blocks.upperBound - blocks.lowerBound)
+        switch -status {
+        case 0: state.withLock { $0.reservation.note(end: blocks.upperBound) }
+        case SystemFailure.noSpace, SystemFailure.overQuota, SystemFailure.inputOutput: return status
+        // Reserving is a favour that not every file system does.
+        default: state.withLock { $0.reservation.stop() }
         }
+        return 0
     }
 
     /// Has what is there stay when the disk has no more room, for ``keep(_:)`` or ``abort(_:)``.
-    package func keepWhenFull() { state.withLock { $0.isKeptWhenFull = true } }
-
-    /// The pump could not write.
-    func pumpFailed(_ error: LoadError) {
-        state.withLock { if $0.failure == nil { $0.fail(error) } }
-    }
+    package func keepWhenFull() { state.withLock { $0.machine.keepWhenFull() } }
 
     // MARK: Ending
 
     /// Completes the file and tells the length that it really has; it now belongs to the caller.
-    package func close(_ done: @escaping Done<Int64>) {
-        let mustStart = state.withLock { state in
-            state.closing = done
-            return state.beginWork()
-        }
-        if mustStart { startWorking() }
-    }
+    package func close(_ done: @escaping Done<Int64>) { handle(.end(.close)) { $0.closing = done } }
 
     /// Closes a file that is not whole, for another load to go on with, also where the disk has no more room, and tells its length.
-    package func keep(_ done: @escaping Done<Int64>) {
-        state.withLock { $0.isKeeping = true }
-        close(done)
-    }
+    package func keep(_ done: @escaping Done<Int64>) { handle(.end(.keep)) { $0.closing = done } }
 
     /// Drops what is outstanding, closes the file if need be and deletes it, also one that was closed.
-    package func abort(_ done: @escaping Done<Void> = { _ in }) {
-        let (waiters, mustStart) = state.withLock { state in
-            if state.failure == nil { state.fail(.cancelled) }
-            state.isAborted = true
-            state.aborting.append(done)
-            return (state.waitersToResume(), state.beginWork())
-        }
-        if mustStart { startWorking() }
-        for waiter in waiters { waiter(.failure(.cancelled)) }
-    }
+    package func abort(_ done: @escaping Done<Void> = { _ in }) { handle(.abort, .cancelled) { $0.aborting.append(done) } }
 
     /// Until when is waited for the file's end: so long after this was first asked.
     func endDeadline(after patience: TimeAmount) -> NIODeadline {
@@ -218,69 +176,43 @@ package final class FileSink: Sendable {
         }
     }
 
-    private func closeNow() throws(LoadError) -> Int64 {
-        let (failure, written, reserved, isKept, isKeeping) = state.withLock { state in
-            (state.failure, state.written, state.reserved, state.isKeptWhenFull, state.isKeeping)
-        }
-        if let failure {
-            guard isKept, failure.isForWantOfSpace else {
-                discard()
-                throw failure
-            }
-            guard isKeeping else { throw failure }
-            return try keepNow(written, after: failure)
-        }
-        // The number of a closed descriptor may be another file's.
-        guard markClosed() else { return written }
-        let truncated = reserved > written ? cls_truncate(descriptor, written) : 0
-        let closed = cls_close(descriptor)
-        guard truncated == 0, closed == 0 else {
-            _ = cls_unlink(path)
-            let error = Self.writingFailed(path, truncated < 0 ? truncated : closed)
-            state.withLock { $0.failure = error }
-            throw error
-        }
-        return written
+    /// What was reserved beyond the end is given back, and of what filled the disk a little.
+    private func close(isFull: Bool) throws(LoadError) -> Int64 {
+        let (failure, written, reserved) = state.withLock { ($0.failure, $0.machine.written, $0.reservation.end) }
+        let length = isFull ? written - BlockReservation.givenBack(of: written, since: startLength) : written
+        let truncated = isFull || reserved > written ? cls_truncate(descriptor, length) : 0
+        let closed = closeDescriptor()
+        if truncated == 0, closed == 0 { return length }
+        let error = failure ?? Self.writingFailed(path, truncated < 0 ? truncated : closed)
+        fail(error)
+        throw error
     }
 
-    /// Closes what there is of a file for which the disk had no room.
-    private func keepNow(_ written: Int64, after failure: LoadError) throws(LoadError) -> Int64 {
-        guard markClosed() else { throw failure }
-        let kept = written - Self.givenBack(of: written, since: startLength)
-        let truncated = cls_truncate(descriptor, kept)
-        let closed = cls_close(descriptor)
-        guard truncated == 0, closed == 0 else {
-            _ = cls_unlink(path)
-            throw failure
-        }
-        return kept
-    }
-
-    /// Deletes the file, and closes it if it is open.
-    private func discard() {
-        _ = cls_unlink(path)
-        if markClosed() { _ = cls_close(descriptor) }
-    }
-
-    private func markClosed() -> Bool {
-        state.withLock { state in
-            defer { state.isClosed = true }
-            return !state.isClosed
-        }
+    private func closeDescriptor() -> CInt {
+        defer { _ = room.withLock { $0.take() } }
+        return cls_close(descriptor)
     }
 
     // MARK: The thread that is at the file
 
-    /// After ``State/beginWork()``, and not under the lock: where the system has no thread to give, the work is done on this one.
-    private func startWorking() { FileWork.submit(at: place) { self.work() } }
+    fileprivate enum Turn {
+        case write([ByteBuffer])
+        case close(isFull: Bool, Done<Int64>?)
+        case tell(Result<Int64, LoadError>, Done<Int64>?)
+        case discard(isOpen: Bool)
+        case leave([Done<Void>])
+    }
 
     /// Does what there is to do, until too little is left to be worth it.
     private func work() {
         while true {
-            switch state.withLock({ $0.nextStep() }) {
+            switch state.withLock({ $0.nextTurn() }) {
             case .write(let batch): write(batch)
-            case .close(let done): done(Result { () throws(LoadError) in try closeNow() })
-            case .discard: discard()
+            case .close(let isFull, let done): done?(Result { () throws(LoadError) in try close(isFull: isFull) })
+            case .tell(let end, let done): done?(end)
+            case .discard(let isOpen):
+                _ = cls_unlink(path)
+                if isOpen { _ = closeDescriptor() }
             case .leave(let aborted):
                 for done in aborted { done(.success(())) }
                 return
@@ -292,22 +224,23 @@ package final class FileSink: Sendable {
         let size = batch.reduce(0) { $0 + $1.readableBytes }
         let reserved = reserve(Int64(size))
         let (status, count) = reserved < 0 ? (reserved, 0) : DescriptorWriter.write(batch, to: descriptor)
-        let (waiters, failure, isKept) = state.withLock { state in
-            state.outstanding -= size
-            state.written += count
-            if status < 0, state.failure == nil { state.fail(Self.writingFailed(path, status)) }
-            return (state.waitersToResume(), state.failure, state.isKeptWhenFull && state.failure?.isForWantOfSpace == true)
+        guard status < 0 else {
+            _ = handle(.wrote(count, of: size))
+            return
         }
-        for waiter in waiters { waiter(failure.map { .failure($0) } ?? .success(())) }
-        // Nobody should find a broken file; the descriptor is closed at the end.
-        if status < 0, !isKept { _ = cls_unlink(path) }
+        fail(Self.writingFailed(path, status)) { _ = $0.machine.handle(.wrote(count, of: size)) }
+    }
+
+    /// Nobody should find a broken file.
+    private func fail(_ error: LoadError, change: (inout State) -> Void = { _ in }) {
+        if handle(.failed(isFull: error.isForWantOfSpace), error, change: change) == .unlink { _ = cls_unlink(path) }
     }
 
     /// The one place where a caller is made to wait.
     private func wait(untilOutstanding limit: Int, _ done: @escaping Done<Void>) {
         let result = state.withLock { state -> Result<Void, LoadError>? in
             if let failure = state.failure { return .failure(failure) }
-            if state.outstanding <= limit { return .success(()) }
+            if state.machine.outstanding <= limit { return .success(()) }
             state.waiters.append((limit, done))
             return nil
         }
@@ -321,11 +254,42 @@ package final class FileSink: Sendable {
 }
 
 extension FileSink.State {
-    /// Pieces smaller than this are copied together.
-    private static var smallPiece: Int { 4_096 }
-    private static var gatheredSize: Int { 65_536 }
+    fileprivate mutating func fail(_ error: LoadError) {
+        guard failure == nil else { return }
+        failure = error
+        pieces = GatheredPieces()
+    }
 
-    fileprivate mutating func append(_ buffer: ByteBuffer) {
+    fileprivate mutating func waitersToResume() -> [FileSink.Done<Void>] {
+        guard !waiters.isEmpty else { return [] }
+        let (outstanding, hasFailed) = (machine.outstanding, failure != nil)
+        defer { waiters.removeAll { outstanding <= $0.outstanding || hasFailed } }
+        return waiters.filter { outstanding <= $0.outstanding || hasFailed }.map(\.done)
+    }
+
+    fileprivate mutating func nextTurn() -> FileSink.Turn {
+        switch machine.handle(.threadIsFree) {
+        case .write: return .write(pieces.takeBatch())
+        case .close(let isFull): return .close(isFull: isFull, closing.take())
+        case .tell: return .tell(failure.map { .failure($0) } ?? .success(machine.written), closing.take())
+        case .discard(let isOpen): return .discard(isOpen: isOpen)
+        case .leave, .nothing, .start, .unlink:
+            guard machine.isGone else { return .leave([]) }
+            defer { aborting = [] }
+            return .leave(aborting)
+        }
+    }
+}
+
+/// What waits to be written, small pieces copied together.
+private struct GatheredPieces: Sendable {
+    private static let smallPiece = 4_096
+    private static let gatheredSize = 65_536
+
+    private var pieces = CircularBuffer<ByteBuffer>()
+
+    mutating func append(_ buffer: ByteBuffer) {
+        guard buffer.readableBytes > 0 else { return }
         guard buffer.readableBytes < Self.smallPiece else { return pieces.append(buffer) }
         if let last = pieces.indices.last, pieces[last].writableBytes >= buffer.readableBytes,
             pieces[last].capacity == Self.gatheredSize
@@ -338,42 +302,10 @@ extension FileSink.State {
         }
     }
 
-    /// Whether a thread has to be sent to the file.
-    fileprivate mutating func beginWork() -> Bool {
-        guard !isWorking, !isPumped else { return false }
-        isWorking = true
-        return true
-    }
-
-    fileprivate mutating func fail(_ error: LoadError) {
-        failure = error
-        outstanding -= pieces.reduce(0) { $0 + $1.readableBytes }
-        pieces.removeAll()
-    }
-
-    fileprivate mutating func waitersToResume() -> [FileSink.Done<Void>] {
-        let ready = waiters.filter { outstanding <= $0.outstanding || failure != nil }.map(\.done)
-        waiters.removeAll { outstanding <= $0.outstanding || failure != nil }
-        return ready
-    }
-
-    fileprivate mutating func nextStep() -> FileSink.Step {
-        if isAborted, !isGone {
-            isGone = true
-            return .discard
-        }
-        if failure == nil, !pieces.isEmpty, isFlushing || closing != nil || outstanding >= FileSink.batchSize {
-            var batch: [ByteBuffer] = []
-            while batch.count < DescriptorWriter.maximumPieces, let piece = pieces.popFirst() { batch.append(piece) }
-            return .write(batch)
-        }
-        if let done = closing {
-            closing = nil
-            return .close(done)
-        }
-        isWorking = false
-        isFlushing = false
-        defer { aborting = [] }
-        return .leave(aborting)
+    /// As much as can be written at once.
+    mutating func takeBatch() -> [ByteBuffer] {
+        var batch: [ByteBuffer] = []
+        while batch.count < DescriptorWriter.maximumPieces, let piece = pieces.popFirst() { batch.append(piece) }
+        return batch
     }
 }

@@ -12,18 +12,23 @@ package import LoadingModel
 package import NIOCore
 import NIOPosix
 import Synchronization
+package import SystemThreads
 
 /// An open regular file whose parts are read, or sent as the body of a request.
 package final class FileSource: Sendable {
     package let path: String
+    /// What it was when it was opened.
+    let version: FileVersion
     /// The length when it was opened.
-    package let length: Int64
+    package var length: Int64 { version.size }
     package let place: FilePlace
     let identity: Identity
     private let descriptor: CInt
     /// The same descriptor in the form that NIO sends from; it owns it.
     private let handle: NIOFileHandle
     private let clear: Atomic<Bool>
+    /// Given back when the file is closed; nil where it is open for a moment only.
+    private let room: FileRoom?
 
     /// Which file it is, whatever names it has.
     struct Identity: Hashable, Sendable {
@@ -31,9 +36,10 @@ package final class FileSource: Sendable {
         var inode: UInt64
     }
 
-    private init(path: String, length: Int64, identity: Identity, descriptor: CInt) {
+    private init(path: String, version: FileVersion, identity: Identity, descriptor: CInt, room: FileRoom?) {
+        self.room = room
         self.path = path
-        self.length = length
+        self.version = version
         self.identity = identity
         place = FilePlace(device: identity.device, path: path)
         self.descriptor = descriptor
@@ -43,7 +49,7 @@ package final class FileSource: Sendable {
 
     deinit {
         // Who sends a region keeps the source until the write is done, so the handle is not in use here.
-        if handle.isOpen { FileWork.submit(at: place) { [handle] in try? handle.close() } }
+        if handle.isOpen { FileWork.submit(at: place) { [handle, room] in withExtendedLifetime(room) { try? handle.close() } } }
     }
 
     /// Closes the file at once, which may take as long as the file system does; nothing can be done with it from then on.
@@ -55,7 +61,7 @@ package final class FileSource: Sendable {
     }
 
     /// Opens the file, which may take as long as the file system does.
-    package static func openNow(path: String) throws(LoadError) -> FileSource {
+    package static func openNow(path: String, room: FileRoom? = nil) throws(LoadError) -> FileSource {
         let descriptor = cls_open_for_reading(path)
         guard descriptor >= 0 else { throw openingFailed(path, descriptor) }
         var facts = cls_file_facts()
@@ -67,7 +73,11 @@ package final class FileSource: Sendable {
             throw LoadError(.cannotOpenFile, "opening \(path): not a regular file")
         }
         let identity = Identity(device: facts.device, inode: facts.inode)
-        return FileSource(path: path, length: facts.size, identity: identity, descriptor: descriptor)
+        return FileSource(path: path, version: version(facts), identity: identity, descriptor: descriptor, room: room)
+    }
+
+    private static func version(_ facts: cls_file_facts) -> FileVersion {
+        FileVersion(size: facts.size, changed: facts.changed, inode: facts.inode)
     }
 
     private static func openingFailed(_ path: String, _ status: CInt) -> LoadError {
@@ -111,6 +121,19 @@ package final class FileSource: Sendable {
         }
     }
 
+    /// Tells on the event loop what is wrong with the file when it is not what it was when it was opened.
+    ///
+    /// What was put in its place since is another file; this one was sent.
+    func lookAgain(on loop: any EventLoop, reply: @escaping (LoadError?) -> Void) {
+        let answer = NIOLoopBound(reply, eventLoop: loop)
+        FileWork.submit(at: place) {
+            var facts = cls_file_facts()
+            let isSame = cls_file_facts(self.descriptor, &facts) == 0 && Self.version(facts) == self.version
+            let failure = isSame ? nil : LoadError(.cannotOpenFile, "\(self.path) changed while it was sent")
+            loop.execute { answer.value(failure) }
+        }
+    }
+
     /// Reads a part off the event loop and answers on it.
     package func read(
         offset: Int64,
@@ -142,6 +165,6 @@ package final class FileSource: Sendable {
     }
 
     private func shrank(at size: Int64) -> LoadError {
-        LoadError(.requestBodyStreamExhausted, "sending \(path): it has \(size) bytes, \(length) were announced")
+        LoadError(.cannotOpenFile, "\(path) changed while it was read: it has \(size) bytes, and had \(length)")
     }
 }

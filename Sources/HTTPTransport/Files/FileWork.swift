@@ -10,6 +10,7 @@
 package import LoadingModel
 import NIOCore
 import Synchronization
+import SystemThreads
 import TransportMachines
 
 /// The threads on which files are opened, written and read, so that a disk never holds up an event loop.
@@ -21,7 +22,7 @@ package enum FileWork {
     private typealias Shares = ThreadShares<FilePlace.Group, String, Work>
     private typealias Job = (work: Work, place: Shares.Place)
 
-    private static let threadCount = 16
+    private static let threadCount = DescriptorLimit.threadsForFiles
     private static let threads = WorkerThreads("url-files", maximumCount: threadCount)
     private static let shares = Mutex(Shares(threadCount: threadCount))
 

@@ -11,11 +11,13 @@ import CLoadingSystem
 package import LoadingModel
 package import NIOCore
 import Synchronization
+import SystemThreads
 
 /// A regular file that a load reads from beginning to end.
 ///
-/// It is kept open, so that what takes its name meanwhile is not read, as long as the process has few such files. Those beyond are opened for
-/// each part anew: loads of files begin by the thousand, and the process may open a thousand files in all.
+/// It is kept open, so that what takes its name meanwhile is not read, as long as the process has few such files, and room for them
+/// (`FileBudget`). Those beyond are opened for each part anew: loads of files begin by the thousand, and the process may open a thousand
+/// files in all.
 package final class LoadedFile: Sendable {
     /// How many may be kept open at a time.
     package static let maximumOpen = 64
@@ -39,12 +41,12 @@ package final class LoadedFile: Sendable {
 
     /// Opens the file, which may take as long as the file system does.
     package static func openNow(path: String) throws(LoadError) -> LoadedFile {
-        guard openCount.add(1, ordering: .relaxed).newValue <= maximumOpen else {
+        guard openCount.add(1, ordering: .relaxed).newValue <= maximumOpen, let room = FileBudget.shared.take(.half) else {
             openCount.subtract(1, ordering: .relaxed)
             return LoadedFile(try BodyFile.findNow(path: path), nil)
         }
         do {
-            let source = try FileSource.openNow(path: path)
+            let source = try FileSource.openNow(path: path, room: room)
             return LoadedFile(BodyFile(source), source)
         } catch {
             openCount.subtract(1, ordering: .relaxed)
@@ -58,9 +60,14 @@ package final class LoadedFile: Sendable {
     ) {
         if let source { return source.read(offset: offset, count: count, on: loop, reply: reply) }
         let answer = NIOLoopBound(reply, eventLoop: loop)
-        FileWork.submit(at: FilePlace(opening: file.path)) { [file] in
-            let result = file.readNow(offset: offset, count: count)
+        FileWork.submit(at: FilePlace(opening: file.path)) { [self] in
+            let result = readNow(offset: offset, count: count)
             loop.execute { answer.value(result) }
         }
+    }
+
+    /// Reads a part, which may take as long as the disk does.
+    package func readNow(offset: Int64, count: Int) -> Result<ByteBuffer, LoadError> {
+        source?.readNow(offset: offset, count: count) ?? file.readNow(offset: offset, count: count)
     }
 }

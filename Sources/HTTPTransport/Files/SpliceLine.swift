@@ -11,6 +11,7 @@ import CLoadingSystem
 import LoadingModel
 import NIOCore
 import Synchronization
+import SystemThreads
 
 /// The way from a socket through a pipe into a file, one piece at a time.
 ///
@@ -29,9 +30,8 @@ final class SpliceLine: Sendable {
     /// What an ordinary user may have (pipe-max-size).
     private static let pipeCapacity: Int64 = 1 << 20
 
-    /// How many there are, each with three descriptors; beyond the limit bodies are read and written.
-    private static let count = Atomic(0)
-    private static let limit = max(2, ConnectionBudget.systemLimit() / 32)
+    /// Its own three, and the pump's event.
+    private static let descriptorCount = 4
 
     /// A descriptor of our own, so that nothing happens to it when the channel is closed.
     let socket: CInt
@@ -40,14 +40,12 @@ final class SpliceLine: Sendable {
     private let pipeOut: CInt
     private let capacity: Int64
     private let copies = Atomic<Bool>(false)
+    /// Given back with the line, which the pump's thread drops when its descriptors are closed.
+    private let room: FileRoom
 
+    /// Nil where there is no room for it, too: the body is read and written then.
     init?(channel: any Channel, sink: FileSink) {
-        guard Self.count.add(1, ordering: .relaxed).newValue <= Self.limit else {
-            Self.count.subtract(1, ordering: .relaxed)
-            return nil
-        }
-        var isMade = false
-        defer { if !isMade { Self.count.subtract(1, ordering: .relaxed) } }
+        guard let room = FileBudget.shared.take(.half, count: Self.descriptorCount) else { return nil }
         let duplicate = try? channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
             cls_duplicate($0)
         }
@@ -58,17 +56,16 @@ final class SpliceLine: Sendable {
             _ = cls_close(socket)
             return nil
         }
+        self.room = room
         self.socket = socket
         self.sink = sink
         self.capacity = capacity
         pipeOut = ends[0]
         pipeIn = ends[1]
         sink.pumpEntered()
-        isMade = true
     }
 
     func close() {
-        Self.count.subtract(1, ordering: .relaxed)
         _ = cls_close(socket)
         _ = cls_close(pipeIn)
         _ = cls_close(pipeOut)

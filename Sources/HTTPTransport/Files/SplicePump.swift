@@ -79,11 +79,9 @@ package final class SplicePump: Sendable {
         ended: @escaping (End) -> Void
     ) -> SplicePump? {
         channel.eventLoop.assertInEventLoop()
-        guard running.wrappingAdd(1, ordering: .relaxed).newValue <= maximumPumps else {
-            running.wrappingSubtract(1, ordering: .relaxed)
-            return nil
-        }
-        guard let line = SpliceLine(channel: channel, sink: sink) else {
+        guard running.wrappingAdd(1, ordering: .relaxed).newValue <= maximumPumps,
+            let line = SpliceLine(channel: channel, sink: sink)
+        else {
             running.wrappingSubtract(1, ordering: .relaxed)
             return nil
         }

@@ -28,6 +28,8 @@ package struct SystemFailure: Error, Sendable, Hashable, CustomStringConvertible
     package static let tooLarge = EFBIG
     package static let wouldBlock = EAGAIN
     package static let invalid = EINVAL
+    package static let noDescriptor = EMFILE
+    package static let noneInSystem = ENFILE
 
     package var description: String {
         var text = [CChar](repeating: 0, count: 128)

@@ -40,6 +40,16 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         }
     }
 
+    /// The same, until the load has another reason not to wait; nil then.
+    func wait(unless isOver: () -> Bool) async throws(LoadError) -> Value? {
+        let control = control.value
+        while value.value == nil, !isOver() {
+            try control.check()
+            await control.wait()
+        }
+        return value.value
+    }
+
     /// The same for so long as it is worth it, or for longer while it moves; nil after that.
     package func wait(patience: TimeAmount, isMoving: () -> Bool = { false }) async throws(LoadError) -> Value? {
         let control = control.value

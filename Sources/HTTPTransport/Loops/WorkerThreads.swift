@@ -49,20 +49,20 @@ package final class WorkerThreads: @unchecked Sendable {
     ///
     /// - Returns: false where there is no thread and the system has none to give; the work is not run then.
     package func run(_ work: @escaping Work) -> Bool {
-        monitor.locked {
+        let (isTaken, isForIdle) = monitor.locked { () -> (Bool, Bool) in
             state.waiting.append(work)
-            if state.idleCount >= state.waiting.count {
-                monitor.wakeOne()
-                return true
-            }
+            if state.idleCount >= state.waiting.count { return (true, true) }
             if state.count < maximumCount, Threads.start(name, { self.work() }) != nil {
                 state.count += 1
-                return true
+                return (true, false)
             }
-            if state.count > 0 { return true }
+            if state.count > 0 { return (true, false) }
             _ = state.waiting.popLast()
-            return false
+            return (false, false)
         }
+        // Not under the lock, which the thread that wakes would only wait for.
+        if isForIdle { monitor.wakeOne() }
+        return isTaken
     }
 
     /// The life of a thread.

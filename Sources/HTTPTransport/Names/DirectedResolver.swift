@@ -40,10 +40,6 @@ struct DirectedResolver: Resolver {
 
     func forget() { other.forget() }
 
-    func askForServices(of host: String, port: Int) -> (@Sendable () -> Void)? {
-        answer(host, port, localFamily ?? .inet) == nil ? other.askForServices(of: host, port: port) : nil
-    }
-
     func asksNameServers(for host: String, port: Int) -> Bool {
         answer(host, port, localFamily ?? .inet) == nil && other.asksNameServers(for: host, port: port)
     }

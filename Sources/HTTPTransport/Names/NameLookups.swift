@@ -9,6 +9,7 @@
 package import LoadingModel
 package import NIOCore
 import Synchronization
+import SystemThreads
 import TransportMachines
 
 /// The look-ups of all sessions of the process: carries out what the ``LookupMachine`` decides, on threads of its own.
@@ -53,7 +54,7 @@ package final class NameLookups: Sendable {
     static let maximumAddressCount = 16
 
     /// `getaddrinfo` blocks for as long as the name servers do not answer: 10 seconds as a rule.
-    fileprivate static let threadCount = 64
+    fileprivate static let threadCount = DescriptorLimit.threadsForNames()
     fileprivate static let waitingLimit = 65_536
     fileprivate static let memoryLimit = 1_024
     private static let addressLifetime: Int64 = 5_000_000_000

@@ -9,7 +9,7 @@
 import HTTPRules
 package import LoadingModel
 package import NIOCore
-package import TransportMachines
+import TransportMachines
 
 #if canImport(Glibc)
 import Glibc
@@ -35,11 +35,6 @@ package protocol Resolver: Sendable {
         heldUp: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void
 
-    /// Has it asked how a host is reached by https, for what dials later: nobody waits for the answer.
-    ///
-    /// - Returns: Gives that up, as far as it has not begun; nil where it is nobody's to say.
-    func askForServices(of host: String, port: Int) -> (@Sendable () -> Void)?
-
     /// Uses nothing any more that was found out before.
     func forget()
 
@@ -57,7 +52,6 @@ extension Resolver {
     }
 
     package func asksNameServers(for host: String, port: Int) -> Bool { false }
-    package func askForServices(of host: String, port: Int) -> (@Sendable () -> Void)? { nil }
 }
 
 /// Asks the system (`getaddrinfo`), through the process's ``NameLookups``, or others through theirs: what one session asks serves all, and none waits for the slow
@@ -68,18 +62,11 @@ extension Resolver {
 package struct SystemResolver: Resolver {
     private let owner = NameLookups.newOwner()
     private let lookups: NameLookups
-    private let serviceLookups: ServiceLookups?
 
-    package init() {
-        lookups = .shared
-        serviceLookups = nil
-    }
+    package init() { lookups = .shared }
 
     /// Asks others than the system.
-    package init(_ lookups: NameLookups, services: ServiceLookups? = nil) {
-        self.lookups = lookups
-        serviceLookups = services
-    }
+    package init(_ lookups: NameLookups) { self.lookups = lookups }
 
     package func asksNameServers(for host: String, port: Int) -> Bool {
         lookups.asksNameServers && Self.known(host, port: port, family: .inet) == nil
@@ -103,20 +90,7 @@ package struct SystemResolver: Resolver {
         }
     }
 
-    package func forget() {
-        lookups.forget()
-        serviceLookups?.forget()
-    }
-
-    package func askForServices(of host: String, port: Int) -> (@Sendable () -> Void)? {
-        guard let serviceLookups, asksNameServers(for: host, port: port) else { return nil }
-        return serviceLookups.ask(ServiceRecords.name(host: host.lowercased(), port: port), owner)
-    }
-
-    /// What is known of how a host is reached by https; the best first.
-    package func services(of host: String, port: Int) -> [ServiceRecords.Service] {
-        serviceLookups?.services(of: ServiceRecords.name(host: host.lowercased(), port: port)) ?? []
-    }
+    package func forget() { lookups.forget() }
 
     /// Made once: it is said of every connection to an address.
     private static let otherFamily = LoadError(.cannotFindHost, "looking up an address: it is one of the other family")

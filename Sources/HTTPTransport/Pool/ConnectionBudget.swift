@@ -8,17 +8,12 @@
 //===----------------------------------------------------------------------===//
 package import NIOCore
 import Synchronization
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
+import SystemThreads
 
 /// How many connections all sessions of the process may have together, so that the app never runs out of descriptors on our account.
 ///
-/// Three eighths of what the process may open (the soft `RLIMIT_NOFILE`): a connection counts as two descriptors, its socket and the
-/// file it may feed, and a quarter is left to the app. One session gets three quarters of that at most, so that a second one finds room.
+/// Their part of what there is to divide (``DescriptorLimit``), apart from that of files (`FileBudget`) and the app's. One session leaves a
+/// quarter of it, up to 512, so that a second one finds room.
 /// Sessions that find none wait in line, each for one connection at a time, and connections that idle are closed to make room, the
 /// process's longest first. Where the system has no descriptor all the same (the app has them, or other processes), the budget is what
 /// there is at that time, for a moment.
@@ -103,23 +98,13 @@ package final class ConnectionBudget: Sendable {
     let moment: TimeAmount
 
     /// - Parameters:
-    ///   - descriptorLimit: How many descriptors the process may have. The app may change it, so it is asked for each connection.
+    ///   - descriptorLimit: How many descriptors are divided. The app may change the process's limit, so it is asked for each connection.
     ///   - moment: How long the ceiling holds that the system has shown.
     package init(
-        descriptorLimit: @escaping @Sendable () -> Int = ConnectionBudget.systemLimit, moment: TimeAmount = .milliseconds(250)
+        descriptorLimit: @escaping @Sendable () -> Int = DescriptorLimit.divisible, moment: TimeAmount = .milliseconds(250)
     ) {
         self.descriptorLimit = descriptorLimit
         self.moment = moment
-    }
-
-    package static func systemLimit() -> Int {
-        var limit = rlimit()
-        #if canImport(Glibc)
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1_024 }
-        #else
-        guard getrlimit(RLIMIT_NOFILE, &limit) == 0 else { return 1_024 }
-        #endif
-        return Int(clamping: limit.rlim_cur)
     }
 
     /// A pool's part; both functions are called on the loop.
@@ -134,8 +119,11 @@ package final class ConnectionBudget: Sendable {
 
     // MARK: Room
 
+    /// What one session leaves to the others, at most.
+    private static let mostLeft = 512
+
     private func limit(_ state: State) -> Int {
-        min(max(2, descriptorLimit() / 8 * 3), state.ceiling ?? .max)
+        min(DescriptorLimit.connections(of: descriptorLimit()), state.ceiling ?? .max)
     }
 
     private func hasRoom(_ share: Share, _ state: State) -> Bool {
@@ -145,7 +133,7 @@ package final class ConnectionBudget: Sendable {
 
     /// Whether a share is below what one may have of the whole.
     private func mayHaveMore(_ share: Share, _ state: State, of limit: Int) -> Bool {
-        state.usedBy[ObjectIdentifier(share), default: 0] < max(1, limit - limit / 4)
+        state.usedBy[ObjectIdentifier(share), default: 0] < max(1, limit - min(limit / 4, Self.mostLeft))
     }
 
     private func take(_ share: Share, _ state: inout State) {

@@ -17,12 +17,15 @@ extension ConnectionPool {
     /// What connections to an origin were found to be.
     struct KnownVersion {
         var isHTTP1 = false
-        /// They agreed on HTTP/2 over a cipher suite that it may not be spoken over.
+        /// They agreed on HTTP/2 over a cipher suite that it may not be spoken over, or the server asked for HTTP/1.1 in place of it.
         var isUnfitForHTTP2 = false
         /// How many exchanges the server allowed at a time, last.
         var capacity: Int?
         /// Until when the server gets no second connection.
         var calmUntil: NIODeadline?
+        var fruitless = FruitlessConnections()
+        /// Until when none is dialled.
+        var pausedUntil: NIODeadline?
     }
 
     /// How often a dial is tried again for which the system has no descriptor.
@@ -36,10 +39,10 @@ extension ConnectionPool {
 
     func dial(_ id: ConnectionID, _ origin: OriginID) {
         entries[id] = Entry(origin: origin)
-        pace.begin { [self] in dial(id) }
+        if !pausesDial(id, origin) { pace.begin { [self] in dial(id) } }
     }
 
-    private func dial(_ id: ConnectionID) {
+    func dial(_ id: ConnectionID) {
         guard let origin = entries[id]?.origin, let route = routes[origin] else { return }
         entries[id]?.hasBegun = true
         let way = versions[origin]?.isUnfitForHTTP2 == true ? route.inHTTP1 : route
@@ -48,14 +51,48 @@ extension ConnectionPool {
         }
         // No time that passes so is the server's.
         dial.heldUp = { [unowned self] in perform(machine.handle(.appIsAsked(origin, $0))) }
+        dial.proxyIsSilent = { [unowned self] isConnected in
+            guard let origin = entries[id]?.origin, let proxy = routes[origin]?.proxy else { return }
+            if !isConnected || !hasStanding(origin) { passBy(proxy, origin) }
+        }
         dial.found = { [unowned self] addresses, decide in coalesce(id, addresses, decide: decide) }
         // A dial may be over before it returns.
         if entries[id]?.connection == nil { entries[id]?.dial = dial }
     }
 
+    /// How many loads are told in one turn of the loop that their proxy is silent.
+    private static let passersPerTurn = 128
+
+    /// Has the loads that wait for a connection through a silent proxy, and have another way, wait no longer.
+    ///
+    /// All of them: a dial may serve many, and the next one would meet with the same. A dial that no load waits for is cancelled then.
+    private func passBy(_ proxy: ProxyServer, _ origin: OriginID) {
+        // No load is late while the app is asked about one of the connections.
+        guard !machine.appIsAsked(origin) else { return }
+        let passers = leases.values.filter { $0.origin == origin && $0.route.details?.hasAlternatives == true }
+        let seconds = ProxyPatience.limit.nanoseconds / 1_000_000_000
+        var error = LoadError(.timedOut, "the proxy \(proxy) did not answer within \(seconds) s")
+        error.isOfProxy = true
+        passBy(passers.map(\.id).sorted { $0.number < $1.number }[...], origin, error)
+    }
+
+    /// Whether a connection to the origin stands: what another dial waits for once its proxy was connected to is the server then.
+    private func hasStanding(_ origin: OriginID) -> Bool { machine.count(origin) > machine.dials(origin).count }
+
+    private func passBy(_ passers: ArraySlice<LeaseID>, _ origin: OriginID, _ error: LoadError) {
+        for lease in passers.prefix(Self.passersPerTurn) where leases[lease]?.origin == origin {
+            perform(machine.handle(.withdrawn(lease)))
+            refuse(lease, error)
+        }
+        let rest = passers.dropFirst(Self.passersPerTurn)
+        guard !rest.isEmpty else { return }
+        LoopDirectory.executor(of: loop).turns.whenNext { [weak self] in self?.passBy(rest, origin, error) }
+    }
+
     func cancel(_ id: ConnectionID) {
         guard let entry = entries.removeValue(forKey: id) else { return }
         entry.nextTry?.cancel()
+        if entry.isPaused { pauseEnded(entry.origin) }
         entry.dial?.cancel()
         if !entry.hasBegun { room.giveBack() }
     }
@@ -103,6 +140,7 @@ extension ConnectionPool {
             dialled.facts.applicationProtocol == HTTPVersion.http2.name
             || origin.flatMap { routes[$0] }.map(dialer.assumesHTTP2) ?? false
         if let origin { versions[origin, default: KnownVersion()].isHTTP1 = !isHTTP2 }
+        if let origin, !isHTTP2 { forgive(origin) }
         guard isHTTP2 else {
             let connection = HTTP1Connection(id: id.number, facts: dialled.facts)
             connection.pool = self

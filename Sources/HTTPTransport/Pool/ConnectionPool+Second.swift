@@ -15,18 +15,12 @@ extension ConnectionPool {
     /// How long an origin's one shared connection may have no free place before a second one is dialled.
     private static let lineWatch = TimeAmount.seconds(1)
     /// How long a server that wants calm has no second one.
-    private static let calm = TimeAmount.seconds(10)
+    static let calm = TimeAmount.seconds(10)
 
     /// The server may be gone: requests that begin now may have another connection.
     func isDoubtful(_ connection: any HTTPConnection) {
         guard !isCalmedDown(entries[ConnectionID(connection.id)]?.origin) else { return }
         perform(machine.handle(.isDoubtful(ConnectionID(connection.id))))
-    }
-
-    /// The server was asked for too much (ENHANCE_YOUR_CALM): it gets no second connection for a while.
-    func calmDown(_ connection: any HTTPConnection) {
-        guard let origin = entries[ConnectionID(connection.id)]?.origin else { return }
-        versions[origin, default: KnownVersion()].calmUntil = loop.now + Self.calm
     }
 
     /// Looks at a line that stands after a while.

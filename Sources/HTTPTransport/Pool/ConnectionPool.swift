@@ -18,7 +18,7 @@ package final class ConnectionPool {
     package final class Lease: PlaceInLine {
         let id: LeaseID
         fileprivate(set) var origin: OriginID
-        fileprivate let route: Route
+        let route: Route
         fileprivate var priority: Float
         fileprivate let onlyNew: Bool
         let control: LoadControl
@@ -65,8 +65,9 @@ package final class ConnectionPool {
         var connection: (any HTTPConnection)?
         /// How often the system had no descriptor for it, and none of ours to wait for.
         var triesWithoutDescriptor = 0
-        /// The next attempt then.
+        /// The next attempt then, or the first one after a pause.
         var nextTry: Scheduled<Void>?
+        var isPaused = false
     }
 
     let loop: any EventLoop
@@ -94,6 +95,9 @@ package final class ConnectionPool {
     private var sweep: Scheduled<Void>?
     /// Lines that stood when they were looked at.
     var lineWatches: [OriginID: Scheduled<Void>] = [:]
+    /// Origins whose dial is paused, until those that wait are told.
+    var pausing: [OriginID] = []
+    var isTellingPauses = false
     /// Where a connection puts a message's head together.
     @exclusivity(unchecked) private var scratch: ByteBuffer?
     /// The session's part of what the process may have; from the first dial on.
@@ -336,6 +340,7 @@ package final class ConnectionPool {
             awaitsRoom = false
             for action in machine.handle(event) { perform(action) }
         }
+        if !pausing.isEmpty, !isTellingPauses { tellPauses() }
     }
 
     private func perform(_ action: PoolMachine.Action) {
@@ -385,7 +390,7 @@ package final class ConnectionPool {
         lease.control.isSuspended ? stepAside(lease) : lease.control.wake()
     }
 
-    private func refuse(_ id: LeaseID, _ error: LoadError) {
+    func refuse(_ id: LeaseID, _ error: LoadError) {
         guard let lease = leases.removeValue(forKey: id) else { return }
         leave(lease)
         lease.failure = error

@@ -44,20 +44,8 @@ struct HPACKFieldVerdict: Sendable {
             if byte &- UInt8(ascii: "A") < 26 { upperCase &+= 1 }
         }
         guard upperCase == 0 else { return refuse(.upperCaseName) }
-        if Self.isConnectionField(bytes, first, range.count) { refuse(.connectionField) }
-    }
-
-    /// "Any field that indicates connection-specific properties" makes a message malformed (section 8.2.2), and `TE` is none of responses.
-    @inline(__always)
-    private static func isConnectionField(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ count: Int) -> Bool {
-        switch count {
-        case 2: ASCII.matches(bytes, start, "te")
-        case 7: ASCII.matches(bytes, start, "upgrade")
-        case 10: ASCII.matches(bytes, start, "connection") || ASCII.matches(bytes, start, "keep-alive")
-        case 16: ASCII.matches(bytes, start, "proxy-connection")
-        case 17: ASCII.matches(bytes, start, "transfer-encoding")
-        default: false
-        }
+        // "Any field that indicates connection-specific properties" makes a message malformed (section 8.2.2), and `TE` is none of responses.
+        if FieldName(bytes, first, range.count).isOfConnection { refuse(.connectionField) }
     }
 
     /// Judges a value (section 8.2.1).

@@ -42,7 +42,7 @@ struct HPACKRequestNames: Sendable {
         for (index, entry) in HPACKStaticTable.entries.enumerated() where entry.name.utf8Start[0] != UInt8(ascii: ":") {
             known.append(Known(name: entry.name, index: UInt8(index + 1), treatment: .indexed))
         }
-        for (name, treatment) in Self.treatments {
+        for (name, treatment) in FieldName.ofConnection.map({ ($0, .left) }) + Self.treatments {
             let isName = { (known: Known) in Self.text(known.name) == Self.text(name) }
             if let place = known.firstIndex(where: isName) {
                 known[place].treatment = treatment
@@ -61,9 +61,9 @@ struct HPACKRequestNames: Sendable {
         self.slots = slots
     }
 
+    /// Beside those of a connection, or in the place of what is done with these.
     private static let treatments: [(StaticString, Treatment)] = [
-        ("host", .left), ("connection", .left), ("keep-alive", .left), ("proxy-connection", .left), ("transfer-encoding", .left),
-        ("upgrade", .left), ("http2-settings", .left), ("te", .te), ("cookie", .cookie),
+        ("host", .left), ("http2-settings", .left), ("te", .te), ("cookie", .cookie),
         ("authorization", .neverIndexed), ("proxy-authorization", .neverIndexed),
         ("content-length", .notIndexed), ("content-range", .notIndexed), ("content-md5", .notIndexed),
         ("content-digest", .notIndexed),

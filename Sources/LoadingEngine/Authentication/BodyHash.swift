@@ -21,13 +21,13 @@ enum BodyHash {
     /// It is read in pieces, between which others have their turn on the threads: one that is mapped and becomes shorter meanwhile would end
     /// the process.
     static func ofFile(_ path: String, _ algorithm: DigestAlgorithm, in control: LoadControl) async throws(LoadError) -> String? {
-        let opened = try await step(at: FilePlace(opening: path), in: control) { try? FileSource.openNow(path: path) }
+        let opened = try await step(at: FilePlace(opening: path), in: control) { try? LoadedFile.openNow(path: path) }
         guard let source = opened else { return nil }
         var hasher = DigestAlgorithm.Hasher(algorithm)
         var offset: Int64 = 0
         while offset < source.length {
             let count = min(source.length - offset, pieceSize)
-            let next = try await step(at: source.place, in: control) { [hasher, offset] in
+            let next = try await step(at: FilePlace(opening: path), in: control) { [hasher, offset] in
                 hashed(hasher, source, offset: offset, count: Int(count))
             }
             guard let next else { return nil }
@@ -44,7 +44,7 @@ enum BodyHash {
     }
 
     private static func hashed(
-        _ hasher: DigestAlgorithm.Hasher, _ source: FileSource, offset: Int64, count: Int
+        _ hasher: DigestAlgorithm.Hasher, _ source: LoadedFile, offset: Int64, count: Int
     ) -> DigestAlgorithm.Hasher? {
         guard let piece = try? source.readNow(offset: offset, count: count).get() else { return nil }
         var hasher = hasher

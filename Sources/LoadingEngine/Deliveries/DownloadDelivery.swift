@@ -12,6 +12,7 @@ import HTTPTransport
 import HTTPWire
 import LoadingModel
 import NIOCore
+import SystemThreads
 
 /// Writes a body to a temporary file, and keeps what is there of it when the download can go on later.
 enum DownloadDelivery {
@@ -62,8 +63,9 @@ enum DownloadDelivery {
             return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1, source: source)
         }
         let expected = answer.response.expectedLength
+        let room = try await control.roomForFile(.whole)
         let sink = try await LocalFile.open(directory, in: control, isHeldUp: true) { directory throws(LoadError) in
-            try FileSink.createNow(in: directory, expectedLength: expected < 0 ? nil : expected)
+            try FileSink.createNow(in: directory, expectedLength: expected < 0 ? nil : expected, room: room)
         }
         return Download(sink: sink, total: 0, expected: expected, source: source)
     }
@@ -128,6 +130,7 @@ enum DownloadDelivery {
             serverDate: ResumePoint.serverDate(of: head.headers, receivedAt: received(answer)),
             temporaryFileName: String(download.sink.path.split(separator: "/").last ?? "")
         )
+        point.response = ResumePoint.Response(head, expectedLength: answer.response.expectedLength)
         point.source = download.source.bounded
         point.settings.handlesCookies = request.handlesCookies
         point.settings.timeout = request.timeout

@@ -11,7 +11,7 @@ import HTTPRules
 import HTTPTransport
 import HTTPWire
 import LoadingModel
-import NIOCore
+import SystemThreads
 
 /// Takes a download up where an earlier load left it, or from the beginning where that cannot be.
 struct DownloadResumption {
@@ -37,6 +37,8 @@ struct DownloadResumption {
         case instead
         /// Into a new file, while the old one stays for the next attempt.
         case beside
+        /// Nowhere: what is there is all, and came with this response.
+        case nowhere(ResumePoint.Response, FileSink)
     }
 
     private let point: ResumePoint
@@ -82,6 +84,27 @@ struct DownloadResumption {
                 error.resumeData = data
                 throw error
             }
+        case .nowhere(let response, let sink):
+            return try await finish(sink, response, in: load)
+        }
+    }
+
+    /// Ends a download that was complete already: what the earlier response brought is the task's, and the answer shows in its metrics alone.
+    private func finish(
+        _ sink: FileSink, _ earlier: ResumePoint.Response, in load: Load
+    ) async throws(LoadError) -> TaskOutcome.Body {
+        let response = LoadResponse(url: point.url, kind: .http(earlier.head), expectedLength: earlier.expectedLength)
+        load.take(response)
+        load.tell(.response(response))
+        load.resumed(at: point.receivedByteCount, expected: point.receivedByteCount)
+        if load.wants(.resumePoints) || load.wants(.begunFiles) { load.tell(.resumable(data)) }
+        do {
+            _ = try await sink.wait(in: load.control, for: sink.close)
+            return .file(path: sink.path)
+        } catch {
+            var error = error
+            if !sink.hasFailed { error.resumeData = data }
+            throw error
         }
     }
 
@@ -89,8 +112,11 @@ struct DownloadResumption {
     private func answer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> (Answer, Place) {
         let sink: FileSink
         do {
+            // It is kept open while the load waits for a connection.
+            let room = try await load.control.roomForFile(.half)
             sink = try await LocalFile.open(path, in: load.control, isHeldUp: true) { [point] path throws(LoadError) in
-                try FileSink.reopenNow(path: path, length: point.receivedByteCount, expectedLength: point.totalByteCount)
+                try FileSink.reopenNow(
+                    path: path, length: point.receivedByteCount, expectedLength: point.totalByteCount, room: room)
             }
         } catch {
             // The file may still be opened, which does it no harm.
@@ -138,12 +164,9 @@ struct DownloadResumption {
         {
         case .append(let offset, let total):
             return (answer, .behind(Start(sink: sink, offset: offset, total: total, source: point.source)))
-        case .alreadyComplete:
+        case .alreadyComplete(let response):
             answer.body.cancel()
-            let complete = Answer(response: answer.response, body: EmptyBody(), transaction: answer.transaction)
-            let start = Start(
-                sink: sink, offset: point.receivedByteCount, total: point.receivedByteCount, source: point.source)
-            return (complete, .behind(start))
+            return (answer, .nowhere(response, sink))
         case .startOver:
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             return (answer, .instead)
@@ -154,17 +177,8 @@ struct DownloadResumption {
             answer.body.cancel()
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             load.resumption.rangeFields = []
+            if load.followUp.beginAnew() { load.tell(.requestChanged(load.order.request)) }
             return (try await wholeAnswer(plan, in: load), .instead)
-        case .fail(let reason):
-            answer.body.cancel()
-            load.take(answer.response)
-            throw LoadError(.badServerResponse, "resuming the download: the partial response cannot be used (\(reason))")
         }
     }
-}
-
-/// Nothing to come.
-private final class EmptyBody: ResponseBody {
-    func next() async throws(LoadError) -> ByteBuffer? { nil }
-    func cancel() {}
 }

@@ -51,7 +51,7 @@ final class CacheStage: LoadStage {
         }
         if load.wants(.cache) {
             hop.cache.found = .asksApp
-            return .wait
+            return .needsTask
         }
         guard let cache = load.session.stores.cache,
             cache.mayHaveAny(now: load.now, touchingDisk: false) || mustReadKey(of: cache, for: message, hop)
@@ -70,7 +70,7 @@ final class CacheStage: LoadStage {
             return try settle(hop, nil, policy, in: load)
         case .wait(let lookUp):
             hop.cache.found = .pending(lookUp)
-            return .wait
+            return .needsTask
         }
     }
 
@@ -91,7 +91,7 @@ final class CacheStage: LoadStage {
         return sent.sealed(by: cache.seal) ?? sent.plain
     }
 
-    /// Decides: the request goes on as any other, or there is something to be made of what is stored.
+    /// Decides: the request goes on as any other, is answered, or there is something to be asked about what is stored.
     private func settle(
         _ hop: Hop, _ found: ResponseCache.Hit?, _ policy: CacheDecision.Policy, in load: Load
     ) throws(LoadError) -> StageStep {
@@ -118,17 +118,20 @@ final class CacheStage: LoadStage {
                 .resourceUnavailable, "the cache has no answer, and the request is not to be sent", url: hop.request.url
             )
         case (.fail, _):
-            hop.cache.found = .nothing
-            return .wait
+            hop.keep(.success(try StoredAnswer.gatewayTimeout(hop, in: load)))
+            return .answered
         case (.fetch(let fields), let hit?) where fields.contains(where: { $0.0 == "If-Range" }):
             hop.cache.found = .decided(hit, .fetch(fields))
-            return .wait
+            return .needsTask
         case (.fetch(let fields), _):
             hop.preparation.add(fields)
             return .goOn
+        case (.use, let hit?):
+            hop.keep(.success(try StoredAnswer.make(hit, wasValidated: false, hop, in: load)))
+            return .answered
         case (_, let hit?):
             hop.cache.found = .decided(hit, decision)
-            return .wait
+            return .needsTask
         case (_, nil):
             return .goOn
         }
@@ -136,22 +139,17 @@ final class CacheStage: LoadStage {
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         switch hop.cache.found {
-        case .decided, .nothing: break
+        case .decided: break
         case .asksApp, .pending, nil:
             let found = try await lookUp(hop, in: load)
-            _ = try settle(hop, found ?? nil, Self.policy(hop, in: load.session), in: load)
+            let step = try settle(hop, found ?? nil, Self.policy(hop, in: load.session), in: load)
             // A look-up that was given up says nothing.
             if found == nil { hop.cache.mayHaveMore = true }
-        }
-        if case .nothing = hop.cache.found {
-            hop.cache.found = nil
-            return try StoredAnswer.gatewayTimeout(hop, in: load)
+            if case .answered = step, let outcome = hop.takeOutcome() { return try outcome.get() }
         }
         guard case .decided(let hit, let decision) = hop.cache.found else { return try await send(hop, in: load, then: next) }
         hop.cache.found = nil
         switch decision {
-        case .use:
-            return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
         case .useAndRevalidate(let fields) where mustWait(hop, load.order.interests):
             return try await revalidate(hit, fields, hop, in: load, then: next)
         case .useAndRevalidate:
@@ -161,8 +159,9 @@ final class CacheStage: LoadStage {
             return try await revalidate(hit, fields, hop, in: load, then: next)
         case .fetch(let fields):
             return try await complete(hit, fields, hop, in: load, then: next)
-        case .fail:
-            throw LoadError(.resourceUnavailable, "the cache has no answer", url: hop.request.url)
+        case .use, .fail:
+            // Settled already.
+            return try await send(hop, in: load, then: next)
         }
     }
 
@@ -265,15 +264,17 @@ final class CacheStage: LoadStage {
             && Revalidation.mayServeStaleOnError(hit.response, requestHeaders: requestHeaders, status: status, now: now)
     }
 
-    /// Whether a failure says no more than that a kept connection had gone, so that the hop is sent again (``FollowUpStage``).
+    /// Whether a failure says no more than that a kept connection had gone, or a proxy that there are others for, so that the hop is sent
+    /// again (``FollowUpStage``).
     private func isTriedAgain(_ error: LoadError, _ hop: Hop, _ attempt: NetworkStage.LoadPart) -> Bool {
-        error.kind == .connectionLost
-            && RetryPolicy.mayRetry(
-                method: hop.request.method, connectionWasReused: attempt.connectionWasReused,
-                receivedAnyBytes: attempt.receivedAnyBytes, bodyIsReplayable: true,
-                attempts: hop.followUp.failedAttempts + 1, evidence: attempt.evidence,
-                refusals: hop.followUp.refusals(with: attempt.evidence)
-            )
+        error.isOfProxy && hop.proxies.hasAlternatives
+            || error.kind == .connectionLost
+                && RetryPolicy.mayRetry(
+                    method: hop.request.method, connectionWasReused: attempt.connectionWasReused,
+                    receivedAnyBytes: attempt.receivedAnyBytes, bodyIsReplayable: true,
+                    attempts: hop.followUp.failedAttempts + 1, evidence: attempt.evidence,
+                    refusals: hop.followUp.refusals(with: attempt.evidence)
+                )
     }
 
     /// Gives what is stored a new head, or removes it.
@@ -364,6 +365,4 @@ indirect enum CachedAnswer {
     /// The disk is to be waited for.
     case pending(DiskLookUp)
     case decided(ResponseCache.Hit, CacheDecision)
-    /// Nothing that may be used, and the request is not to be sent.
-    case nothing
 }

@@ -52,9 +52,18 @@ final class FollowUpStage {
     }
 
     struct LoadPart {
-        /// Those that were answered by the redirects that were followed.
+        /// Those that were answered by the redirects that were followed since the load last began with its first request.
         fileprivate(set) var redirected: [Transaction] = []
-        var redirectCount: Int { redirected.count }
+        /// How many were followed before that.
+        private var earlierRedirectCount = 0
+        var redirectCount: Int { earlierRedirectCount + redirected.count }
+
+        /// The load begins with its first request again: whether that is another than the last.
+        mutating func beginAnew() -> Bool {
+            defer { redirected = [] }
+            earlierRedirectCount += redirected.count
+            return !redirected.isEmpty
+        }
     }
 
     /// How long the body of an answer that is followed up may take.
@@ -65,12 +74,18 @@ final class FollowUpStage {
     init(pool: ConnectionPool) { self.pool = pool }
 
     /// Answers the hop by the stages below, and each that follows from an answer.
+    ///
+    /// What the first came to before its load had a task is taken as if it came now.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         var hop = hop
         while true {
             let answer: Answer
             do {
-                answer = try await next.answer(hop, in: load)
+                if let outcome = hop.takeOutcome() {
+                    answer = try outcome.get()
+                } else {
+                    answer = try await next.answer(hop, in: load)
+                }
             } catch {
                 try await retryOrThrow(error, hop, in: load)
                 continue
@@ -87,7 +102,8 @@ final class FollowUpStage {
 
     /// Makes the hop ready for another attempt, or throws on where there is none to be made.
     private func retryOrThrow(_ error: LoadError, _ hop: Hop, in load: Load) async throws(LoadError) {
-        if error.isOfProxy, load.control.failure == nil, let proxies = load.proxies, ProxyChoice.goAround(hop, proxies) { return }
+        let isOver = load.control.failure != nil
+        if error.isOfProxy, !isOver, let proxies = load.proxies, ProxyChoice.goAround(hop, after: error, proxies) { return }
         if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
             // Asked for once more: a wrong choice is not for ever.
             let server = ServerName(host: origin.host, port: origin.port)
@@ -110,9 +126,7 @@ final class FollowUpStage {
             throw error
         }
         hop.followUp.note(evidence, error)
-        if case .notProcessed(let refusal) = evidence {
-            return try await pause(refusals.pause(after: refusal, jitter: .random(in: 0...1)), in: load.control)
-        }
+        if case .notProcessed = evidence { return try await pause(refusals.pause(jitter: .random(in: 0...1)), in: load.control) }
         if evidence == .wantsHTTP1, let origin = hop.request.url.flatMap({ Origin($0) }) { load.session.noteHTTP1(origin) }
         guard evidence != .wantsHTTP1 else { return }
         hop.network.askForNewConnection()
@@ -188,7 +202,7 @@ final class FollowUpStage {
     @inline(never)
     private func followUp(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
         if let request = (answer.body as? CustomBody)?.redirect {
-            guard load.followUp.redirectCount < RedirectPolicy.limit else {
+            guard load.followUp.redirected.count < RedirectPolicy.limit else {
                 throw LoadError(.tooManyRedirects, "more than \(RedirectPolicy.limit) redirects", url: request.url)
             }
             defer { answer.body.cancel() }
@@ -226,7 +240,7 @@ final class FollowUpStage {
     ) async throws(LoadError) -> Hop? {
         let decision = RedirectPolicy.decide(
             status: head.status, location: head.headers.first("Location"), method: hop.request.method, url: url,
-            redirectsSoFar: load.followUp.redirectCount
+            redirectsSoFar: load.followUp.redirected.count
         )
         switch decision {
         case .deliver:

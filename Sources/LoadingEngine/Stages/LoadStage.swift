@@ -19,8 +19,7 @@ import NIOCore
 ///
 /// A stage has no state of its own: what must be remembered is in the ``Hop`` or in the ``Load``.
 protocol LoadStage: AnyObject {
-    /// Does what takes no waiting, and says whether the hop goes on to the next stage or ``answer(_:in:then:)`` is to be called: a load
-    /// that waits keeps the memory of each stage it is in.
+    /// Does what takes no waiting, and says where the hop goes from there: a load that waits keeps the memory of each stage it is in.
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep
 
     /// Answers the hop, by the stages below where it is not for this one to do so.
@@ -31,8 +30,12 @@ protocol LoadStage: AnyObject {
 enum StageStep {
     /// To the next stage: this one has done all that it has to do.
     case goOn
-    /// Nowhere before the stage has waited, for its own answer or for that of the stages below.
-    case wait
+    /// Back up, with the answer that is the hop's outcome.
+    case answered
+    /// Nowhere before the load is woken: then the step is taken again.
+    case waits
+    /// Nowhere before the stage has waited in ``LoadStage/answer(_:in:then:)``, for its own answer or for that of the stages below.
+    case needsTask
 }
 
 /// One round of a load: a request as it is about to be sent.
@@ -50,15 +53,10 @@ final class Hop {
     @exclusivity(unchecked) var network = NetworkStage.HopPart()
     var sideEffects = ResponseSideEffects.HopPart()
 
-    /// The stages that the hop has come to before its load had a task.
+    /// The stages that the hop has come to, where the first of them is to go on with it.
     private var place: LowerStages?
-    /// What it came to there; few hops do, and the others have no room for it.
-    private var outcome: Outcome?
-
-    private final class Outcome {
-        let result: Result<Answer, LoadError>
-        init(_ result: Result<Answer, LoadError>) { self.result = result }
-    }
+    /// What it came to by the steps of the stages, until that is taken.
+    private(set) var outcome: Result<Answer, LoadError>?
 
     init(number: Int, request: LoadRequest) {
         self.number = number
@@ -66,7 +64,7 @@ final class Hop {
     }
 
     func stand(at place: LowerStages) { self.place = place }
-    func stands(at place: LowerStages) -> Bool { self.place === place }
+    var stands: Bool { place != nil }
 
     /// Where the hop is to go on, once.
     func takePlace() -> LowerStages? {
@@ -77,14 +75,10 @@ final class Hop {
     /// Whether the body was sent before, so that the app must be asked for another stream.
     var isRepeated: Bool { number > 0 || network.wasSent }
 
-    func keep(_ outcome: Result<Answer, LoadError>) { self.outcome = Outcome(outcome) }
+    func keep(_ outcome: Result<Answer, LoadError>) { self.outcome = outcome }
 
-    /// What the hop came to before its load had a task, once.
-    func takeOutcome() -> Result<Answer, LoadError>? {
-        guard let outcome else { return nil }
-        self.outcome = nil
-        return outcome.result
-    }
+    /// What the hop came to, once.
+    func takeOutcome() -> Result<Answer, LoadError>? { outcome.take() }
 
     /// Has the request go to its host over TLS.
     func upgrade(to url: URL, mainDocumentURL: URL?) {

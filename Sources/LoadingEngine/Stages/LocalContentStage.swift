@@ -23,7 +23,7 @@ final class LocalContentStage: LoadStage {
         default: return .goOn
         }
         let scheme = text.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
-        return scheme.elementsEqual("file".utf8) || scheme.elementsEqual("data".utf8) ? .wait : .goOn
+        return scheme.elementsEqual("file".utf8) || scheme.elementsEqual("data".utf8) ? .needsTask : .goOn
     }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {

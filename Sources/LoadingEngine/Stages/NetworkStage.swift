@@ -22,8 +22,17 @@ final class NetworkStage: LoadStage {
         /// Whether the server was asked for 100 (Continue).
         fileprivate(set) var askedToContinue = false
         fileprivate var needsNewConnection = false
-        /// Its transaction goes on since before its load had a task.
+        /// Its transaction goes on.
         fileprivate var hasBegun = false
+        /// Watches the proxy that the message was sent to, where it may be passed by.
+        fileprivate var silence: ProxySilence?
+
+        /// The proxy answers, or is not waited for any more.
+        fileprivate mutating func endSilence() {
+            guard let silence else { return }
+            silence.end()
+            self.silence = nil
+        }
 
         /// It failed over a kept connection: the next one is to be new.
         mutating func askForNewConnection() { needsNewConnection = true }
@@ -44,36 +53,28 @@ final class NetworkStage: LoadStage {
 
     init(pool: ConnectionPool) { self.pool = pool }
 
-    func step(_ hop: Hop, in load: Load) -> StageStep { .wait }
+    /// Sends the message where there is a connection, and answers where there is a response.
+    func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
+        if !hop.network.hasBegun { beginTransaction(hop, in: load) }
+        guard let answer = try attempt(hop, in: load) else { return load.tunnels.isEmpty ? .waits : .needsTask }
+        hop.network.hasBegun = false
+        hop.keep(.success(answer))
+        return .answered
+    }
 
     /// Waits in one place for all there is to wait for, so that a load that waits keeps one small frame here.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
-        if hop.network.hasBegun {
-            hop.network.hasBegun = false
-        } else {
-            beginTransaction(hop, in: load)
-        }
-        if let outcome = hop.takeOutcome() { return try outcome.get() }
         while true {
-            if let answer = try attempt(hop, in: load) { return answer }
+            if case .answered = try step(hop, in: load), let outcome = hop.takeOutcome() { return try outcome.get() }
             if load.tunnels.isEmpty { await load.control.wait() } else { await load.answerTunnel() }
         }
     }
-
-    // MARK: Without a task
-
-    /// Begins for a load that has no task; ``answer(_:in:then:)`` goes on from there when it has one.
-    func begin(_ hop: Hop, in load: Load) {
-        beginTransaction(hop, in: load)
-        hasBegun(hop)
-    }
-
-    func hasBegun(_ hop: Hop) { hop.network.hasBegun = true }
 
     // MARK: Attempts
 
     @inline(never)
     private func beginTransaction(_ hop: Hop, in load: Load) {
+        hop.network.hasBegun = true
         // The last thing that happened to the load led here.
         load.begin(Transaction(request: hop.request, now: load.control.lastProgress))
         load.lastAttempt = LoadPart()
@@ -82,16 +83,21 @@ final class NetworkStage: LoadStage {
 
     /// Does what can be done without waiting; nil where the load has to wait for more.
     @inline(never)
-    func attempt(_ hop: Hop, in load: Load) throws(LoadError) -> Answer? {
+    private func attempt(_ hop: Hop, in load: Load) throws(LoadError) -> Answer? {
         guard let transaction = load.transaction else { return nil }
         do {
             return try isAnswered(hop, transaction, in: load) ? try answer(hop, transaction, in: load) : nil
         } catch {
             // There is no network that the load may use: where its session waits for one, so does the load.
-            if error.kind == .notConnectedToInternet, load.session.policy.waitsForConnectivity, pool.wait(load.control) {
+            // Those that wait for a script wait themselves.
+            if error.kind == .notConnectedToInternet, !load.order.isForProxies, load.session.policy.waitsForConnectivity,
+                pool.wait(load.control)
+            {
                 load.tellThatItWaits()
                 return nil
             }
+            hop.network.endSilence()
+            hop.network.hasBegun = false
             if let exchange = transaction.exchange {
                 load.lastAttempt = LoadPart(
                     connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.record.hasReceivedBytes,
@@ -143,7 +149,7 @@ final class NetworkStage: LoadStage {
 
     /// Looks before sending what could not be sent again (``RetryPolicy``): servers close connections without having said so.
     private func mayCarry(_ connection: any HTTPConnection, _ hop: Hop) -> Bool {
-        RetryPolicy.isIdempotent(hop.request.method) && hop.request.body.isReplayable || !connection.isGone
+        RetryPolicy.mayRepeat(method: hop.request.method, bodyIsReplayable: hop.request.body.isReplayable) || !connection.isGone
     }
 
     private func route(of hop: Hop) throws(LoadError) -> Route {
@@ -160,6 +166,7 @@ final class NetworkStage: LoadStage {
             transaction.exchange = exchange
             load.control.stand(at: .exchanging(exchange))
             if load.wants(.sentHeads) { load.tell(.sentHead(connection.framedHead(of: message.outgoing))) }
+            if connection.facts.isForwarded { hop.network.silence = ProxySilence(hop, message.route, in: load) }
             // What was sent is not needed while the load waits, perhaps with ten thousand others.
             transaction.sentBodyLength = message.outgoing.body.length ?? 0
             if load.session.stores.cache != nil || load.wants(.cache) || !load.collects {
@@ -183,6 +190,7 @@ final class NetworkStage: LoadStage {
     ///
     /// Tells meanwhile what the client wants to hear.
     private func isAnswered(_ exchange: Exchange, _ hop: Hop, in load: Load) throws(LoadError) -> Bool {
+        if let silence = hop.network.silence { try silence.check(exchange) }
         // Once more after telling: a failure may stand behind what was told, and will not wake the load again.
         while try exchange.hasEvent(), let event = exchange.takeEvent() {
             switch event {
@@ -193,6 +201,8 @@ final class NetworkStage: LoadStage {
                 guard load.wants(.informational), let url = hop.request.url else { break }
                 load.tell(.informational(head, url: url))
             case .head:
+                hop.network.endSilence()
+                if let proxies = load.proxies { ProxyChoice.noteAnswer(hop, proxies, now: load.control.lastProgress) }
                 return true
             }
         }

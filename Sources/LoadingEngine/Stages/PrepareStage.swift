@@ -45,7 +45,7 @@ final class PrepareStage: LoadStage {
         }
         if let proxies = load.proxies {
             let target = try Self.target(of: hop, in: load)
-            try await ProxyChoice.prepare(hop, to: target, by: proxies, of: load.session, in: load.control)
+            try await ProxyChoice.prepare(hop, to: target, by: proxies, pool, in: load)
         }
         try RequestAuthentication.adopt(hop, in: load)
         try await RequestAuthentication.prepare(hop, in: load.control)
@@ -63,16 +63,18 @@ final class PrepareStage: LoadStage {
     @inline(never)
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         try Self.refuseContent(of: hop.request)
-        guard load.session.storesAreReady, !load.wants(.cookies) || !Self.usesCookies(hop, in: load.session) else { return .wait }
+        guard load.session.storesAreReady, !load.wants(.cookies) || !Self.usesCookies(hop, in: load.session) else {
+            return .needsTask
+        }
         if let proxies = load.proxies {
-            guard try !ProxyChoice.mustWait(hop, to: Self.target(of: hop, in: load), by: proxies) else { return .wait }
+            guard try !ProxyChoice.mustWait(hop, to: Self.target(of: hop, in: load), by: proxies) else { return .needsTask }
         }
         try RequestAuthentication.adopt(hop, in: load)
-        guard !hop.authentication.mustWait else { return .wait }
+        guard !hop.authentication.mustWait else { return .needsTask }
         switch hop.request.body {
         case .none: try prepare(hop, .none, in: load)
         case .data(let data): try prepare(hop, .data(data), in: load)
-        case .file, .stream, .streamOnDemand: return .wait
+        case .file, .stream, .streamOnDemand: return .needsTask
         }
         return .goOn
     }

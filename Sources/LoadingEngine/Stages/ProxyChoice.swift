@@ -28,12 +28,24 @@ enum ProxyChoice {
     }
 
     /// Asks the script, where there is one.
+    ///
+    /// Where there is no network to have it over, and the session waits for one, so does the load, as it would for its server.
     static func prepare(
-        _ hop: Hop, to target: RequestTarget, by proxies: SessionProxies, of session: SessionFacts, in control: LoadControl
+        _ hop: Hop, to target: RequestTarget, by proxies: SessionProxies, _ pool: ConnectionPool, in load: Load
     ) async throws(LoadError) {
         guard let script = script(for: target, hop, proxies) else { return }
-        let ways = try await proxies.scripts.ways(script, for: target, of: session, in: control)
-        take(ways, for: target, hop, proxies)
+        while true {
+            do throws(LoadError) {
+                let ways = try await proxies.scripts.ways(script, for: target, of: load.session, in: load.control)
+                return take(ways, for: target, hop, proxies)
+            } catch {
+                guard error.kind == .notConnectedToInternet, load.session.policy.waitsForConnectivity, pool.wait(load.control)
+                else { throw error }
+            }
+            load.tellThatItWaits()
+            while case .offline(let wait) = load.control.place, !pool.hasEnded(wait) { await load.control.wait() }
+            try await load.control.waitWhileSuspended()
+        }
     }
 
     @inline(never)
@@ -63,20 +75,32 @@ enum ProxyChoice {
     }
 
     /// The ways of a load's first hop; none of them is gone.
-    static func ways(of load: Load) async throws(LoadError) -> [ProxyWay] {
+    static func ways(of load: Load, _ pool: ConnectionPool) async throws(LoadError) -> [ProxyWay] {
         if !load.session.storesAreReady { try await LoopSlot.run(in: load.control, by: load.session.stores.prepare) {} }
         let hop = load.firstHop()
         let target = try PrepareStage.target(of: hop, in: load)
         guard let proxies = load.proxies else { return [.direct] }
-        try await prepare(hop, to: target, by: proxies, of: load.session, in: load.control)
+        try await prepare(hop, to: target, by: proxies, pool, in: load)
         _ = try server(for: target, hop, proxies)
         return Array(hop.proxies.ways)
     }
 
-    /// The proxy could not be reached: has the hop go the next way, if there is one.
-    static func goAround(_ hop: Hop, _ proxies: SessionProxies) -> Bool {
+    /// A response came by the hop's way.
+    @inline(never)
+    static func noteAnswer(_ hop: Hop, _ proxies: SessionProxies, now: NIODeadline) {
+        guard case .proxy(let server) = hop.proxies.ways.first else { return }
+        proxies.failed.noteAnswer(of: server, now: Int64(now.uptimeNanoseconds))
+    }
+
+    /// The proxy could not be reached, or is silent: has the hop go the next way, if there is one.
+    static func goAround(_ hop: Hop, after error: LoadError, _ proxies: SessionProxies) -> Bool {
         guard case .proxy(let server) = hop.proxies.ways.first else { return false }
-        proxies.failed.note(server, now: Int64(NIODeadline.now().uptimeNanoseconds))
+        let now = Int64(NIODeadline.now().uptimeNanoseconds)
+        if error.kind == .timedOut {
+            proxies.failed.noteSilence(of: server, now: now)
+        } else {
+            proxies.failed.note(server, now: now)
+        }
         guard hop.proxies.ways.count > 1 else { return false }
         hop.proxies.ways.removeFirst()
         hop.authentication.leftProxy()

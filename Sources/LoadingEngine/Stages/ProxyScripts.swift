@@ -56,7 +56,7 @@ final class ProxyScripts {
         }
         switch answer {
         case .success(let ways)?: return ways
-        case .failure(let failure)?: throw LoadError(.cannotConnectToHost, "\(script.name) \(failure.text)")
+        case .failure(let failure)?: throw failure.error(of: script)
         case nil:
             throw LoadError(
                 .cannotConnectToHost, "\(script.name) did not answer within \(Self.patience.nanoseconds / 1_000_000_000) s")
@@ -69,7 +69,11 @@ final class ProxyScripts {
         let slot = LoopSlot<Result<ProxyScriptRunner, ProxyScriptFailure>>(control)
         switch state {
         case .ready(let runner, let since) where .now() - since < Self.lifetime: return .success(runner)
-        case .loading(let waiting): state = .loading(waiting + [slot])
+        case .loading(var waiting):
+            // Of the list there is one, which is not copied for each.
+            state = .none
+            waiting.append(slot)
+            state = .loading(waiting)
         case .none, .ready:
             switch script {
             case .text(let text):
@@ -101,7 +105,7 @@ final class ProxyScripts {
             bound.value.session.command?(.cancel, id)
         }
         client.ended = { timer.cancel() }
-        guard let start = session.start else { return fetched(.failure(.init("cannot be had")), on: session.loop) }
+        guard let start = session.start else { return fetched(.failure(.init("cannot be loaded")), on: session.loop) }
         start(order, client)
     }
 
@@ -161,7 +165,7 @@ final class ProxyScripts {
             ended?()
             if let refusal = collected.value.refusal { return completion(.failure(ProxyScriptFailure(refusal))) }
             switch outcome.result {
-            case .failure(let error): completion(.failure(ProxyScriptFailure("cannot be had: \(error.message)")))
+            case .failure(let error): completion(.failure(ProxyScriptFailure("cannot be loaded: \(error.message)", cause: error)))
             case .success: completion(.success(String(decoding: collected.value.data, as: UTF8.self)))
             }
         }
@@ -170,7 +174,7 @@ final class ProxyScripts {
             switch question {
             case .response(let response):
                 let status = response.head?.status ?? 200
-                if status != 200 { collected.value.refusal = "cannot be had: its server answers \(status)" }
+                if status != 200 { collected.value.refusal = "cannot be loaded: its server answers \(status)" }
                 reply(.disposition(status == 200 ? .allow : .cancel))
             case .redirect(_, let proposed): reply(.request(proposed))
             case .newBodyStream: reply(.bodyStream(nil))
@@ -188,7 +192,21 @@ final class ProxyScripts {
 /// What is wrong with a script, to be read behind its name.
 struct ProxyScriptFailure: Error {
     let text: String
-    init(_ text: String) { self.text = text }
+    /// Why its load failed.
+    let cause: LoadError?
+
+    init(_ text: String, cause: LoadError? = nil) {
+        self.text = text
+        self.cause = cause
+    }
+
+    /// What becomes of a load that needs the script: for want of a network it fails, or waits, as without one.
+    func error(of script: ProxyScript) -> LoadError {
+        let isOffline = cause?.kind == .notConnectedToInternet
+        var error = LoadError(isOffline ? .notConnectedToInternet : .cannotConnectToHost, "\(script.name) \(text)", cause: cause)
+        error.networkObjection = cause?.networkObjection
+        return error
+    }
 }
 
 /// Numbers of loads that no task of the app has.

@@ -10,6 +10,7 @@
 import CLoadingSystem
 import FoundationEssentials
 import HTTPRules
+import SystemThreads
 
 #if canImport(Glibc)
 import Glibc
@@ -36,7 +37,13 @@ final class AsideFile: @unchecked Sendable {
     private var bodyLength: Int64 = 0
     private(set) var hasFailed = false
 
-    init(directory: String) { self.directory = directory }
+    /// Where it is open for longer than a piece of work takes.
+    private var room: FileRoom?
+
+    init(directory: String, room: FileRoom? = nil) {
+        self.directory = directory
+        self.room = room
+    }
 
     deinit { discard() }
 
@@ -103,6 +110,7 @@ final class AsideFile: @unchecked Sendable {
         path = ""
         if descriptor >= 0 { _ = cls_close(descriptor) }
         descriptor = -1
+        room = nil
         hasFailed = true
     }
 

@@ -9,6 +9,8 @@
 
 import CLoadingSystem
 import FoundationEssentials
+import Synchronization
+import SystemThreads
 
 #if canImport(Glibc)
 import Glibc
@@ -40,6 +42,8 @@ final class CacheFile: Sendable {
     /// As it was when it was opened.
     let stamp: FileTime.Stamp
     private let descriptor: Descriptor
+    /// Of a file that is kept open.
+    private let room = Mutex<FileRoom?>(nil)
 
     private init(_ descriptor: consuming Descriptor, _ status: stat) {
         self.descriptor = descriptor
@@ -50,6 +54,13 @@ final class CacheFile: Sendable {
     }
 
     var number: CInt { descriptor.number }
+
+    /// Whether there is room for the file to stay open for longer than a piece of work takes.
+    func keepOpen() -> Bool {
+        guard let room = FileBudget.shared.take(.half) else { return false }
+        self.room.withLock { $0 = room }
+        return true
+    }
 
     var currentStamp: FileTime.Stamp? {
         var status = stat()

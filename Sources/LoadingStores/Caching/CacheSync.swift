@@ -37,3 +37,32 @@ struct CacheSync: Sendable {
         return isDirectoryDue ? .directory : nil
     }
 }
+
+/// What is not durable yet, and the flushes that wait for it, the first at work: each syncs what is its own alone.
+struct CacheSyncs: Sendable {
+    private var written: Set<CacheEntryName> = []
+    private var foldersOfRemoved: Set<UInt8> = []
+    private var line: [CacheSync] = []
+
+    mutating func wrote(_ name: CacheEntryName) { written.insert(name) }
+
+    mutating func removed(_ name: CacheEntryName, isRemoved: Bool) {
+        if isRemoved { foldersOfRemoved.insert(name.folder) }
+        written.remove(name)
+    }
+
+    /// Answers whether it is the only one in line.
+    mutating func add(_ completion: @escaping @Sendable () -> Void, isEnabled: Bool) -> Bool {
+        line.append(CacheSync(isEnabled ? written : [], isEnabled ? foldersOfRemoved : [], completion))
+        if isEnabled { (written, foldersOfRemoved) = ([], []) }
+        return line.count == 1
+    }
+
+    /// What to sync next, or whom to tell that all is synced; and whether there is more to do.
+    mutating func next() -> (CacheSync.Step?, (@Sendable () -> Void)?, goesOn: Bool) {
+        guard !line.isEmpty else { return (nil, nil, false) }
+        if let step = line[0].next() { return (step, nil, true) }
+        let completion = line.removeFirst().completion
+        return (nil, completion, !line.isEmpty)
+    }
+}

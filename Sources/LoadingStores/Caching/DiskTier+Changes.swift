@@ -68,10 +68,7 @@ extension DiskTier {
             guard isEnabled else { return }
             for slot in 0..<CacheEntryName.slotCount {
                 let name = name.at(slot: slot)
-                guard case .file(let file) = CacheFile.open(path(name)),
-                    case .value(let (preamble, head)) = file.head(waiting: true),
-                    head.key == response.url
-                else { continue }
+                guard let (file, preamble, head) = opened(name), head.key == response.url else { continue }
                 let stored = head.response
                 guard
                     old.map({ $0 == stored })
@@ -106,9 +103,9 @@ extension DiskTier {
         state.withLock { state in
             let time = state.index.note(name, size: length, now: response.responseTime)
             // Where the clock was set back, the file says another time.
-            if time != response.responseTime { state.used.insert(name) }
-            state.unsynced.insert(name)
-            state.writtenSinceScan += length
+            if time != response.responseTime { state.uses.add(name) }
+            state.syncs.wrote(name)
+            state.room.wrote(length)
         }
     }
 
@@ -118,24 +115,30 @@ extension DiskTier {
         var name: CacheEntryName
         /// Nil where the slot is empty, or was emptied because what was in it was damaged.
         var response: StoredResponse?
-        var lastUse: Double
+        var lastUse: Double = 0
+    }
+
+    private func opened(
+        _ name: CacheEntryName
+    ) -> (file: CacheFile, preamble: CacheEntryFile.Preamble, head: CacheEntryFile.Head)? {
+        guard case .file(let file) = CacheFile.open(path(name)), case .value(let (preamble, head)) = file.head(waiting: true)
+        else { return nil }
+        return (file, preamble, head)
     }
 
     private func slots(_ name: CacheEntryName, _ key: String) -> [Slot] {
         (0..<CacheEntryName.slotCount).map { number in
             let name = name.at(slot: number)
             switch CacheFile.open(path(name)) {
-            case .absent: return Slot(name: name, response: nil, lastUse: 0)
-            case .foreign:
-                removeFile(name)
-                return Slot(name: name, response: nil, lastUse: 0)
+            case .absent: return Slot(name: name)
+            case .foreign: break
             case .file(let file):
-                guard case .value(let (_, head)) = file.head(waiting: true), head.key == key else {
-                    removeFile(name)
-                    return Slot(name: name, response: nil, lastUse: 0)
+                if case .value(let (_, head)) = file.head(waiting: true), head.key == key {
+                    return Slot(name: name, response: head.response, lastUse: file.lastUse)
                 }
-                return Slot(name: name, response: head.response, lastUse: file.lastUse)
             }
+            removeFile(name)
+            return Slot(name: name)
         }
     }
 
@@ -173,10 +176,7 @@ extension DiskTier {
     }
 
     private func isStored(_ response: StoredResponse, at name: CacheEntryName) -> Bool {
-        guard case .file(let file) = CacheFile.open(path(name)), case .value(let (_, head)) = file.head(waiting: true) else {
-            return false
-        }
-        return head.response == response
+        opened(name)?.head.response == response
     }
 
     func removeAll() {
@@ -198,7 +198,7 @@ extension DiskTier {
         }
     }
 
-    private var mayTouchDisk: Bool { !state.withLock { $0.isRefused } }
+    private var mayTouchDisk: Bool { !state.withLock { $0.room.isRefused } }
 
     /// Everything there is, as a look-up would find it.
     ///
@@ -208,8 +208,7 @@ extension DiskTier {
         guard isEnabled else { return [] }
         var found: [(response: StoredResponse, size: Int64, lastUse: Double)] = []
         forEachFile { name, _ in
-            guard case .file(let file) = CacheFile.open(path(name)), case .value(let (_, head)) = file.head(waiting: true)
-            else { return }
+            guard let (file, _, head) = opened(name) else { return }
             found.append((head.response, file.length, state.withLock { $0.index[name]?.lastUse } ?? file.lastUse))
         }
         return found

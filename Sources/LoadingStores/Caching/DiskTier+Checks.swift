@@ -11,19 +11,13 @@ import Synchronization
 
 /// Large bodies are checked once before they are used: what is damaged is a miss, also where the damage is at the end.
 extension DiskTier {
-    /// Beyond so many, all are forgotten: a body is checked again then.
-    private static let soundLimit = 4096
-
     func isKnownSound(_ name: CacheEntryName, _ file: CacheFile, _ preamble: CacheEntryFile.Preamble) -> Bool {
         state.withLock { $0.sound[name] } == BodyCheck.Subject(stamp: file.stamp, preamble: preamble)
     }
 
     func noteSound(_ name: CacheEntryName, _ file: CacheFile, _ preamble: CacheEntryFile.Preamble) {
         guard let stamp = file.currentStamp else { return }
-        state.withLock { state in
-            if state.sound.count >= Self.soundLimit { state.sound = [:] }
-            state.sound[name] = BodyCheck.Subject(stamp: stamp, preamble: preamble)
-        }
+        state.withLock { $0.sound.note(name, BodyCheck.Subject(stamp: stamp, preamble: preamble)) }
     }
 
     /// On the queue, one step at a time, so that other work comes in between; `done` is called there once it is known, and what
@@ -53,8 +47,28 @@ extension DiskTier {
         let isUnchanged = known.map { FileTime.stamp(path) == $0.stamp } ?? false
         FileTime.set(path, lastUse)
         guard isUnchanged, let known, let stamp = FileTime.stamp(path), stamp.inode == known.stamp.inode else { return }
-        state.withLock { state in
-            if state.sound[name] == known { state.sound[name]?.stamp = stamp }
-        }
+        state.withLock { $0.sound.note(name, known, hasStamp: stamp) }
     }
+}
+
+/// Large bodies that were found to be what was stored.
+struct SoundBodies: Sendable {
+    /// Beyond so many, all are forgotten: a body is checked again then.
+    private static let limit = 4096
+
+    private var subjects: [CacheEntryName: BodyCheck.Subject] = [:]
+
+    subscript(name: CacheEntryName) -> BodyCheck.Subject? { subjects[name] }
+
+    mutating func note(_ name: CacheEntryName, _ subject: BodyCheck.Subject) {
+        if subjects.count >= Self.limit { subjects = [:] }
+        subjects[name] = subject
+    }
+
+    /// What was known has another stamp now, unless something else is known by now.
+    mutating func note(_ name: CacheEntryName, _ subject: BodyCheck.Subject, hasStamp stamp: FileTime.Stamp) {
+        if subjects[name] == subject { subjects[name]?.stamp = stamp }
+    }
+
+    mutating func forget(_ name: CacheEntryName) { subjects[name] = nil }
 }

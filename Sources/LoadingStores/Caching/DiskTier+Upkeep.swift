@@ -27,10 +27,7 @@ extension DiskTier {
     }
 
     func setCapacity(_ capacity: Int) {
-        let old = state.withLock { state in
-            defer { state.capacity = max(0, capacity) }
-            return state.capacity
-        }
+        let old = state.withLock { $0.room.set(capacity) }
         guard old != capacity else { return }
         // A tier that was off so far has not looked at its directory; the change of what is on waits for nothing.
         queue.run(on: .changes) { [self] in
@@ -41,11 +38,11 @@ extension DiskTier {
     private func prepare() {
         do {
             _ = try StoreDirectory(directory, creating: true)
-            state.withLock { $0.isRefused = false }
+            state.withLock { $0.room.refuse(false) }
             removeLeftovers()
             scan()
         } catch {
-            state.withLock { $0.isRefused = true }
+            state.withLock { $0.room.refuse(true) }
             StoreWarnings.warn("the response cache works in memory: \(error.reason)")
         }
     }
@@ -56,12 +53,9 @@ extension DiskTier {
     func scan() {
         let rootTime = FileTime.stamp(directory)
         let begins = state.withLock { state in
-            guard !state.isScanning else { return false }
-            state.isScanning = true
-            state.writtenSinceScan = 0
+            guard state.folders.beginScan(root: rootTime) else { return false }
+            state.room.scanBegan()
             state.index.beginScan()
-            state.folderCount = 0
-            state.rootTime = rootTime
             return true
         }
         if begins { queue.run(on: .upkeep) { [weak self] in self?.scan(folder: 0) } }
@@ -69,11 +63,11 @@ extension DiskTier {
 
     private func scan(folder: UInt8) {
         let isThere = look(into: folder)
-        if isThere { state.withLock { $0.folderCount += 1 } }
+        if isThere { state.withLock { $0.folders.sawFolder() } }
         if folder < UInt8.max { return queue.run(on: .upkeep) { [weak self] in self?.scan(folder: folder + 1) } }
         state.withLock { state in
             state.index.endScan()
-            state.isScanning = false
+            state.folders.endScan()
         }
         queue.run(on: .changes) { [weak self] in self?.evict() }
     }
@@ -86,9 +80,7 @@ extension DiskTier {
         let isThere = forEachFile(in: folder) { found.append(($0, Int64($1.st_size), FileTime.seconds($1.st_mtim))) }
         state.withLock { state in
             for (name, size, lastUse) in found { state.index.found(name, size: size, lastUse: lastUse) }
-            state.folders[Int(folder)].isKnown = true
-            state.folders[Int(folder)].stamp = stamp
-            state.folders[Int(folder)].lastLook = -Double.greatestFiniteMagnitude
+            state.folders.scanned(folder, stamp)
         }
         return isThere
     }
@@ -102,35 +94,33 @@ extension DiskTier {
     /// Answers whether the folder is there.
     @discardableResult
     private func forEachFile(in folder: UInt8, _ visit: (CacheEntryName, stat) -> Void) -> Bool {
-        guard let stream = opendir(path(folder)) else { return false }
+        forEachName(in: path(folder)) { directory, start in
+            guard let name = CacheEntryName(UnsafeRawBufferPointer(start: start, count: strlen(start))), name.folder == folder
+            else { return }
+            var status = stat()
+            if fstatat(directory, start, &status, AT_SYMLINK_NOFOLLOW) == 0 { visit(name, status) }
+        }
+    }
+
+    private func forEachName(in path: String, _ visit: (CInt, UnsafePointer<CChar>) -> Void) -> Bool {
+        guard let stream = opendir(path) else { return false }
         defer { closedir(stream) }
-        let number = dirfd(stream)
         while let entry = readdir(stream) {
             withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                guard let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
-                    let name = CacheEntryName(UnsafeRawBufferPointer(start: start, count: strlen(start))), name.folder == folder
-                else { return }
-                var status = stat()
-                if fstatat(number, start, &status, AT_SYMLINK_NOFOLLOW) == 0 { visit(name, status) }
+                if let name = bytes.baseAddress?.assumingMemoryBound(to: CChar.self) { visit(dirfd(stream), name) }
             }
         }
         return true
     }
 
     private func removeLeftovers() {
-        let folder = directory + "/" + AsideFile.folder
-        guard let stream = opendir(folder) else { return }
-        defer { closedir(stream) }
         let now = time(nil)
-        while let entry = readdir(stream) {
-            withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                guard let name = bytes.baseAddress?.assumingMemoryBound(to: CChar.self) else { return }
-                var status = stat()
-                guard fstatat(dirfd(stream), name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFREG,
-                    Double(now) - Double(status.st_mtim.tv_sec) > Self.leftoverAge
-                else { return }
-                unlinkat(dirfd(stream), name, 0)
-            }
+        _ = forEachName(in: directory + "/" + AsideFile.folder) { directory, name in
+            var status = stat()
+            guard fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFREG,
+                Double(now) - Double(status.st_mtim.tv_sec) > Self.leftoverAge
+            else { return }
+            unlinkat(directory, name, 0)
         }
     }
 
@@ -141,8 +131,7 @@ extension DiskTier {
     /// What other processes write is seen by scanning now and then: every sixteenth of the capacity.
     func keepCapacity() {
         evict()
-        let isDue = state.withLock { $0.index.isComplete && $0.writtenSinceScan > Int64($0.capacity / 16) }
-        if isDue { scan() }
+        if state.withLock({ $0.index.isComplete && $0.room.isScanDue }) { scan() }
     }
 
     private enum Eviction {
@@ -153,8 +142,7 @@ extension DiskTier {
 
     private func nextEviction() -> Eviction {
         state.withLock { state in
-            let isKnown = state.index.isComplete || state.capacity == 0
-            guard isKnown, state.index.totalSize > Int64(state.capacity), state.index.count > 0 else { return .none }
+            guard state.room.isExceeded(by: state.index) else { return .none }
             return state.index.oldest().map { .remove($0.name, lastUse: $0.lastUse) } ?? .choose(state.index.uses)
         }
     }
@@ -181,13 +169,9 @@ extension DiskTier {
                 removeFile(name)
             }
         }
-        let isFirst = state.withLock { state in
-            defer { state.isEvicting = true }
-            return !state.isEvicting
-        }
-        guard isFirst else { return }
+        guard state.withLock({ $0.room.beginEvicting() }) else { return }
         goOn { [self] in
-            state.withLock { $0.isEvicting = false }
+            state.withLock { $0.room.goOnEvicting() }
             evict()
         }
     }
@@ -205,16 +189,8 @@ extension DiskTier {
     private func flushChanges(_ completion: @escaping @Sendable () -> Void) {
         queue.run(on: .changes) { [self] in
             // What was begun before is to be durable, too.
-            if state.withLock({ $0.unfinishedCount > 0 }) { return flushChanges(completion) }
-            let isFirst = state.withLock { state in
-                let isEnabled = state.capacity > 0 && !state.isRefused
-                state.syncs.append(
-                    CacheSync(isEnabled ? state.unsynced : [], isEnabled ? state.unsyncedFolders : [], completion)
-                )
-                if isEnabled { (state.unsynced, state.unsyncedFolders) = ([], []) }
-                return state.syncs.count == 1
-            }
-            guard isFirst else { return }
+            if state.withLock({ $0.changes.areUnfinished }) { return flushChanges(completion) }
+            guard state.withLock({ $0.syncs.add(completion, isEnabled: $0.room.isEnabled) }) else { return }
             queue.run(on: .upkeep) { [self] in
                 writeUses()
                 sync()
@@ -224,12 +200,7 @@ extension DiskTier {
 
     /// Takes one step, so that other work comes in between; one flush after the other, since each syncs what is its own alone.
     private func sync() {
-        let (step, completion, goesOn) = state.withLock { state -> (CacheSync.Step?, (@Sendable () -> Void)?, Bool) in
-            guard !state.syncs.isEmpty else { return (nil, nil, false) }
-            if let step = state.syncs[0].next() { return (step, nil, true) }
-            let completion = state.syncs.removeFirst().completion
-            return (nil, completion, !state.syncs.isEmpty)
-        }
+        let (step, completion, goesOn) = state.withLock { $0.syncs.next() }
         switch step {
         case .file(let name)?: sync(path(name), O_RDONLY)
         case .folder(let folder)?: sync(path(folder), O_RDONLY | O_DIRECTORY)
@@ -243,4 +214,40 @@ extension DiskTier {
         guard let descriptor = try? Descriptor(path, flags, doing: "syncing the cache") else { return }
         fsync(descriptor.number)
     }
+}
+
+/// How much the files may take, and whether it is time to look whether they take more.
+struct CacheRoom: Sendable {
+    private(set) var capacity: Int
+    /// The directory was looked at, and is not used: others may write to it, or the file system is read-only.
+    private(set) var isRefused = false
+    private var isEvicting = false
+    private var writtenSinceScan: Int64 = 0
+
+    init(capacity: Int) { self.capacity = max(0, capacity) }
+
+    var isEnabled: Bool { capacity > 0 && !isRefused }
+    var isScanDue: Bool { writtenSinceScan > Int64(capacity / 16) }
+
+    func isExceeded(by index: DiskIndex) -> Bool {
+        (index.isComplete || capacity == 0) && index.totalSize > Int64(capacity) && index.count > 0
+    }
+
+    /// Answers what it was.
+    mutating func set(_ capacity: Int) -> Int {
+        defer { self.capacity = max(0, capacity) }
+        return self.capacity
+    }
+
+    mutating func refuse(_ isRefused: Bool) { self.isRefused = isRefused }
+    mutating func wrote(_ length: Int64) { writtenSinceScan += length }
+    mutating func scanBegan() { writtenSinceScan = 0 }
+
+    /// Answers whether the rest of an eviction is not on the queue yet.
+    mutating func beginEvicting() -> Bool {
+        defer { isEvicting = true }
+        return !isEvicting
+    }
+
+    mutating func goOnEvicting() { isEvicting = false }
 }

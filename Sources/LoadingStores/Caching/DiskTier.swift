@@ -31,41 +31,15 @@ final class DiskTier: Sendable {
         case wait
     }
 
+    /// Each part stands beside the functions that change it.
     struct State: Sendable {
-        var capacity: Int
         var index = DiskIndex()
-        /// The directory was looked at, and is not used: others may write to it, or the file system is read-only.
-        var isRefused = false
-        /// Changes that are on the queue, by key, and those that concern all keys; of these, those that remove everything.
-        var pending: [CacheEntryName: Int] = [:]
-        var pendingForAll = 0
-        var pendingRemovals = 0
-        var pendingCount = 0
-        /// Changes of which a part was made; the rest is on the queue.
-        var unfinishedCount = 0
-        var isEvicting = false
-        /// The last of them removes everything, and has not begun.
-        var endsInRemoval = false
-        /// By number, from when a scan has looked at them all.
-        var folders = [FolderView](repeating: FolderView(), count: 256)
-        /// Entries whose last use is not written down yet.
-        var used: Set<CacheEntryName> = []
-        var isNotingUses = false
-        /// Large bodies that were found to be what was stored.
-        var sound: [CacheEntryName: BodyCheck.Subject] = [:]
-        /// Written since the last flush.
-        var unsynced: Set<CacheEntryName> = []
-        /// From which something was removed since.
-        var unsyncedFolders: Set<UInt8> = []
-        /// What flushes wait for, the first at work.
-        var syncs: [CacheSync] = []
-        var isScanning = false
-        /// How many folders the last scan saw, and when the directory was changed before it.
-        var folderCount = 0
-        var rootTime: FileTime.Stamp?
-        /// When the directory was last looked at, because nothing was in it.
-        var lastLook = -Double.greatestFiniteMagnitude
-        var writtenSinceScan: Int64 = 0
+        var room: CacheRoom
+        var changes = PendingChanges()
+        var folders = FolderViews()
+        var uses = UnwrittenUses()
+        var sound = SoundBodies()
+        var syncs = CacheSyncs()
     }
 
     /// Bodies up to here are read at once, on the caller's thread, where they are in the page cache.
@@ -80,11 +54,11 @@ final class DiskTier: Sendable {
     init(directory: String, capacity: Int, queue: DiskQueue) {
         self.directory = directory.count > 1 && directory.hasSuffix("/") ? String(directory.dropLast()) : directory
         self.queue = queue
-        state = Mutex(State(capacity: max(0, capacity)))
+        state = Mutex(State(room: CacheRoom(capacity: capacity)))
     }
 
-    var capacity: Int { state.withLock { $0.capacity } }
-    var isEnabled: Bool { state.withLock { $0.capacity > 0 && !$0.isRefused } }
+    var capacity: Int { state.withLock { $0.room.capacity } }
+    var isEnabled: Bool { state.withLock { $0.room.isEnabled } }
     var usage: Int { state.withLock { Int(clamping: $0.index.totalSize) } }
 
     func path(_ name: CacheEntryName) -> String { directory + "/" + name.path }
@@ -102,8 +76,7 @@ final class DiskTier: Sendable {
         now: Double,
         waiting: Bool
     ) -> Outcome {
-        let hasPending = state.withLock { $0.pendingForAll > 0 || $0.pending[name] != nil }
-        if hasPending, !waiting { return .wait }
+        if !waiting, state.withLock({ $0.changes.mayConcern(name) }) { return .wait }
         for slot in 0..<CacheEntryName.slotCount {
             let name = name.at(slot: slot)
             switch CacheFile.open(path(name)) {
@@ -119,8 +92,12 @@ final class DiskTier: Sendable {
                 case .damaged: removeUnfit(name, inode: file.inode)
                 case .value(let (hit, preamble)):
                     guard CacheKey.matches(hit.response, requestHeaders: requestHeaders) else { continue }
-                    if case .file = hit.body, !isKnownSound(name, file, preamble) {
-                        return waiting ? .unchecked(BodyCheck(name, file, preamble)) : .wait
+                    if case .file = hit.body {
+                        // Without a descriptor to spare it is as if there were none.
+                        guard file.keepOpen() else { return .miss }
+                        if !isKnownSound(name, file, preamble) {
+                            return waiting ? .unchecked(BodyCheck(name, file, preamble)) : .wait
+                        }
                     }
                     noteUse(name, size: file.length, now: now)
                     return .hit(hit, name)
@@ -178,9 +155,7 @@ final class DiskTier: Sendable {
     private func noteUse(_ name: CacheEntryName, size: Int64, now: Double) {
         let isFirst = state.withLock { state in
             state.index.note(name, size: size, now: now)
-            state.used.insert(name)
-            defer { state.isNotingUses = true }
-            return !state.isNotingUses
+            return state.uses.note(name)
         }
         // Many uses are written down together.
         if isFirst { queue.run(on: .upkeep, after: 2) { [self] in writeUses() } }
@@ -195,17 +170,12 @@ final class DiskTier: Sendable {
     /// On the lane for upkeep.
     func writeUses() {
         let uses = state.withLock { state in
-            defer { state.used = [] }
-            state.isNotingUses = false
-            return state.used.compactMap { name in state.index[name].map { (name, $0.lastUse) } }
+            state.uses.take().compactMap { name in state.index[name].map { (name, $0.lastUse) } }
         }
         for (name, lastUse) in uses { setLastUse(name, lastUse) }
     }
 
     // MARK: Changes
-
-    /// A disk that does not answer must not have changes gather without end.
-    private static let pendingLimit = 10_000
 
     /// Runs a change on the queue; until it is done, look-ups of the key wait for it.
     ///
@@ -214,32 +184,15 @@ final class DiskTier: Sendable {
         _ key: CacheEntryName?, removesAll: Bool = false, insteadOf instead: () -> Void = {},
         _ work: @escaping @Sendable () -> Void
     ) {
-        let mayRun = state.withLock { state in
-            if key != nil, state.pendingCount >= Self.pendingLimit { return false }
-            state.pendingCount += 1
-            state.endsInRemoval = removesAll
-            if let key { state.pending[key, default: 0] += 1 } else { state.pendingForAll += 1 }
-            if removesAll { state.pendingRemovals += 1 }
-            return true
-        }
-        guard mayRun else {
+        guard state.withLock({ $0.changes.begin(key, removesAll: removesAll) }) else {
             instead()
-            if !state.withLock({ $0.endsInRemoval }) { removeAll() }
+            if !state.withLock({ $0.changes.endInRemoval }) { removeAll() }
             return
         }
         queue.run(on: .changes) { [self] in
-            if removesAll { state.withLock { $0.endsInRemoval = false } }
+            if removesAll { state.withLock { $0.changes.removalRuns() } }
             work()
-            state.withLock { state in
-                state.pendingCount -= 1
-                if removesAll { state.pendingRemovals -= 1 }
-                guard let key else {
-                    state.pendingForAll -= 1
-                    return
-                }
-                let left = (state.pending[key] ?? 1) - 1
-                state.pending[key] = left > 0 ? left : nil
-            }
+            state.withLock { $0.changes.end(key, removesAll: removesAll) }
         }
     }
 
@@ -248,10 +201,10 @@ final class DiskTier: Sendable {
 
     /// Runs the rest of a change behind the changes that were made meanwhile.
     func goOn(_ work: @escaping @Sendable () -> Void) {
-        state.withLock { $0.unfinishedCount += 1 }
+        state.withLock { $0.changes.goOn() }
         queue.run(on: .changes) { [self] in
             work()
-            state.withLock { $0.unfinishedCount -= 1 }
+            state.withLock { $0.changes.wentOn() }
         }
     }
 
@@ -259,7 +212,7 @@ final class DiskTier: Sendable {
     func waitForChanges() {
         // Its own thread would wait for itself.
         guard !queue.isCurrent else { return }
-        repeat { queue.wait(for: .changes) } while state.withLock { $0.unfinishedCount > 0 } && !queue.isStuck(.changes)
+        repeat { queue.wait(for: .changes) } while state.withLock { $0.changes.areUnfinished } && !queue.isStuck(.changes)
     }
 
     /// Removes what is no entry of ours, unless another one has taken its place meanwhile.
@@ -279,10 +232,30 @@ final class DiskTier: Sendable {
             unlink(path(name)) == 0 || errno == EISDIR && rmdir(path(name)) == 0
         }
         state.withLock { state in
-            if isRemoved { state.unsyncedFolders.insert(name.folder) }
+            state.syncs.removed(name, isRemoved: isRemoved)
             state.index.remove(name)
-            state.unsynced.remove(name)
-            state.sound[name] = nil
+            state.sound.forget(name)
         }
+    }
+}
+
+/// Uses that are in the index, and not in the files' times yet: many are written down together.
+struct UnwrittenUses: Sendable {
+    private var names: Set<CacheEntryName> = []
+    private var isDue = false
+
+    /// Has the use written down with the next ones.
+    mutating func add(_ name: CacheEntryName) { names.insert(name) }
+
+    /// Answers whether they are to be written soon, which none before has asked for.
+    mutating func note(_ name: CacheEntryName) -> Bool {
+        names.insert(name)
+        defer { isDue = true }
+        return !isDue
+    }
+
+    mutating func take() -> Set<CacheEntryName> {
+        defer { self = UnwrittenUses() }
+        return names
     }
 }

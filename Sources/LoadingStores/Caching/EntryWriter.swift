@@ -11,6 +11,7 @@ import FoundationEssentials
 import HTTPRules
 import HTTPWire
 import Synchronization
+import SystemThreads
 
 /// Takes the body of a response that is to be stored, piece by piece.
 ///
@@ -215,7 +216,11 @@ package final class EntryWriter: Sendable {
         guard state.gathered.count >= threshold, state.mayGoToDisk, let disk else { return .none }
         let piece = state.gathered
         guard !isHopeless, disk.queue.writeBudget.take(piece.count, isLimited: isLimited) else { return .tooMuch }
-        let aside = state.aside ?? AsideFile(directory: disk.directory)
+        guard let aside = state.aside ?? FileBudget.shared.take(.half).map({ AsideFile(directory: disk.directory, room: $0) })
+        else {
+            disk.queue.writeBudget.giveBack(piece.count)
+            return .tooMuch
+        }
         state.aside = aside
         state.gathered = Data()
         state.outstanding += piece.count

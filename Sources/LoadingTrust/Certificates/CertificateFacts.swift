@@ -33,7 +33,6 @@ package struct CertificateFacts: Sendable, Hashable {
     /// The channel binding's hash of the certificate (RFC 5929, section 4.1).
     package let tlsServerEndPointHash: [UInt8]
 
-    package var keyKind: KeyFacts.Kind { key.kind }
     package var keyBits: Int { key.bits }
 
     /// Nil where it cannot be read, or holds a kind of key that is not supported.

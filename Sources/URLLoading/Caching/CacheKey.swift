@@ -37,5 +37,5 @@ struct CacheKey: Hashable {
         return fields
     }
 
-    private static let sessionFields = SessionSettings().policy().additionalHeaders + [SystemCodings.acceptEncoding]
+    private static let sessionFields = SessionSettings().wholePolicy().additionalHeaders + [SystemCodings.acceptEncoding]
 }

@@ -44,13 +44,16 @@ enum BackgroundSessions {
         }
         // A service manager starts a program with no word of ours in its environment.
         guard let program = DaemonStarter.executable() else { return [] }
-        let path = DaemonPlace().events(for: program)
-        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [] }
-        let changed = (try? FileManager.default.attributesOfItem(atPath: path))?[.modificationDate] as? Date
-        try? FileManager.default.removeItem(atPath: path)
-        // One that never came is not this one, which the user may have started.
-        guard let changed, abs(changed.timeIntervalSinceNow) < 60 else { return [] }
-        return Set(text.split(separator: "\n").map(String.init))
+        var identifiers: Set<String> = []
+        for path in DaemonPlace().events(for: program) {
+            let text = SmallFile.contents(of: path, limit: 2 << 20).map { String(decoding: $0, as: UTF8.self) } ?? ""
+            let changed = (try? FileManager.default.attributesOfItem(atPath: path))?[.modificationDate] as? Date
+            unlink(path)
+            // One that never came is not this one, which the user may have started.
+            guard let changed, abs(changed.timeIntervalSinceNow) < 60 else { continue }
+            identifiers.formUnion(text.split(separator: "\n").map(String.init))
+        }
+        return identifiers
     }()
 
     /// The engine of a background session; nil for the other kinds.
@@ -139,7 +142,7 @@ extension SessionSettings {
             result.credentials = isKept ? data.map { .file($0 + "/credentials") } ?? .memory : .memory
             if let store = memory.stores.credentials { result.knownCredentials = Self.credentials(in: store, isKept: isKept) }
         }
-        if usesStrictTransportSecurity {
+        if policy.usesStrictTransportSecurity {
             result.strictTransportSecurity =
                 strictTransportSecurity == nil ? data.map { .file($0 + "/hsts") } ?? .memory : .memory
         }

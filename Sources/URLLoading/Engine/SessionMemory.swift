@@ -44,7 +44,7 @@ struct SessionMemory: Sendable {
         if self.credentials == nil { stores.credentials = credentials?.store }
         if self.cookies == nil { stores.cookies = cookies?.store }
         if self.cache == nil { stores.cache = cache?.store }
-        if settings.usesStrictTransportSecurity {
+        if settings.policy.usesStrictTransportSecurity {
             stores.strictTransportSecurity = settings.strictTransportSecurity ?? Self.programSecurity
         }
         self.stores = stores

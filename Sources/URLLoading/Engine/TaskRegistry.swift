@@ -23,8 +23,10 @@ final class TaskRegistry: Sendable {
     }
 
     private struct State {
-        var tasks = TaskTable()
+        var tasks: [Int: URLSessionTask] = [:]
         var intake = Intake.open
+        /// In the order of their numbers.
+        var sorted: [URLSessionTask] { tasks.values.sorted { $0.identity < $1.identity } }
         /// Called once, when the registry takes no more tasks and is empty.
         var whenEmpty: (@Sendable () -> Void)?
 
@@ -57,7 +59,7 @@ final class TaskRegistry: Sendable {
     ///
     /// Not kept when no tasks are taken any more.
     func add(_ task: URLSessionTask) {
-        state.withLock { if $0.intake == .open { $0.tasks.insert(task) } }
+        state.withLock { if $0.intake == .open { $0.tasks[task.identity] = task } }
     }
 
     /// A task begins.
@@ -65,27 +67,27 @@ final class TaskRegistry: Sendable {
     /// Returns false when no tasks are taken any more and the task was not known before.
     func start(_ task: URLSessionTask) -> Bool {
         state.withLock { state in
-            guard state.intake == .open else { return state.tasks.contains(task.identity) }
-            state.tasks.insert(task)
+            guard state.intake == .open else { return state.tasks[task.identity] != nil }
+            state.tasks[task.identity] = task
             return true
         }
     }
 
     /// A task takes over the load, and the number, of another.
     func replace(by task: URLSessionTask) {
-        state.withLock { $0.tasks.insert(task) }
+        state.withLock { $0.tasks[task.identity] = task }
     }
 
     /// A task completed and everybody knows.
     func forget(_ identifier: Int) {
         // The task is released only after the lock, as are the closures of the app's that it holds.
-        let (task, farewell) = state.withLock { ($0.tasks.remove(identifier), $0.takeFarewell()) }
+        let (task, farewell) = state.withLock { ($0.tasks.removeValue(forKey: identifier), $0.takeFarewell()) }
         withExtendedLifetime(task) { farewell?() }
     }
 
     /// Every task that has not completed, in the order of creation; none once all were given up.
     var tasks: [URLSessionTask] {
-        let all = state.withLock { $0.intake == .abandoned ? [] : $0.tasks.sorted }
+        let all = state.withLock { $0.intake == .abandoned ? [] : $0.sorted }
         return all.filter { $0.state != .completed }
     }
 
@@ -103,7 +105,7 @@ final class TaskRegistry: Sendable {
     /// The same, and hands over the tasks there are, to be cancelled; they are listed no more.
     func abandon(whenEmpty: @escaping @Sendable () -> Void) -> [URLSessionTask] {
         let (tasks, farewell) = state.withLock { state in
-            let tasks = state.tasks.sorted
+            let tasks = state.sorted
             return (tasks, state.close(.abandoned, whenEmpty))
         }
         farewell?()

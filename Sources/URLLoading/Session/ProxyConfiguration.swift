@@ -22,7 +22,8 @@ public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
     /// Whether the next proxy of the list that is for the host, or no proxy at all, may take the place of this one where it cannot be
     /// reached; default false.
     ///
-    /// A proxy that cannot be reached refuses connections, has no address, fails TLS, or closes or says rubbish before it made a tunnel.
+    /// A proxy that cannot be reached refuses connections, has no address, fails TLS, or is silent for ten seconds, closes or says rubbish
+    /// before it made a tunnel.
     /// One that refuses to make a tunnel has its reasons, and nothing goes around it. For five minutes after a failure the others are
     /// tried first.
     public var allowFailover = false

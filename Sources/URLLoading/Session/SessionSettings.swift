@@ -44,22 +44,15 @@ struct SessionSettings: Sendable {
     }
 
     var background = Background()
+    /// Those that are the engine's as they are.
+    var policy = SessionPolicy()
     var requestCachePolicy: NSURLRequest.CachePolicy = .useProtocolCachePolicy
-    var timeoutIntervalForRequest: TimeInterval = 60
-    var timeoutIntervalForResource: TimeInterval = 604_800
     var httpAdditionalHeaders: [String: String]?
-    var omittedHeaders: Set<String> = []
     var httpMaximumConnectionsPerHost = 6
     var httpShouldUsePipelining = false
     var networkServiceType: NSURLRequest.NetworkServiceType = .default
-    var allowsCellularAccess = true
-    var allowsExpensiveNetworkAccess = true
-    var allowsConstrainedNetworkAccess = true
-    var allowsUltraConstrainedNetworkAccess = true
-    var waitsForConnectivity = false
     /// Nil is the system's.
     var networkPathMonitor: (any NetworkPathMonitor)?
-    var requiresDNSSECValidation = false
     var multipathServiceType: URLSessionConfiguration.MultipathServiceType = .none
     var usesClassicLoadingMode = true
     var enablesEarlyData = false
@@ -70,7 +63,6 @@ struct SessionSettings: Sendable {
     var cache: Cache = .shared
     var cookies: Cookies = .shared
     var cookieAcceptPolicy: HTTPCookie.AcceptPolicy = .onlyFromMainDocumentDomain
-    var shouldSetCookies = true
     var credentials: Credentials = .shared
     /// Nil is the program's own.
     var transportSecurity: TransportSecurityDictionary?
@@ -79,47 +71,32 @@ struct SessionSettings: Sendable {
     var proxyConfigurations: [ProxyConfiguration] = []
     /// Nil is the process's.
     var proxyEnvironment: [String: String]?
-    var usesStrictTransportSecurity = true
-    var usesKerberosTickets = true
     /// Nil is the program's own store.
     var strictTransportSecurity: HSTSStore?
-    var maximumResponseBytesInMemory: Int64?
     var maximumDecompressionRatio = 200
 
-    func policy() -> SessionPolicy {
-        var policy = SessionPolicy()
-        policy.requestTimeout = timeoutIntervalForRequest
-        policy.resourceTimeout = timeoutIntervalForResource
+    /// All that the engine is to know, in its terms.
+    func wholePolicy() -> SessionPolicy {
+        var policy = policy
         policy.maximumConnectionsPerHost = max(1, httpMaximumConnectionsPerHost)
         policy.additionalHeaders = headers()
-        policy.omittedHeaders = omittedHeaders.sorted()
         policy.cachePolicy = requestCachePolicy.loadPolicy
         policy.minimumTLSVersion = Self.wireVersion(tlsMinimum)
         policy.maximumTLSVersion = Self.wireVersion(tlsMaximum)
         policy.trustRoots = tlsTrustRoots.flatMap(CertificateText.certificates)
-        policy.maximumCollectedBytes = maximumResponseBytesInMemory
         policy.maximumDecodingRatio = Int64(max(1, maximumDecompressionRatio))
         policy.temporaryDirectory = NSTemporaryDirectory()
-        policy.usesCookies = shouldSetCookies
         policy.cookieAcceptance = SessionPolicy.CookieAcceptance(rawValue: cookieAcceptPolicy.rawValue) ?? .never
-        policy.usesStrictTransportSecurity = usesStrictTransportSecurity
-        policy.usesKerberosTickets = usesKerberosTickets
         policy.connections = connectionOptions.loadOptions
         policy.needs.service = networkServiceType.service
-        policy.needs.requiresDNSSEC = requiresDNSSECValidation
         policy.usesMultipath = multipathServiceType != .none
-        policy.needs.prohibited = prohibitedNetworks
-        policy.waitsForConnectivity = waitsForConnectivity
         return policy
     }
 
-    private var prohibitedNetworks: ProhibitedNetworks {
-        var prohibited: ProhibitedNetworks = []
-        if !allowsCellularAccess { prohibited.insert(.cellular) }
-        if !allowsExpensiveNetworkAccess { prohibited.insert(.expensive) }
-        if !allowsConstrainedNetworkAccess { prohibited.insert(.constrained) }
-        if !allowsUltraConstrainedNetworkAccess { prohibited.insert(.ultraConstrained) }
-        return prohibited
+    /// Whether loads may use such networks.
+    subscript(allows networks: ProhibitedNetworks) -> Bool {
+        get { !policy.needs.prohibited.contains(networks) }
+        set { if newValue { policy.needs.prohibited.remove(networks) } else { policy.needs.prohibited.insert(networks) } }
     }
 
     /// Which way requests go; nil where all go directly.

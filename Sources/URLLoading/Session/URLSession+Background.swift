@@ -86,7 +86,7 @@ extension URLSession {
     /// Adds the cookies for the request that are in this process's memory alone, where the daemon does not find them.
     final func addMemoryCookies(to request: inout LoadRequest) {
         let settings = equipment.settings.snapshot
-        guard request.handlesCookies, settings.shouldSetCookies, let url = request.url, let storage = settings.cookieStorage,
+        guard request.handlesCookies, settings.policy.usesCookies, let url = request.url, let storage = settings.cookieStorage,
             HTTPCookieStorage.isPlain(storage)
         else { return }
         let isKept = equipment.memory.stores.cookies?.path != nil

@@ -103,10 +103,8 @@ extension URLSessionConfiguration {
         /// The name servers that are asked for addresses, in place of all the system's ways: `192.0.2.53`, `192.0.2.53:5353`, `[2001:db8::53]:5353`.
         ///
         /// Default empty: the system looks names up (`getaddrinfo`), as it is configured to. Name servers are asked through c-ares, which the
-        /// system must have, and their answers are kept for as long as they say, an hour at most. `/etc/hosts` does not count, nor do search domains for
-        /// names with a dot; look-ups that
-        /// must be validated by DNSSEC go to the system's name servers all the same. They are asked for HTTPS records (RFC 9460), too, which
-        /// nobody waits for.
+        /// system must have, and their answers are kept for as long as they say, an hour at most. `/etc/hosts` does not count, nor do search
+        /// domains for names with a dot; look-ups that must be validated by DNSSEC go to the system's name servers all the same.
         public var nameServers: [String] = []
 
         /// Hosts and ports that connections lead to in place of those that URLs name; the first that matches counts.

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+internal import LoadingModel
+
 extension URLSessionConfiguration {
     /// The names of default header fields that requests are sent without, unless they have the field themselves; default empty.
     ///
@@ -14,7 +16,7 @@ extension URLSessionConfiguration {
     ///
     /// Not in Apple's API.
     public var omittedHeaders: Set<String> {
-        get { get { $0.omittedHeaders } }
-        set { set { $0.omittedHeaders = newValue } }
+        get { Set(get { $0.policy.omittedHeaders }) }
+        set { set { $0.policy.omittedHeaders = newValue.sorted() } }
     }
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 public import Foundation
+internal import LoadingModel
 
 extension URLSessionConfiguration {
     /// Whether hosts that asked for it, and the top-level domains that are known for it, are spoken to over TLS alone (RFC 6797).
@@ -19,8 +20,8 @@ extension URLSessionConfiguration {
     ///
     /// Not in Apple's API, where it cannot be switched off.
     public var usesHTTPStrictTransportSecurity: Bool {
-        get { get { $0.usesStrictTransportSecurity } }
-        set { set { $0.usesStrictTransportSecurity = newValue } }
+        get { get { $0.policy.usesStrictTransportSecurity } }
+        set { set { $0.policy.usesStrictTransportSecurity = newValue } }
     }
 
     /// Whether a challenge that says Negotiate is answered with the Kerberos ticket of whoever runs the process, without a
@@ -30,8 +31,8 @@ extension URLSessionConfiguration {
     ///
     /// Not in Apple's API, where it cannot be switched off.
     public var usesKerberosTickets: Bool {
-        get { get { $0.usesKerberosTickets } }
-        set { set { $0.usesKerberosTickets = newValue } }
+        get { get { $0.policy.usesKerberosTickets } }
+        set { set { $0.policy.usesKerberosTickets = newValue } }
     }
 
     /// The `NSAppTransportSecurity` dictionary that holds for the session.

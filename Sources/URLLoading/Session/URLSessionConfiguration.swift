@@ -57,7 +57,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         var settings = SessionSettings()
         settings.background.identifier = identifier
         settings.cache = .given(nil)
-        settings.waitsForConnectivity = true
+        settings.policy.waitsForConnectivity = true
         return URLSessionConfiguration(settings)
     }
 
@@ -98,14 +98,14 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// The time stands still while the task is suspended, waits in line for a connection, or the app is asked.
     open var timeoutIntervalForRequest: TimeInterval {
-        get { get { $0.timeoutIntervalForRequest } }
-        set { set { $0.timeoutIntervalForRequest = newValue } }
+        get { get { $0.policy.requestTimeout } }
+        set { set { $0.policy.requestTimeout = newValue } }
     }
 
     /// Seconds after which a load fails, whatever its progress; default 604,800, seven days.
     open var timeoutIntervalForResource: TimeInterval {
-        get { get { $0.timeoutIntervalForResource } }
-        set { set { $0.timeoutIntervalForResource = newValue } }
+        get { get { $0.policy.resourceTimeout } }
+        set { set { $0.policy.resourceTimeout = newValue } }
     }
 
     /// Header fields that are added to requests which do not have them; default nil.
@@ -157,32 +157,32 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// A load that only such a network could carry fails with `URLError.notConnectedToInternet`, and its `networkUnavailableReason`, or
     /// waits where ``waitsForConnectivity`` says so. The kernel's route decides by which interface it leaves, and sysfs what that is.
     open var allowsCellularAccess: Bool {
-        get { get { $0.allowsCellularAccess } }
-        set { set { $0.allowsCellularAccess = newValue } }
+        get { get { $0[allows: .cellular] } }
+        set { set { $0[allows: .cellular] = newValue } }
     }
 
     /// Whether loads may use an expensive network.
     ///
     /// Default true, and as ``allowsCellularAccess``. NetworkManager says what is metered; without it no network is expensive.
     open var allowsExpensiveNetworkAccess: Bool {
-        get { get { $0.allowsExpensiveNetworkAccess } }
-        set { set { $0.allowsExpensiveNetworkAccess = newValue } }
+        get { get { $0[allows: .expensive] } }
+        set { set { $0[allows: .expensive] = newValue } }
     }
 
     /// Whether loads may use a network in low data mode.
     ///
     /// Default true, and as ``allowsCellularAccess``. Linux has no such mode: only a ``NetworkPathMonitor`` of the program's says so.
     open var allowsConstrainedNetworkAccess: Bool {
-        get { get { $0.allowsConstrainedNetworkAccess } }
-        set { set { $0.allowsConstrainedNetworkAccess = newValue } }
+        get { get { $0[allows: .constrained] } }
+        set { set { $0[allows: .constrained] = newValue } }
     }
 
     /// Whether loads may use an ultra-constrained network.
     ///
     /// Default true, and as ``allowsCellularAccess``. Only a ``NetworkPathMonitor`` of the program's tells such networks apart.
     open var allowsUltraConstrainedNetworkAccess: Bool {
-        get { get { $0.allowsUltraConstrainedNetworkAccess } }
-        set { set { $0.allowsUltraConstrainedNetworkAccess = newValue } }
+        get { get { $0[allows: .ultraConstrained] } }
+        set { set { $0[allows: .ultraConstrained] = newValue } }
     }
 
     /// Whether a load waits for a network instead of failing at once where there is none; default false.
@@ -191,16 +191,16 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// runs meanwhile. `urlSession(_:taskIsWaitingForConnectivity:)` is called once for the task. A server that refuses connections, or a
     /// connection that is lost later, fails the load as ever.
     open var waitsForConnectivity: Bool {
-        get { get { $0.waitsForConnectivity } }
-        set { set { $0.waitsForConnectivity = newValue } }
+        get { get { $0.policy.waitsForConnectivity } }
+        set { set { $0.policy.waitsForConnectivity = newValue } }
     }
 
     /// Whether addresses must be validated by DNSSEC.
     ///
     /// Default false; see ``URLRequest/requiresDNSSECValidation``.
     open var requiresDNSSECValidation: Bool {
-        get { get { $0.requiresDNSSECValidation } }
-        set { set { $0.requiresDNSSECValidation = newValue } }
+        get { get { $0.policy.needs.requiresDNSSEC } }
+        set { set { $0.policy.needs.requiresDNSSEC = newValue } }
     }
 
     /// What multipath TCP is used for.
@@ -286,8 +286,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// A request's own `Cookie` field is sent in either case, before the storage's cookies.
     open var httpShouldSetCookies: Bool {
-        get { get { $0.shouldSetCookies } }
-        set { set { $0.shouldSetCookies = newValue } }
+        get { get { $0.policy.usesCookies } }
+        set { set { $0.policy.usesCookies = newValue } }
     }
 
     // MARK: Trust
@@ -377,8 +377,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// Default nil, no limit. Not in Apple's API.
     open var maximumResponseBytesInMemory: Int64? {
-        get { get { $0.maximumResponseBytesInMemory } }
-        set { set { $0.maximumResponseBytesInMemory = newValue } }
+        get { get { $0.policy.maximumCollectedBytes } }
+        set { set { $0.policy.maximumCollectedBytes = newValue } }
     }
 
     /// How many times its coded length a decoded body may have, beyond the first 64 MiB, before its load fails with
@@ -391,5 +391,5 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// The engine's terms of this configuration.
-    package func sessionPolicy() -> SessionPolicy { snapshot.policy() }
+    package func sessionPolicy() -> SessionPolicy { snapshot.wholePolicy() }
 }

@@ -30,7 +30,7 @@ extension URLSessionTask {
             }
         }
         asleep?.wake()
-        if let (client, error) = refusal { client.end(with: error) }
+        if let (client, error) = refusal { client.fail(with: error) }
     }
 
     func suspendLoad() {
@@ -69,7 +69,7 @@ extension URLSessionTask {
                 return nil
             }
         }
-        if let (client, error) = unstarted { client.end(with: error) }
+        if let (client, error) = unstarted { client.fail(with: error) }
     }
 
     func changePriority(_ priority: Float) {
@@ -218,13 +218,6 @@ extension URLSessionTask {
             expectedToReceive: state.expectedToReceive, hasResponse: state.loadResponse != nil,
             isComplete: state.lifecycle.isOver && state.error == nil)
         return (progress, counts)
-    }
-}
-
-extension LoadClient {
-    /// Ends a load that the engine never saw.
-    func end(with error: LoadError) {
-        tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
     }
 }
 

@@ -94,14 +94,4 @@ import Testing
         #expect(stored.varyFields == CachingRow.headers("Accept: a, b"))
         #expect(CachingRow.stored("", request: "Accept: a").varyFields.isEmpty)
     }
-
-    @Test func `of several that match, the newest is used`() {
-        // Section 4: "MUST use the most recent one".
-        var stored = [CachingRow.stored("Vary: Foo", request: "Foo: 1"), CachingRow.stored("Vary: Foo", request: "Foo: 2")]
-        stored.append(stored[0])
-        stored[2].responseTime += 5
-        #expect(CacheKey.select(stored, requestHeaders: CachingRow.headers("Foo: 1")) == 2)
-        #expect(CacheKey.select(stored, requestHeaders: CachingRow.headers("Foo: 2")) == 1)
-        #expect(CacheKey.select(stored, requestHeaders: CachingRow.headers("Foo: 3")) == nil)
-    }
 }

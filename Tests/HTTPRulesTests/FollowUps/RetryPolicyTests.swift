@@ -50,45 +50,56 @@ import Testing
         return count
     }
 
-    @Test func `a request that connections refuse which serve others is sent for as long as it takes`() {
-        let refusal = Refusal(endsConnection: true, connectionWorks: true)
+    @Test func `a request that connections refuse which take no more is sent for as long as it takes`() {
+        let refusal = Refusal(endsConnection: true)
         let count = count(Array(repeating: refusal, count: 1_000))
-        #expect(count.mayGoOn && count.pause(after: refusal, jitter: 1) == 0)
+        #expect(count.mayGoOn && count.pause(jitter: 1) == 0)
         #expect(
             RetryPolicy.mayRetry(
                 method: "POST", connectionWasReused: false, receivedAnyBytes: false, bodyIsReplayable: true, attempts: 1,
                 evidence: .notProcessed(refusal), refusals: count))
     }
 
-    @Test func `after five connections in a row that served nobody it fails`() {
-        let fruitless = Refusal(endsConnection: true, connectionWorks: false)
-        #expect(count(Array(repeating: fruitless, count: 4)).mayGoOn)
-        #expect(!count(Array(repeating: fruitless, count: 5)).mayGoOn)
-        let working = Refusal(endsConnection: true, connectionWorks: true)
-        #expect(count(Array(repeating: fruitless, count: 4) + [working] + Array(repeating: fruitless, count: 4)).mayGoOn)
+    @Test func `a request fails with its origin`() {
+        let last = Refusal(endsConnection: true, isLast: true)
+        #expect(!count([last]).mayGoOn)
         #expect(
             !RetryPolicy.mayRetry(
                 method: "GET", connectionWasReused: false, receivedAnyBytes: false, bodyIsReplayable: true, attempts: 1,
-                evidence: .notProcessed(fruitless), refusals: count(Array(repeating: fruitless, count: 5))))
+                evidence: .notProcessed(last), refusals: count([last])))
+    }
+
+    @Test func `five connections in a row that served nobody are the last`() {
+        var connections = FruitlessConnections()
+        #expect((1...5).map { _ in connections.add() } == [false, false, false, false, true])
+        // Those that come later have five of their own.
+        #expect((1...5).map { _ in connections.add() } == [false, false, false, false, true])
+        for _ in 1...4 { _ = connections.add() }
+        connections.reset()
+        #expect((1...5).map { _ in connections.add() } == [false, false, false, false, true])
     }
 
     @Test func `a connection that stands may refuse a request ten times in a row`() {
-        let refused = Refusal(endsConnection: false, connectionWorks: true)
+        let refused = Refusal(endsConnection: false)
         #expect(count(Array(repeating: refused, count: 9)).mayGoOn)
         #expect(!count(Array(repeating: refused, count: 10)).mayGoOn)
     }
 
     @Test func `pauses double up to ten seconds, and once more where calm is asked for`() {
-        let refused = Refusal(endsConnection: false, connectionWorks: true)
-        let pauses = (1...9).map { count(Array(repeating: refused, count: $0)).pause(after: refused, jitter: 1) }
+        let refused = Refusal(endsConnection: false)
+        let pauses = (1...9).map { count(Array(repeating: refused, count: $0)).pause(jitter: 1) }
         for (pause, expected) in zip(pauses, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10, 10]) {
             #expect(abs(pause - expected) < 1e-9)
         }
-        let calm = Refusal(endsConnection: true, connectionWorks: true, asksForCalm: true)
-        #expect(count([calm]).pause(after: calm, jitter: 1) == 0.2)
-        let calmer = Refusal(endsConnection: true, connectionWorks: false, asksForCalm: true)
-        #expect(count([calmer, calmer]).pause(after: calmer, jitter: 1) == 0.4)
         // Those that were refused together do not come back together.
-        #expect(count([refused]).pause(after: refused, jitter: 0) == 0.05)
+        #expect(count([refused]).pause(jitter: 0) == 0.05)
+        var connections = FruitlessConnections()
+        #expect(connections.pause(asksForCalm: false, jitter: 1) == 0)
+        #expect(connections.pause(asksForCalm: true, jitter: 1) == 0.2)
+        for expected in [0.1, 0.2, 0.4, 0.8] {
+            _ = connections.add()
+            #expect(abs(connections.pause(asksForCalm: false, jitter: 1) - expected) < 1e-9)
+            #expect(abs(connections.pause(asksForCalm: true, jitter: 1) - 2 * expected) < 1e-9)
+        }
     }
 }

@@ -106,6 +106,26 @@ struct ProxyRulesTests {
         #expect(failed.last(ways, now: 1_000) == ways)
     }
 
+    @Test func `a proxy that answers others has not failed for a server that is silent`() {
+        let proxy = ProxyServer(.http, host: "p", port: 1)
+        let ways = [ProxyWay.proxy(proxy), .direct]
+        var failed = FailedProxies()
+        failed.noteSilence(of: proxy, now: 0)
+        #expect(failed.last(ways, now: 1) == [.direct, .proxy(proxy)])
+        failed = FailedProxies()
+        failed.noteAnswer(of: proxy, now: 10)
+        #expect(failed.hasAnswered(proxy, since: 10) && !failed.hasAnswered(proxy, since: 11))
+        failed.noteSilence(of: proxy, now: 20)
+        failed.noteAnswer(of: proxy, now: 30)
+        // Several loads have waited for it at one time.
+        for now in [40, 41, 39 + FailedProxies.silence] { failed.noteSilence(of: proxy, now: now) }
+        #expect(failed.last(ways, now: FailedProxies.silence) == ways)
+        failed.noteSilence(of: proxy, now: 40 + FailedProxies.silence)
+        #expect(failed.last(ways, now: 50 + FailedProxies.silence) == [.direct, .proxy(proxy)])
+        for port in 100..<1_000 { failed.noteAnswer(of: ProxyServer(.http, host: "p", port: port), now: Int64(port)) }
+        #expect(!failed.hasAnswered(proxy, since: 0))
+    }
+
     @Test func `a proxy is the same by kind, host and port, whoever speaks to it`() {
         let proxy = ProxyServer(.http, host: "p", port: 1)
         for same in [ProxyServer(.http, host: "P", port: 1), ProxyServer(.http, host: "p", port: 1, user: "a", password: "b")] {

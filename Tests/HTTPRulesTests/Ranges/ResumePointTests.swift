@@ -43,6 +43,11 @@ import Testing
             temporaryFileName: "CFNetworkDownload_x1.tmp"
         )
         point.source = Self.source()
+        let fields = HeaderBlock([
+            ("ETag", "\"abc\""), ("Content-Disposition", "attachment; filename=Zoe\u{308}"), ("X-Empty", ""),
+        ])
+        point.response = ResumePoint.Response(
+            ResponseHead(majorVersion: 2, minorVersion: 0, status: 206, headers: fields), expectedLength: 1 << 33)
         return point
     }
 
@@ -69,8 +74,10 @@ import Testing
             $0.lastModified = nil
             $0.serverDate = nil
             $0.headers = HeaderBlock()
+            $0.response = nil
         }
         #expect(try ResumePoint(decoding: bare).entityTag == nil)
+        #expect(try ResumePoint(decoding: bare).response == nil)
     }
 
     @Test func `resume data brings back the request's settings`() throws {
@@ -99,7 +106,7 @@ import Testing
             #expect(text.contains("<key>\(key)</key>"), "\(key)")
         }
         let list = try PropertyListDecoder().decode([String: Ignored].self, from: encoded())
-        #expect(list.count == 12)
+        #expect(list.count == 13)
     }
 
     @Test func `what the bytes came by is kept, and unknown where nothing says it`() throws {
@@ -111,10 +118,45 @@ import Testing
         for key in ["URLLoadingResumeVoucherDigest", "URLLoadingResumeCredential", "URLLoadingResumeConnections"] {
             #expect(text.contains("<key>\(key)</key>"), "\(key)")
         }
-        let bare = try encoded { $0.source = ResumePoint.Source() }
+        let bare = try encoded {
+            $0.source = ResumePoint.Source()
+            $0.response = nil
+        }
         #expect(try ResumePoint(decoding: bare).source == ResumePoint.Source())
         let bareText = try #require(String(data: bare, encoding: .utf8))
         #expect(!bareText.contains("URLLoadingResume"))
+    }
+
+    @Test func `of a response is kept what others may see, if it is not too much`() throws {
+        var head = ResponseHead(status: 200, reason: "Fi\u{1}ne")
+        let octets: [UInt8] = [0x66, 0xFC, 0x72]
+        for name in ["Set-Cookie", "WWW-Authenticate", "X-Control"] { head.headers.append(name, "secret\u{1}") }
+        head.headers.append("authentication-info", "nextnonce=secret")
+        "X-Octets".utf8CString.withUnsafeBytes { name in
+            octets.withUnsafeBytes { head.headers.append(name: .init(rebasing: name.dropLast()), value: $0) }
+        }
+        let response = try #require(ResumePoint.Response(head, expectedLength: -1))
+        #expect(response.head.headers.fields.map(\.name) == ["X-Octets"] && response.head.reason.isEmpty)
+        let back = try ResumePoint(decoding: encoded { $0.response = response }).response
+        #expect(back == response && back?.head.headers.bytes.suffix(3) == octets[...])
+        head.headers.append("X-Long", String(repeating: "a", count: 16_384))
+        #expect(ResumePoint.Response(head, expectedLength: -1) == nil)
+        for status in [204, 304, 416] { #expect(ResumePoint.Response(ResponseHead(status: status), expectedLength: -1) == nil) }
+    }
+
+    @Test func `whatever a response says comes back, or is left out`() throws {
+        for seed in 0..<300 as Range<UInt64> {
+            var random = SeededNumbers(seed: seed)
+            var head = ResponseHead(status: 200, reason: " \u{FFFE}<&\t")
+            for number in 0..<4 {
+                let octets = (0..<12).map { _ in UInt8.random(in: 0...255, using: &random) }
+                "X-\(number)".utf8CString.withUnsafeBytes { name in
+                    octets.withUnsafeBytes { head.headers.append(name: .init(rebasing: name.dropLast()), value: $0) }
+                }
+            }
+            let response = try #require(ResumePoint.Response(head, expectedLength: 5))
+            #expect(try ResumePoint(decoding: encoded { $0.response = response }).response == response, "seed \(seed)")
+        }
     }
 
     @Test func `only what is known to be the same is accepted, and what needed no credential`() {
@@ -194,6 +236,9 @@ import Testing
             ("cdn.example 772 10 -", "cdn.example 772 10 AAAA", .badValue),
             ("cdn.example 772 10 -", "cdn.example 772 10" + String(repeating: " -", count: 32), .badValue),
             (seal, "<string>AAAA</string>", .badValue), (seal, "<string>request</string><string>request</string>", .badValue),
+            ("<integer>206</integer>", "<integer>416</integer>", .badValue), ("X-Empty", "Set-Cookie", .badValue),
+            ("X-Empty", "X Empty", .badValue), ("<string>X-Empty</string>", "", .badValue),
+            ("<integer>0</integer>", "<integer>10</integer>", .badValue),
             ("8589934592", "99999999999999999999999", .damaged), ("NSURLSessionDownloadURL", "Other", .damaged),
         ]
         for (text, replacement, reason) in rows {

@@ -85,6 +85,9 @@ final class TunnelProxy: Sendable {
     var demands: [Demand] { state.read(\.demands) }
     var connectionCount: Int { state.read(\.connections) }
 
+    /// Waits until so many have come.
+    func waitForDemands(_ count: Int) async throws { try await state.value { $0.demands.count >= count ? () : nil } }
+
     /// Waits until no accepted connection is open.
     func waitForAllClosed() async throws { try await state.value { $0.descriptors.isEmpty ? () : nil } }
 

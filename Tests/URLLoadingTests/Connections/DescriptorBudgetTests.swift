@@ -24,18 +24,37 @@ struct DescriptorBudgetTests {
     private static let server: Result<NginxServer, any Error> = Result {
         let server = try NginxServer.start(try TestCertificates.shared.get().valid)
         try server.put("hello".utf8, at: "/hello.txt")
+        // More than an HTTP/2 server sends before somebody takes it.
+        try server.put(DescriptorScene.content, at: "/large.bin")
         return server
     }
 
     private func run(_ suite: String, descriptors: Int) async throws {
         let server = try Self.server.get()
         try await OwnProcess.run(
-            suite, environment: [DescriptorScene.variable: "\(server.port)"],
+            suite,
+            environment: [
+                DescriptorScene.variable: "\(server.port)",
+                DescriptorScene.sharedVariable: "\(server.port(.http2InClear))",
+            ],
             wrapper: ["/bin/sh", "-c", "ulimit -n \(descriptors); exec \"$@\"", "sh"])
     }
 
     @Test func `loads to more hosts than there are descriptors succeed, and leave some to the app`() async throws {
         try await run("ManyHostsScene", descriptors: 128)
+    }
+
+    @Test func `downloads and uploads of more files than there are descriptors succeed, and leave some to the app`() async throws
+    {
+        try await run("ManyFilesScene", descriptors: 128)
+    }
+
+    @Test func `ten thousand downloads at once succeed with the usual number of descriptors`() async throws {
+        try await run("ThousandsOfFilesScene", descriptors: 1_024)
+    }
+
+    @Test func `where the app has all descriptors, a download waits for its file`() async throws {
+        try await run("NoFileScene", descriptors: 128)
     }
 
     @Test func `where the app has all descriptors, an idle connection makes room for another`() async throws {
@@ -45,49 +64,159 @@ struct DescriptorBudgetTests {
 
 enum DescriptorScene {
     static let variable = "URL_LOADING_TEST_PORT"
+    /// Of HTTP/2 in clear.
+    static let sharedVariable = "URL_LOADING_TEST_SHARED_PORT"
+    static let content = ScriptedFile.pattern(80_000)
 
     /// The server under another name: each leads to this machine.
-    static func url(_ number: Int) throws -> URL {
-        let port = try #require(ProcessInfo.processInfo.environment[variable])
-        return try #require(URL(string: "http://host\(number).localhost:\(port)/hello.txt"))
+    static func url(_ number: Int, _ path: String = "/hello.txt", isShared: Bool = false) throws -> URL {
+        let port = try #require(ProcessInfo.processInfo.environment[isShared ? sharedVariable : variable])
+        return try #require(URL(string: "http://host\(number).localhost:\(port)\(path)"))
+    }
+
+    /// All that the process may still have.
+    static func takeAllDescriptors() -> [CInt] {
+        var held: [CInt] = []
+        while held.count < 1_000 {
+            let number = open("/dev/null", O_RDONLY | O_CLOEXEC)
+            if number < 0 { break }
+            held.append(number)
+        }
+        return held
+    }
+
+    /// Downloads a file, and says what is wrong with it.
+    static func download(_ session: URLSession, _ url: URL) async throws -> String? {
+        let (file, response) = try await session.download(from: url)
+        defer { try? FileManager.default.removeItem(at: file) }
+        guard (response as? HTTPURLResponse)?.statusCode == 200 else { return "\(response)" }
+        let size = try FileManager.default.attributesOfItem(atPath: file.path)[.size] as? Int
+        return size == content.count ? nil : "\(size ?? 0) bytes"
+    }
+
+    /// Does a number of things at once while the app goes on opening files, and says what went wrong.
+    static func failures(_ count: Int, _ work: @escaping @Sendable (Int) async throws -> String?) async -> [String] {
+        let isDone = Watched(false)
+        // Many are the same.
+        let failures = Watched<Set<String>>([])
+        let prober = Thread {
+            while isDone.read({ !$0 }) {
+                let number = open("/dev/null", O_RDONLY | O_CLOEXEC)
+                if number < 0 { failures.change { _ = $0.insert("no file can be opened") } } else { close(number) }
+                sched_yield()
+            }
+        }
+        prober.start()
+        defer { isDone.change { $0 = true } }
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<count {
+                group.addTask {
+                    do {
+                        if let failure = try await work(number) { failures.change { _ = $0.insert(failure) } }
+                    } catch {
+                        failures.change { _ = $0.insert("\(error)") }
+                    }
+                }
+            }
+        }
+        return failures.read { $0.sorted() }
     }
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("ManyHostsScene")), .timeLimit(.minutes(1)))
 struct ManyHostsScene {
     @Test func `four hundred hosts by two sessions`() async throws {
-        let isDone = Watched(false)
-        let failures = Watched<[String]>([])
-        // The app goes on opening files.
-        let prober = Thread {
-            while isDone.read({ !$0 }) {
-                let number = open("/dev/null", O_RDONLY | O_CLOEXEC)
-                if number < 0 { failures.change { $0.append("no file can be opened") } } else { close(number) }
-                sched_yield()
-            }
-        }
-        prober.start()
-        defer { isDone.change { $0 = true } }
         // A timeout that is far too short for those that wait in line, if it counted for them.
         let configure: (URLSessionConfiguration) -> Void = { $0.timeoutIntervalForRequest = 5 }
         try await withSession(configure) { (first) async throws in
             try await withSession(configure) { (second) async throws in
-                await withTaskGroup(of: Void.self) { group in
-                    for number in 0..<800 {
-                        let session = number % 2 == 0 ? first : second
-                        group.addTask {
-                            do {
-                                let text = try await session.text(DescriptorScene.url(number / 2))
-                                if text != "hello" { failures.change { $0.append(text) } }
-                            } catch {
-                                failures.change { $0.append("\(error)") }
-                            }
-                        }
-                    }
+                let failures = await DescriptorScene.failures(800) { number in
+                    let session = number % 2 == 0 ? first : second
+                    let text = try await session.text(DescriptorScene.url(number / 2))
+                    return text == "hello" ? nil : text
                 }
+                #expect(failures.isEmpty, "\(failures.prefix(3))")
             }
         }
-        #expect(failures.read(\.isEmpty), "\(failures.read { $0.prefix(3) })")
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("ManyFilesScene")), .timeLimit(.minutes(1)))
+struct ManyFilesScene {
+    @Test func `a thousand downloads over four hundred hosts`() async throws {
+        try await withSession { (session) async throws in
+            let failures = await DescriptorScene.failures(1_000) { number in
+                try await DescriptorScene.download(session, DescriptorScene.url(number % 400, "/large.bin"))
+            }
+            #expect(failures.isEmpty, "\(failures.prefix(3))")
+        }
+    }
+
+    @Test func `a thousand downloads over a few connections`() async throws {
+        try await withSession({ $0.connectionOptions.httpVersions = .http2PriorKnowledge }) { (session) async throws in
+            let failures = await DescriptorScene.failures(1_000) { number in
+                try await DescriptorScene.download(session, DescriptorScene.url(number % 4, "/large.bin", isShared: true))
+            }
+            #expect(failures.isEmpty, "\(failures.prefix(3))")
+        }
+    }
+
+    @Test func `five hundred uploads of files over a few connections`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(DescriptorScene.content, to: "body")
+        try await withSession({ $0.connectionOptions.httpVersions = .http2PriorKnowledge }) { (session) async throws in
+            let failures = await DescriptorScene.failures(500) { number in
+                let url = try DescriptorScene.url(number % 4, "/upload/\(number)", isShared: true)
+                let (_, response) = try await session.upload(for: URLRequest(url, method: "PUT"), fromFile: file)
+                let status = (response as? HTTPURLResponse)?.statusCode
+                return status == 201 || status == 204 ? nil : "\(response)"
+            }
+            #expect(failures.isEmpty, "\(failures.prefix(3))")
+        }
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("ThousandsOfFilesScene")), .timeLimit(.minutes(2)))
+struct ThousandsOfFilesScene {
+    @Test func `ten thousand downloads, some over connections of their own`() async throws {
+        try await withSession { (first) async throws in
+            try await withSession({ $0.connectionOptions.httpVersions = .http2PriorKnowledge }) { (second) async throws in
+                let failures = await DescriptorScene.failures(10_000) { number in
+                    let isShared = number % 2 == 0
+                    let url = try DescriptorScene.url(number / 2 % (isShared ? 8 : 500), "/large.bin", isShared: isShared)
+                    return try await DescriptorScene.download(isShared ? second : first, url)
+                }
+                #expect(failures.isEmpty, "\(failures.prefix(3))")
+            }
+        }
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("NoFileScene")), .timeLimit(.minutes(1)))
+struct NoFileScene {
+    @Test func `a download that finds none waits for one until it is late`() async throws {
+        try await withSession({ $0.connectionOptions.httpVersions = .http2PriorKnowledge }) { (session) async throws in
+            // A connection that both can go by.
+            let url = try DescriptorScene.url(1, isShared: true)
+            #expect(try await session.text(url) == "hello")
+            let (patient, late) = (Delivered<String>(), Delivered<String>())
+            let held = DescriptorScene.takeAllDescriptors()
+            for (timeout, ended) in [(20, patient), (0.3, late)] {
+                var request = URLRequest(url: url)
+                request.timeoutInterval = timeout
+                session.downloadTask(with: request) { file, _, error in
+                    let text = file.flatMap { try? String(contentsOf: $0, encoding: .utf8) }
+                    ended(text ?? (error as? URLError).map { "\($0.code.rawValue)" } ?? "\(String(describing: error))")
+                }
+                .resume()
+            }
+            let code = await Result { try await late.value }
+            let isEarly = !patient.all.isEmpty
+            for number in held { close(number) }
+            #expect(try code.get() == "-1001")
+            #expect(!isEarly)
+            #expect(try await patient.value == "hello")
+        }
     }
 }
 
@@ -96,12 +225,7 @@ struct NoDescriptorScene {
     @Test func `nothing is left but a connection that idles`() async throws {
         try await withSession { (session) async throws in
             #expect(try await session.text(DescriptorScene.url(1)) == "hello")
-            var held: [CInt] = []
-            while held.count < 1_000 {
-                let number = open("/dev/null", O_RDONLY | O_CLOEXEC)
-                if number < 0 { break }
-                held.append(number)
-            }
+            let held = DescriptorScene.takeAllDescriptors()
             let result = await Result { try await session.text(DescriptorScene.url(2)) }
             for number in held { close(number) }
             #expect(try result.get() == "hello")
@@ -115,12 +239,7 @@ struct NoDescriptorScene {
                 let task = session.dataTask(with: server.url())
                 task.resume()
                 _ = try await server.request(0)
-                var held: [CInt] = []
-                while held.count < 1_000 {
-                    let number = open("/dev/null", O_RDONLY | O_CLOEXEC)
-                    if number < 0 { break }
-                    held.append(number)
-                }
+                let held = DescriptorScene.takeAllDescriptors()
                 async let text = session.text(DescriptorScene.url(5))
                 // A load that fails shows that the other one had its chance.
                 try await withSession({ $0.timeoutIntervalForResource = 1 }) { (other) async throws in
@@ -134,12 +253,7 @@ struct NoDescriptorScene {
     }
 
     @Test func `a load that finds none at all waits for one`() async throws {
-        var held: [CInt] = []
-        while held.count < 1_000 {
-            let number = open("/dev/null", O_RDONLY | O_CLOEXEC)
-            if number < 0 { break }
-            held.append(number)
-        }
+        let held = DescriptorScene.takeAllDescriptors()
         try await withSession { (session) async throws in
             async let text = session.text(DescriptorScene.url(3))
             // A load that fails shows that the other one had its chance.

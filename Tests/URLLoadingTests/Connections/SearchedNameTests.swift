@@ -33,7 +33,7 @@ import URLLoading
     ) async throws {
         let names = try await ScriptedNameServer.start(port: 53) { question, _ in
             switch question.name {
-            case "plain.example", "alias.example": question.isV6 || question.isHTTPS ? .addresses() : .addresses("127.0.0.1")
+            case "plain.example", "alias.example": question.isV6 ? .addresses() : .addresses("127.0.0.1")
             case let name where name.hasSuffix(".corp.test"): question.isV6 ? .addresses("::1") : .addresses()
             default: .code(3)
             }

@@ -33,9 +33,13 @@ struct SuggestedFilenameTests {
             "attachment; filename=\"\(hostile)\"", "attachment; filename=\(hostile)", "attachment; filename*=UTF-8''\(hostile)",
         ] {
             // A field value with a line break or NUL makes no response.
-            guard let name = try name(disposition) else { continue }
+            guard !hostile.contains("\0"), !hostile.contains("\n") else {
+                #expect(try name(disposition) == nil)
+                continue
+            }
+            let name = try #require(try name(disposition))
             #expect(!name.isEmpty && name != "." && name != "..")
-            #expect(!name.contains("/") && !name.contains("\0") && !name.contains("\\") && !name.contains("\n"))
+            #expect(!name.contains("/") && !name.contains("\\"))
             #expect(name.utf8.count <= 255)
         }
     }

@@ -226,6 +226,31 @@ struct HTTP2GoAwayTests {
         }
     }
 
+    /// It says that it has worked on nothing, sends an interim response before that, or says nothing.
+    private static let departures: [[HTTP2Step]] = [
+        [.goAway(last: 0), .close], [.headers([(":status", "103")]), .goAway(last: 0), .close], [.close],
+    ]
+
+    @Test(arguments: departures)
+    func `all loads for a server that always leaves fail after the same five connections`(departure: [HTTP2Step]) async throws {
+        let isWell = Watched(false)
+        try await withHTTP2Scenario(
+            greeting: { _ in [.settings([.maxConcurrentStreams: 1])] },
+            reply: { isWell.change({ $0 }) ? .ok($0.path) : departure }
+        ) { (server, session) async throws in
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<40 {
+                    let url = server.url("/\(number)")
+                    group.addTask { await expectFailure(.networkConnectionLost) { try await session.text(url) } }
+                }
+            }
+            #expect(server.connectionCount == 5)
+            isWell.change { $0 = true }
+            #expect(try await session.text(server.url("/later")) == "/later")
+            #expect(server.connectionCount == 6)
+        }
+    }
+
     /// As servers with a limit of requests for each connection do.
     @Test func `what connections refuse that serve others is answered by the next, however often`() async throws {
         try await withHTTP2Scenario(
@@ -233,7 +258,7 @@ struct HTTP2GoAwayTests {
             reply: { request in
                 switch request.stream {
                 case 1: .ok(request.path)
-                case 3: .ok(request.path) + [.goAway(last: 3), .close]
+                case 3: .ok(request.path) + [.goAway(last: 3)]
                 default: []
                 }
             }

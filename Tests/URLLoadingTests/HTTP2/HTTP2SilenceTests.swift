@@ -20,7 +20,8 @@ struct HTTP2SilenceTests {
     }
 
     private static func reply(_ request: HTTP2Request) -> [HTTP2Step] {
-        request.connection == 0 && request.path == "/silent" ? [.reach("silent")] : .ok("\(request.connection)")
+        request.connection == 0 && request.path == "/silent"
+            ? [.awaitRequestEnd, .reach("silent")] : .ok("\(request.connection)")
     }
 
     private func timeOut(_ server: HTTP2ScriptedServer, _ session: URLSession) async {

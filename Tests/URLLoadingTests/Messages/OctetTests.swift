@@ -15,15 +15,6 @@ import URLLoading
 /// Octets that are no UTF-8 go back as they came, whatever an app is shown in their place.
 @Suite(.timeLimit(.minutes(2)))
 struct OctetTests {
-    /// The values of a request's field lines, octet for octet.
-    private static func octets(of name: String, in request: RecordedRequest) -> [[UInt8]] {
-        request.rawHead.split(separator: 0x0A).compactMap { line in
-            let start = Array((name + ": ").utf8)
-            guard line.starts(with: start) else { return nil }
-            return Array(line.dropFirst(start.count).filter { $0 != 0x0D })
-        }
-    }
-
     /// A reply whose field has these octets.
     static func reply(_ name: String, _ value: [UInt8], _ more: String = "") -> ScriptedReply {
         [.write(Array("HTTP/1.1 200 OK\r\n\(name): ".utf8) + value + Array("\r\n\(more)Content-Length: 2\r\n\r\nok".utf8))]
@@ -40,7 +31,7 @@ struct OctetTests {
             (server, session) async throws in
             _ = try await session.text(server.url())
             _ = try await session.text(server.url())
-            #expect(Self.octets(of: "Cookie", in: try #require(server.requests.last)) == [value])
+            #expect(try #require(server.requests.last).octets(of: "Cookie") == [value])
         }
     }
 
@@ -60,7 +51,7 @@ struct OctetTests {
             (server, session) async throws in
             _ = try await session.text(server.url())
             _ = try await session.text(server.url())
-            #expect(Self.octets(of: "Cookie", in: try #require(server.requests.last)) == [value])
+            #expect(try #require(server.requests.last).octets(of: "Cookie") == [value])
         }
     }
 
@@ -80,7 +71,7 @@ struct OctetTests {
                     await session.flush()
                 }
             }
-            #expect(Self.octets(of: "Cookie", in: try #require(server.requests.last)) == [value])
+            #expect(try #require(server.requests.last).octets(of: "Cookie") == [value])
         }
         try await withScenario(reply: { $0.order == 0 ? Self.reply("Set-Cookie", value) : .ok() }) {
             (server, session) async throws in
@@ -100,7 +91,7 @@ struct OctetTests {
             } test: { (other) async throws in
                 _ = try await other.text(server.url())
             }
-            for request in server.requests.suffix(2) { #expect(Self.octets(of: "Cookie", in: request) == [value]) }
+            for request in server.requests.suffix(2) { #expect(request.octets(of: "Cookie") == [value]) }
         }
     }
 
@@ -111,7 +102,7 @@ struct OctetTests {
             reply: { _ in Self.reply("ETag", tag, "Cache-Control: no-cache\r\n") }
         ) { (server, session) async throws in
             for _ in 0..<2 { _ = try await session.text(server.url()) }
-            #expect(Self.octets(of: "If-None-Match", in: try #require(server.requests.last)) == [tag])
+            #expect(try #require(server.requests.last).octets(of: "If-None-Match") == [tag])
         }
     }
 
@@ -128,7 +119,7 @@ struct OctetTests {
             #expect(request.value(forHTTPHeaderField: "X-None") == nil)
             _ = try await session.text(request)
             let sent = try #require(server.requests.last)
-            #expect(Self.octets(of: "x-token", in: sent) == [value] && Self.octets(of: "X-Other", in: sent) == [value])
+            #expect(sent.octets(of: "x-token") == [value] && sent.octets(of: "X-Other") == [value])
         }
     }
 }

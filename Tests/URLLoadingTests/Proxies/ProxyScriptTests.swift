@@ -205,7 +205,7 @@ struct ProxyScriptTests {
         }
     }
 
-    @Test func `a script that cannot be had fails the load, and is asked for again`() async throws {
+    @Test func `a script that cannot be loaded fails the load, and is asked for again`() async throws {
         let gone = try RefusingPort()
         try await withServers { (server, _) async throws in
             try await withScriptedServer(reply: { request in
@@ -253,6 +253,29 @@ struct ProxyScriptTests {
                     "function FindProxyForURL() { return 'PROXY 127.0.0.1:\(gone.number); DIRECT' }")
             } test: { (session) async throws in
                 #expect(try await session.text(server.url("/a")) == "direct /a")
+            }
+        }
+    }
+
+    @Test func `what is stored does not stand in for a proxy that there is another for`() async throws {
+        let gone = try RefusingPort()
+        let count = Watched(0)
+        try await withScriptedServer(reply: { _ in
+            let number = count.change { count in
+                count += 1
+                return count
+            }
+            return .ok("answer \(number)", [("Cache-Control", "max-age=60, stale-if-error=600"), ("Age", "100")])
+        }) { (proxy) async throws in
+            let good = "PROXY 127.0.0.1:\(proxy.port)"
+            let script =
+                "var n = 0; function FindProxyForURL() { return (n++ ? 'PROXY 127.0.0.1:\(gone.number); ' : '') + '\(good)' }"
+            try await withSession {
+                $0.urlCache = URLCache(memoryCapacity: 10_000_000, diskCapacity: 0)
+                $0.connectionProxyDictionary = Self.dictionary(script)
+            } test: { (session) async throws in
+                for number in 1...2 { #expect(try await session.text(URL(string: "http://127.0.0.1:1/")!) == "answer \(number)") }
+                #expect(proxy.requests.count == 2)
             }
         }
     }

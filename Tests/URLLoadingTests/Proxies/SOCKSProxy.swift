@@ -46,6 +46,11 @@ final class SOCKSProxy: Sendable {
     var heard: [[UInt8]] { state.read(\.heard) }
     var connectionCount: Int { state.read(\.connections) }
 
+    /// Waits until so many connections have said so much.
+    func waitForBytes(_ count: Int, connections: Int = 1) async throws {
+        try await state.value { $0.heard.count { $0.count >= count } >= connections ? () : nil }
+    }
+
     /// Waits until no accepted connection is open.
     func waitForAllClosed() async throws { try await state.value { $0.descriptors.isEmpty ? () : nil } }
 

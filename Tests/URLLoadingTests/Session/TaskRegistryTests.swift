@@ -14,7 +14,7 @@ import URLLoading
 
 /// Which tasks a session knows.
 @Suite(.timeLimit(.minutes(1)))
-struct TaskTableTests {
+struct TaskRegistryTests {
     @Test(arguments: 0..<20)
     func `a session lists its live tasks in the order of their making, however many come and go`(seed: UInt64) async {
         var numbers = SeededNumbers(seed: seed)

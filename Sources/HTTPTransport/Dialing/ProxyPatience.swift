@@ -1,0 +1,49 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPRules
+package import NIOCore
+
+/// How long a proxy may be silent where there is another way to the server.
+///
+/// Confined to its event loop.
+package final class ProxyPatience {
+    package static let limit = TimeAmount.nanoseconds(FailedProxies.silence)
+
+    private let loop: any EventLoop
+    private let atEnd: () -> Void
+    private var timer: Scheduled<Void>?
+    private var round = 0
+
+    package init(on loop: any EventLoop, atEnd: @escaping () -> Void) {
+        self.loop = loop
+        self.atEnd = atEnd
+    }
+
+    /// It is the proxy's turn from here on, if it was not before.
+    package func begin(for time: TimeAmount = ProxyPatience.limit) {
+        guard timer == nil else { return }
+        round += 1
+        let mine = round
+        timer = loop.assumeIsolated().scheduleTask(in: time) { [weak self] in
+            guard let self else { return }
+            // What came while the loop was at something else is read before.
+            LoopDirectory.executor(of: loop).turns.whenNext(isUrgent: true) { [weak self] in
+                guard let self, round == mine, timer != nil else { return }
+                timer = nil
+                atEnd()
+            }
+        }
+    }
+
+    /// The proxy spoke, or is of no interest any more.
+    package func end() {
+        timer?.cancel()
+        timer = nil
+    }
+}

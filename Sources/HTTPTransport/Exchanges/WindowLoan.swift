@@ -1,0 +1,36 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Synchronization
+
+/// What the streams of a connection may have together beyond their first windows: memory, where nobody takes what comes.
+struct WindowLoan {
+    private static let ofConnection = 67_108_864
+    private static let ofProcess = 268_435_456
+    private static let lentByAll = Atomic<Int>(0)
+
+    private var left = Self.ofConnection
+
+    /// Lends so much, as far as all streams of the connection, and of the process, may have that.
+    mutating func take(_ count: Int) -> Int {
+        let wanted = min(count, left)
+        guard wanted > 0 else { return 0 }
+        let before = Self.lentByAll.add(wanted, ordering: .relaxed).oldValue
+        let lent = max(0, min(wanted, Self.ofProcess - before))
+        if lent < wanted { Self.lentByAll.subtract(wanted - lent, ordering: .relaxed) }
+        left -= lent
+        return lent
+    }
+
+    mutating func giveBack(_ count: Int) {
+        guard count > 0 else { return }
+        left += count
+        Self.lentByAll.subtract(count, ordering: .relaxed)
+    }
+}

@@ -1,0 +1,71 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPRules
+import HTTPTransport
+import LoadingModel
+import NIOCore
+
+/// Watches a proxy that a request was sent to whole, where there is another way and the request may be sent twice.
+///
+/// What counts is how long nothing came or went, as for the request timeout. A body that the kernel has may still be on its way.
+final class ProxySilence {
+    /// How long the peer's kernel may acknowledge nothing of what it has still to take.
+    private static let pause = TimeAmount.seconds(2)
+
+    private let proxy: ProxyServer
+    private let proxies: SessionProxies
+    private let control: LoadControl
+    private lazy var patience = ProxyPatience(on: control.loop) { [unowned self] in
+        isDue = true
+        control.wake()
+    }
+    private var isDue = false
+    /// What the peer had not acknowledged when that was asked last.
+    private var unacknowledged: Int64?
+
+    /// Nil where the proxy is waited for as a server is.
+    init?(_ hop: Hop, _ route: Route, in load: Load) {
+        guard let details = route.details, details.hasAlternatives, details.isForwarded, let proxy = details.proxy,
+            let proxies = load.proxies,
+            RetryPolicy.mayRepeat(method: hop.request.method, bodyIsReplayable: hop.request.body.isReplayable)
+        else { return nil }
+        self.proxy = proxy
+        self.proxies = proxies
+        control = load.control
+        patience.begin()
+    }
+
+    func end() { patience.end() }
+
+    /// Throws where the proxy has been silent for too long.
+    func check(_ exchange: Exchange) throws(LoadError) {
+        guard isDue else { return }
+        isDue = false
+        guard !exchange.record.hasReceivedBytes else { return }
+        let now = NIODeadline.now()
+        let rest = control.idleSince(now: now) + ProxyPatience.limit - now
+        if control.isHeldUp || rest > .zero {
+            unacknowledged = nil
+            return patience.begin(for: control.isHeldUp ? ProxyPatience.limit : rest)
+        }
+        let count = exchange.unacknowledgedBytes
+        let before = unacknowledged ?? .max
+        unacknowledged = count
+        if count > 0, count < before { return patience.begin(for: Self.pause) }
+        // The last of it was taken a moment ago.
+        if count == 0, before != 0, before != .max { return patience.begin() }
+        // It answers others: it waits for the server, as this load does.
+        let start = now - ProxyPatience.limit
+        guard !proxies.failed.hasAnswered(proxy, since: Int64(start.uptimeNanoseconds)) else { return patience.begin() }
+        let seconds = ProxyPatience.limit.nanoseconds / 1_000_000_000
+        var error = LoadError(.timedOut, "the proxy \(proxy) did not answer within \(seconds) s")
+        error.isOfProxy = true
+        throw error
+    }
+}

@@ -1,0 +1,24 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// A file as it was at one moment, so that another one in its place, or another content, is noticed.
+///
+/// When it was last read is no part of it, nor what names it has.
+package struct FileVersion: Codable, Hashable, Sendable {
+    package var size: Int64
+    /// Nanoseconds since 1970.
+    package var changed: Int64
+    package var inode: UInt64
+
+    package init(size: Int64, changed: Int64, inode: UInt64) {
+        self.size = size
+        self.changed = changed
+        self.inode = inode
+    }
+}

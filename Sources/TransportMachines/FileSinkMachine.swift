@@ -1,0 +1,163 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// What becomes of a file that is written to beside the event loop, and what the thread that is at it does next.
+///
+/// One thread, or a pump, is at the file at a time. The bytes themselves, and who is called back, are its shell's.
+package struct FileSinkMachine: Sendable {
+    package enum Event: Hashable, Sendable {
+        /// So many bytes wait to be written.
+        case brought(Int)
+        /// Small batches are to be written, too.
+        case flush
+        /// The file is to be completed, or kept as far as it is there.
+        case end(End)
+        case abort
+        case pumpEntered
+        case pumpLeft
+        /// A pump put so many bytes into the file.
+        case moved(Int64)
+        /// Of a batch of so many bytes so many were written.
+        case wrote(Int64, of: Int)
+        /// Something could not be written: because the disk is full, or otherwise.
+        case failed(isFull: Bool)
+        /// The thread asks what to do.
+        case threadIsFree
+    }
+
+    package enum End: Hashable, Sendable {
+        /// The file is whole.
+        case close
+        /// Another load goes on with it, also where the disk had no more room.
+        case keep
+    }
+
+    package enum Step: Hashable, Sendable {
+        case nothing
+        /// Sends a thread to the file.
+        case start
+        /// Writes what waits, or as much of it as can be written at once.
+        case write
+        /// Closes the file; what filled the disk is closed as far as it is there.
+        case close(isFull: Bool)
+        /// Says again how the file ended, or that it cannot end so.
+        case tell
+        /// Deletes the file, and closes it if it is open.
+        case discard(isOpen: Bool)
+        /// Has no broken file be found; it is closed at the end.
+        case unlink
+        /// The thread leaves.
+        case leave
+    }
+
+    private enum Life: Hashable {
+        case gathering
+        case flushing
+        /// Nothing more is written.
+        case failed(isFull: Bool)
+        case aborting(isOpen: Bool)
+        case closed
+        case gone
+    }
+
+    private enum Occupant: Hashable {
+        case nobody
+        case thread
+        /// A thread that was there before may not have left yet.
+        case pump(besideThread: Bool)
+    }
+
+    /// Below this, bytes are gathered rather than written.
+    package static let batchSize = 160 << 10
+
+    private var life = Life.gathering
+    private var occupant = Occupant.nobody
+    /// The end that is asked for, and not begun.
+    private var end: End?
+    /// What is there outlasts a disk that has no more room.
+    private var staysWhenFull = false
+    /// Bytes that wait or are being written; no matter after a failure.
+    package private(set) var outstanding = 0
+    package private(set) var written: Int64
+
+    package init(written: Int64) { self.written = written }
+
+    package var isOpen: Bool { ![.aborting(isOpen: false), .closed, .gone].contains(life) }
+    package var isGone: Bool { life == .gone }
+    private var takesBytes: Bool { life == .gathering || life == .flushing }
+
+    package mutating func keepWhenFull() { staysWhenFull = true }
+
+    package mutating func handle(_ event: Event) -> Step {
+        switch event {
+        case .brought(let count):
+            guard takesBytes else { break }
+            outstanding += count
+            if outstanding >= Self.batchSize { return start() }
+        case .flush:
+            guard takesBytes, outstanding > 0 else { break }
+            life = .flushing
+            return start()
+        case .end(let end):
+            self.end = end
+            return start()
+        case .abort:
+            if life != .gone { life = .aborting(isOpen: isOpen) }
+            return start()
+        case .pumpEntered: occupant = .pump(besideThread: occupant == .thread)
+        case .pumpLeft:
+            occupant = occupant == .pump(besideThread: true) ? .thread : .nobody
+            if end != nil || life == .aborting(isOpen: true) { return start() }
+        case .moved(let count): written += count
+        case .wrote(let count, let size):
+            outstanding -= size
+            written += count
+        case .failed(let isFull):
+            if takesBytes { life = .failed(isFull: isFull) } else if life == .closed { life = .gone }
+            if !stays { return .unlink }
+        case .threadIsFree: return nextStep()
+        }
+        return .nothing
+    }
+
+    private mutating func start() -> Step {
+        guard occupant == .nobody else { return .nothing }
+        occupant = .thread
+        return .start
+    }
+
+    private var stays: Bool { staysWhenFull && life == .failed(isFull: true) }
+
+    private mutating func nextStep() -> Step {
+        if case .pump = occupant {
+            occupant = .pump(besideThread: false)
+            return .leave
+        }
+        switch life {
+        case .aborting(let isOpen):
+            life = .gone
+            return .discard(isOpen: isOpen)
+        case .failed where end != nil && !stays:
+            life = .gone
+            return .discard(isOpen: true)
+        case .gathering where end == nil && outstanding < Self.batchSize: break
+        case .gathering, .flushing: if outstanding > 0 { return .write }
+        case .failed, .closed, .gone: break
+        }
+        guard let end else {
+            occupant = .nobody
+            if life == .flushing { life = .gathering }
+            return .leave
+        }
+        self.end = nil
+        guard takesBytes || stays && end == .keep else { return .tell }
+        defer { life = .closed }
+        return .close(isFull: !takesBytes)
+    }
+}

@@ -1,0 +1,52 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+
+/// The numbers of a connection's streams (RFC 9113, section 5.1.1), and what frames may name.
+///
+/// For streams that we reset, or that failed, frames may be on their way (section 5.1).
+package struct StreamNumbers: Sendable {
+    package static let last: UInt32 = 0x7FFF_FFFF
+    /// So many resets are remembered one by one.
+    private static let limit = 4_096
+
+    /// Of the stream that is opened next.
+    package private(set) var next: UInt32 = 1
+    private var reset: Set<UInt32> = []
+    private var order: [UInt32] = []
+    private var oldest = 0
+    /// Some were forgotten.
+    private var highestForgotten: UInt32 = 0
+
+    package init() {}
+
+    package mutating func open() { next += 2 }
+
+    package mutating func reset(_ stream: UInt32) {
+        guard reset.insert(stream).inserted else { return }
+        guard order.count == Self.limit else { return order.append(stream) }
+        reset.remove(order[oldest])
+        highestForgotten = max(highestForgotten, order[oldest])
+        order[oldest] = stream
+        oldest = (oldest + 1) % Self.limit
+    }
+
+    /// A frame names a stream that is not open.
+    ///
+    /// What was on its way when we reset a stream is nobody's fault; after END_STREAM nothing may come, unless `mayBeOver`.
+    package func accept(_ stream: UInt32, mayBeOver: Bool) throws(HTTP2Failure) {
+        guard stream % 2 == 1, stream < next else {
+            throw HTTP2Failure(code: .protocolError, message: "a frame is for a stream that was not opened (\(stream))")
+        }
+        guard mayBeOver || stream <= highestForgotten || reset.contains(stream) else {
+            throw HTTP2Failure(code: .streamClosed, message: "a frame is for a stream that the server had ended (\(stream))")
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+import HTTPRules
+import HTTPWire
+
+extension HTTPURLResponse {
+    /// How long the server asks to wait before the request is sent again, in seconds from now: its `Retry-After`.
+    ///
+    /// The field is a number of seconds or a date (RFC 9110, section 10.2.3); a date that is past is zero. Nil where the response has no
+    /// such field, or one that cannot be read. Bound it before you wait: the server may ask for years.
+    ///
+    /// Not in Apple's API.
+    public var retryAfter: TimeInterval? {
+        headers.first("Retry-After").flatMap { RetryAfter.seconds($0, now: Date().timeIntervalSince1970) }
+    }
+}

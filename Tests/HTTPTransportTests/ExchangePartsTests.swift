@@ -1,0 +1,66 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPTransport
+import HTTPWire
+import NIOCore
+import Testing
+
+/// What an exchange decides of what came: whether to read on, when to wake its load, and how much may come before the final response.
+@Suite struct ExchangePartsTests {
+    @Test func `reading stops at one mark, and begins again at the other`() {
+        var reading = BodyReading()
+        let (low, high) = (Exchange.lowWaterMark, Exchange.highWaterMark)
+        let rows: [(waiting: Int, isSuspended: Bool, wants: Bool)] = [
+            (0, false, true), (high - 1, false, true), (high, false, false), (low + 1, false, false), (low, false, true),
+            (low + 1, false, true), (0, true, false), (low + 1, false, false), (0, false, true),
+        ]
+        for (place, row) in rows.enumerated() {
+            #expect(reading.update(isSuspended: row.isSuspended, waiting: row.waiting) == row.wants, "row \(place)")
+        }
+        reading.bypass(true)
+        #expect(reading.update(isSuspended: true, waiting: 0) == nil)
+        reading.bypass(false)
+        #expect(reading.update(isSuspended: false, waiting: high - 1) == true)
+    }
+
+    @Test func `a load is woken for much at once, and for little when some time has passed`() {
+        var wakes = BodyWakes()
+        let begin = NIODeadline.uptimeNanoseconds(1_000_000_000)
+        #expect(wakes.areDue(for: 20_000, now: begin))
+        wakes.note(begin)
+        #expect(!wakes.areDue(for: 524_287, now: begin + .microseconds(499)))
+        #expect(wakes.areDue(for: 524_288, now: begin))
+        #expect(wakes.areDue(for: 20_000, now: begin + .microseconds(500)))
+        #expect(wakes.plan() == begin + .microseconds(500))
+        #expect(wakes.plan() == nil)
+        wakes.planEnded()
+        wakes.note(begin + .microseconds(600))
+        #expect(wakes.plan() == begin + .microseconds(1_100))
+    }
+
+    @Test func `responses before the final one have a limit, and so have their fields`() {
+        let small = ResponseHead(majorVersion: 2, minorVersion: 0, status: 103, headers: HeaderBlock([]))
+        var many = InformationalResponses()
+        for _ in 0..<InformationalResponses.limit {
+            let isTaken = many.append(small)
+            #expect(isTaken)
+            #expect(many.popFirst()?.status == 103)
+        }
+        // What was taken counts, too.
+        let isOneTooMany = !many.append(small)
+        #expect(isOneTooMany && many.isEmpty && many.popFirst() == nil)
+        let large = HeaderBlock([("Link", String(repeating: "a", count: 100_000))])
+        var fat = InformationalResponses()
+        let taken = (0..<3).map { _ in
+            fat.append(ResponseHead(majorVersion: 2, minorVersion: 0, status: 103, headers: large))
+        }
+        #expect(taken == [true, true, false])
+    }
+}

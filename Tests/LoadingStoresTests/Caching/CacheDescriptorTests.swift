@@ -1,0 +1,56 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingStores
+import LoadingTestKit
+import SystemThreads
+import Testing
+
+/// What becomes of large bodies where there is no descriptor to spare: in a process of its own, as all that is open counts.
+@Suite(.timeLimit(.minutes(1))) struct CacheDescriptorTests {
+    @Test func `without a descriptor to spare large bodies are neither stored nor read`() async throws {
+        try await OwnProcess.run("NoSpareDescriptorScene", environment: [:])
+    }
+}
+
+@Suite(.enabled(if: OwnProcess.isHere("NoSpareDescriptorScene")), .timeLimit(.minutes(1))) struct NoSpareDescriptorScene {
+    /// All that may be had by those who can do without.
+    private func takeAll() -> [FileRoom] {
+        var rooms: [FileRoom] = []
+        while let room = FileBudget.shared.take(.half) { rooms.append(room) }
+        return rooms
+    }
+
+    @Test func `a stored body is there again when there is one`() throws {
+        let place = try CachePlace()
+        let cache = place.cache()
+        let body = Sample.body(2 << 20)
+        cache.put(body)
+        place.settle()
+        #expect(try cache.body() == body)
+        place.settle()
+        #expect(FileBudget.shared.usage.used == 0)
+        var rooms = takeAll()
+        #expect(cache.get() == nil)
+        rooms = []
+        #expect(rooms.isEmpty)
+        #expect(try cache.body() == body)
+    }
+
+    @Test func `a body is not stored, and a small one is`() throws {
+        let place = try CachePlace()
+        let cache = place.cache()
+        let (large, small) = (Sample.response("http://example.com/large"), Sample.response("http://example.com/small"))
+        let rooms = takeAll()
+        cache.put(large, Sample.body(2 << 20))
+        cache.put(small, Sample.body(1_000))
+        place.settle()
+        withExtendedLifetime(rooms) { #expect(place.files == [place.file("http://example.com/small")]) }
+    }
+}

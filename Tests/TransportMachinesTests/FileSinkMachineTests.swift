@@ -1,0 +1,207 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import SeededNumbers
+import Testing
+import TransportMachines
+
+@Suite struct FileSinkMachineTests {
+    private typealias Event = FileSinkMachine.Event
+    private typealias Step = FileSinkMachine.Step
+
+    private static let batch = FileSinkMachine.batchSize
+
+    /// What happens, and what is to be done then.
+    private static let rows: [(name: String, staysWhenFull: Bool, history: [(Event, Step)])] = [
+        (
+            "small pieces wait for each other", false,
+            [
+                (.brought(batch - 1), .nothing), (.brought(1), .start), (.brought(batch), .nothing), (.threadIsFree, .write),
+                (.wrote(Int64(2 * batch), of: 2 * batch), .nothing), (.threadIsFree, .leave), (.brought(1), .nothing),
+            ]
+        ),
+        (
+            "a flush has little written, too, once", false,
+            [
+                (.flush, .nothing), (.brought(1), .nothing), (.flush, .start), (.threadIsFree, .write),
+                (.wrote(1, of: 1), .nothing),
+                (.threadIsFree, .leave), (.brought(batch), .start), (.threadIsFree, .write),
+                (.wrote(Int64(batch), of: batch), .nothing), (.brought(1), .nothing), (.threadIsFree, .leave),
+            ]
+        ),
+        (
+            "a file is closed when all is written, once", false,
+            [
+                (.brought(1), .nothing), (.end(.close), .start), (.threadIsFree, .write), (.wrote(1, of: 1), .nothing),
+                (.threadIsFree, .close(isFull: false)), (.threadIsFree, .leave), (.end(.keep), .start), (.threadIsFree, .tell),
+                (.threadIsFree, .leave), (.brought(batch), .nothing), (.flush, .nothing),
+            ]
+        ),
+        (
+            "a closed file is deleted, once", false,
+            [
+                (.end(.close), .start), (.threadIsFree, .close(isFull: false)), (.abort, .nothing),
+                (.threadIsFree, .discard(isOpen: false)), (.threadIsFree, .leave), (.abort, .start), (.threadIsFree, .leave),
+                (.end(.close), .start), (.threadIsFree, .tell), (.threadIsFree, .leave),
+            ]
+        ),
+        (
+            "an open file is deleted, whatever waits, and who waits for its end is told", false,
+            [
+                (.brought(batch), .start), (.end(.close), .nothing), (.abort, .nothing), (.threadIsFree, .discard(isOpen: true)),
+                (.threadIsFree, .tell), (.threadIsFree, .leave), (.brought(batch), .nothing),
+            ]
+        ),
+        (
+            "what cannot be written is deleted at its end", false,
+            [
+                (.brought(batch), .start), (.threadIsFree, .write), (.wrote(7, of: batch), .nothing),
+                (.failed(isFull: true), .unlink),
+                (.threadIsFree, .leave), (.brought(batch), .nothing), (.flush, .nothing), (.end(.keep), .start),
+                (.threadIsFree, .discard(isOpen: true)), (.threadIsFree, .tell), (.threadIsFree, .leave),
+            ]
+        ),
+        (
+            "what fills the disk stays for who keeps it", true,
+            [
+                (.brought(batch), .start), (.threadIsFree, .write), (.failed(isFull: true), .nothing), (.threadIsFree, .leave),
+                (.end(.close), .start), (.threadIsFree, .tell), (.end(.keep), .nothing), (.threadIsFree, .close(isFull: true)),
+                (.end(.keep), .nothing), (.threadIsFree, .tell), (.threadIsFree, .leave),
+            ]
+        ),
+        (
+            "what fails otherwise does not stay", true,
+            [
+                (.failed(isFull: false), .unlink), (.end(.keep), .start), (.threadIsFree, .discard(isOpen: true)),
+                (.threadIsFree, .tell), (.threadIsFree, .leave),
+            ]
+        ),
+        (
+            "what is whole is kept as it is closed", true,
+            [(.end(.keep), .start), (.threadIsFree, .close(isFull: false)), (.threadIsFree, .leave)]
+        ),
+        (
+            "a file that cannot be closed is gone", true,
+            [
+                (.end(.close), .start), (.threadIsFree, .close(isFull: false)), (.failed(isFull: true), .unlink),
+                (.abort, .nothing),
+                (.threadIsFree, .leave),
+            ]
+        ),
+        (
+            "no thread is at the file beside a pump", false,
+            [
+                (.pumpEntered, .nothing), (.moved(9), .nothing), (.end(.close), .nothing), (.pumpLeft, .start),
+                (.threadIsFree, .close(isFull: false)), (.threadIsFree, .leave),
+            ]
+        ),
+        ("a pump that leaves has nothing done", false, [(.pumpEntered, .nothing), (.pumpLeft, .nothing), (.abort, .start)]),
+        (
+            "a thread that a pump finds leaves, and comes again", false,
+            [
+                (.brought(batch), .start), (.pumpEntered, .nothing), (.abort, .nothing), (.threadIsFree, .leave),
+                (.pumpLeft, .start), (.threadIsFree, .discard(isOpen: true)),
+            ]
+        ),
+        (
+            "a thread that has not left when the pump has stays", false,
+            [
+                (.brought(batch), .start), (.pumpEntered, .nothing), (.abort, .nothing), (.pumpLeft, .nothing),
+                (.threadIsFree, .discard(isOpen: true)),
+            ]
+        ),
+    ]
+
+    @Test(arguments: rows.indices) func `what happens to a file says what is done with it`(index: Int) {
+        let (name, staysWhenFull, history) = Self.rows[index]
+        var file = FileSinkMachine(written: 0)
+        if staysWhenFull { file.keepWhenFull() }
+        for (place, (event, step)) in history.enumerated() {
+            let found = file.handle(event)
+            #expect(found == step, "\(name): \(event), at \(place)")
+        }
+    }
+
+    @Test func `what was written is counted, also of a batch that failed, and by a pump`() {
+        var file = FileSinkMachine(written: 5)
+        for event in [.brought(Self.batch), .wrote(7, of: Self.batch), .moved(11)] as [Event] { _ = file.handle(event) }
+        #expect(file.written == 23)
+        #expect(file.outstanding == 0)
+        #expect(file.isOpen)
+        #expect(!file.isGone)
+    }
+
+    /// Whatever happens in whatever order: one is at the file at a time, it is closed once, and who waits is told.
+    @Test(arguments: 0..<200 as Range<UInt64>) func `a file has one at it, and one end`(seed: UInt64) {
+        var numbers = SeededNumbers(seed: seed)
+        var file = FileSinkMachine(written: 0)
+        if numbers.next(below: 2) == 0 { file.keepWhenFull() }
+        var (threads, hasPump, closings, isAborted, isDue) = (0, false, 0, false, false)
+        func happens(_ event: Event) -> Step {
+            let step = file.handle(event)
+            if step == .start {
+                threads += 1
+                #expect(!hasPump && threads == 1, "\(event)")
+            }
+            return step
+        }
+        func threadLooks() {
+            let step = happens(.threadIsFree)
+            switch step {
+            case .write:
+                #expect(!hasPump && closings == 0 && file.outstanding > 0)
+                let size = file.outstanding
+                let isCut = numbers.next(below: 8) == 0
+                if isCut { _ = happens(.failed(isFull: numbers.next(below: 2) == 0)) }
+                _ = happens(.wrote(isCut ? 1 : Int64(size), of: size))
+            case .close:
+                #expect(!hasPump)
+                (closings, isDue) = (closings + 1, false)
+                if numbers.next(below: 8) == 0 { _ = happens(.failed(isFull: false)) }
+            case .discard(let isOpen):
+                #expect(!hasPump)
+                if isOpen { closings += 1 }
+            case .tell: isDue = false
+            case .leave: threads -= 1
+            default: Issue.record("a thread is told \(step)")
+            }
+            #expect(closings <= 1 && file.isOpen == (closings == 0) || isAborted)
+        }
+        for _ in 0..<60 {
+            switch numbers.next(below: 10) {
+            case 0, 1, 2: _ = happens(.brought(numbers.next(below: 2 * Self.batch)))
+            case 3: _ = happens(.flush)
+            case 4 where numbers.next(below: 3) == 0:
+                isDue = true
+                _ = happens(.end(numbers.next(below: 2) == 0 ? .close : .keep))
+            case 5 where numbers.next(below: 8) == 0:
+                isAborted = true
+                _ = happens(.abort)
+            // As their callers do: a file that is flushed, and no end of it.
+            case 6 where !hasPump && !isDue && file.isOpen && !isAborted:
+                hasPump = true
+                _ = happens(.pumpEntered)
+            case 7 where hasPump:
+                hasPump = false
+                _ = happens(.pumpLeft)
+            default: if threads > 0 { threadLooks() }
+            }
+        }
+        if hasPump {
+            hasPump = false
+            _ = happens(.pumpLeft)
+        }
+        while threads > 0 { threadLooks() }
+        #expect(!isDue)
+        #expect(file.isGone || !isAborted)
+        _ = happens(.abort)
+        while threads > 0 { threadLooks() }
+        #expect(closings == 1 && file.isGone && !file.isOpen)
+    }
+}

@@ -1,0 +1,161 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import SeededNumbers
+import Testing
+import TransportMachines
+
+private let second: Int64 = 1_000_000_000
+
+@Suite struct LivenessMachineTests {
+    private typealias Action = LivenessMachine.Action
+
+    private enum Happening {
+        case event(LivenessMachine.Event)
+        case read
+        case sent
+    }
+
+    private static let asks: [Action] = [.ask(1), .startTimer(1, after: second)]
+    private static let rest = Action.startTimer(1, after: 4 * second)
+
+    /// What happens, at which second, and what is to be done then; the connection began at 100 s.
+    private static let rows: [(name: String, history: [(at: Int64, Happening, [Action])])] = [
+        ("a request after a short silence asks nothing", [(110, .event(.requestBegan), [])]),
+        (
+            "a request after a long silence asks, others then do not",
+            [
+                (111, .event(.requestBegan), asks), (111, .event(.requestBegan), []), (112, .read, [.stopTimer]),
+                (112, .read, []),
+                (123, .event(.requestBegan), [.ask(2), .startTimer(2, after: second)]),
+            ]
+        ),
+        (
+            "a server without an answer is doubted, and then given up",
+            [
+                (111, .event(.requestBegan), asks), (112, .event(.timerFired(1)), [.bar(true), .doubt, rest]),
+                (116, .event(.timerFired(1)), [.giveUp]), (117, .event(.timerFired(1)), []),
+            ]
+        ),
+        (
+            "an answer after the doubt has requests begin again",
+            [
+                (111, .event(.requestBegan), asks), (112, .event(.timerFired(1)), [.bar(true), .doubt, rest]),
+                (113, .read, [.stopTimer, .bar(false)]), (116, .event(.timerFired(1)), []),
+            ]
+        ),
+        (
+            "a question behind content is no doubt, and is asked again",
+            [
+                (111, .event(.requestBegan), asks), (112, .sent, []), (112, .event(.timerFired(1)), [rest]),
+                (116, .event(.timerFired(1)), [.ask(2), .startTimer(2, after: second)]),
+                (117, .event(.timerFired(1)), []),
+                (117, .event(.timerFired(2)), [.bar(true), .doubt, .startTimer(2, after: 4 * second)]),
+            ]
+        ),
+        (
+            "content that goes out after the doubt puts off the end, and requests wait",
+            [
+                (111, .event(.requestBegan), asks), (112, .event(.timerFired(1)), [.bar(true), .doubt, rest]), (113, .sent, []),
+                (116, .event(.timerFired(1)), [.ask(2), .startTimer(2, after: second)]), (117, .read, [.stopTimer, .bar(false)]),
+            ]
+        ),
+        (
+            "a request whose time is up without a word bars the connection at once",
+            [
+                (101, .read, []), (105, .event(.requestWasLate(began: 101 * second)), [.bar(true)] + asks),
+                (105, .event(.requestWasLate(began: 102 * second)), []), (106, .event(.timerFired(1)), [.doubt, rest]),
+            ]
+        ),
+        (
+            "a request whose time is up while others are answered says nothing",
+            [
+                (102, .read, []), (105, .event(.requestWasLate(began: 101 * second)), []),
+            ]
+        ),
+        (
+            "a connection that ends stops its timer, and late events say nothing",
+            [
+                (111, .event(.requestBegan), asks), (112, .event(.ended), [.stopTimer]), (112, .event(.timerFired(1)), []),
+                (113, .event(.ended), []),
+            ]
+        ),
+    ]
+
+    @Test(arguments: rows.indices) func `silence is asked about, doubted, and ended`(index: Int) {
+        let (name, history) = Self.rows[index]
+        var liveness = LivenessMachine(now: 100 * second)
+        for (at, happening, actions) in history {
+            var found: [Action] = []
+            switch happening {
+            case .event(let event): found = liveness.handle(event, now: at * second)
+            case .read: found = liveness.read(now: at * second)
+            case .sent: liveness.sentContent(now: at * second)
+            }
+            #expect(found == actions, "\(name): \(happening) at \(at)")
+        }
+    }
+
+    @Test func `a round trip is measured by SETTINGS, once, and guessed before`() {
+        var liveness = LivenessMachine(now: second)
+        #expect(liveness.roundTrip(handshake: 7) == 7)
+        _ = liveness.read(now: second + 20)
+        #expect(liveness.roundTrip(handshake: 7) == 20)
+        liveness.settingsWereAcknowledged(now: second + 30)
+        liveness.settingsWereAcknowledged(now: second + 90)
+        _ = liveness.read(now: 5 * second)
+        #expect(liveness.roundTrip(handshake: second) == 30)
+        #expect(liveness.lastRead == 5 * second)
+    }
+
+    /// Whatever happens: one timer at a time, and what is barred is let go by a word, or ends.
+    @Test(arguments: 0..<200 as Range<UInt64>) func `one question is open at a time`(seed: UInt64) {
+        var numbers = SeededNumbers(seed: seed)
+        var liveness = LivenessMachine(now: 0)
+        var (now, isBarred, isOver): (Int64, Bool, Bool) = (0, false, false)
+        var timer: (number: UInt64, at: Int64)?
+        var questions: Set<UInt64> = []
+        for _ in 0..<100 where !isOver {
+            now += Int64(numbers.next(below: 6)) * second / 2
+            var actions: [Action] = []
+            var isTimers = false
+            switch numbers.next(below: 6) {
+            case 0: actions = liveness.handle(.requestBegan, now: now)
+            case 1: actions = liveness.handle(.requestWasLate(began: now - 3 * second), now: now)
+            case 2: liveness.sentContent(now: now)
+            case 3: actions = liveness.read(now: now)
+            default:
+                guard let due = timer, due.at <= now else { continue }
+                (timer, isTimers) = (nil, true)
+                actions = liveness.handle(.timerFired(due.number), now: now)
+            }
+            for action in actions {
+                switch action {
+                case .ask(let number):
+                    let isNew = questions.insert(number).inserted
+                    #expect(isNew && timer == nil)
+                case .startTimer(let number, let delay):
+                    #expect(timer == nil && questions.contains(number))
+                    timer = (number, now + delay)
+                case .stopTimer:
+                    #expect(timer != nil)
+                    timer = nil
+                case .bar(let bars):
+                    #expect(bars != isBarred)
+                    isBarred = bars
+                case .doubt: #expect(isBarred)
+                case .giveUp: isOver = true
+                }
+            }
+            #expect(isTimers || !isOver)
+            #expect(liveness.isBarred == isBarred)
+            #expect(!isBarred || timer != nil || isOver)
+        }
+    }
+}

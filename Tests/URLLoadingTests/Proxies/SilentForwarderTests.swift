@@ -1,0 +1,176 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Proxies that are sent whole requests and say nothing.
+///
+/// In a process of its own, whose clock the tests put forward.
+@Suite(.timeLimit(.minutes(5))) struct SilentForwarderProcessTests {
+    @Test func `a proxy that is silent is passed by where there is another way`() async throws {
+        let library = try PreloadedLibrary(source: TestClock.source)
+        try await OwnProcess.run(
+            "SilentForwarderTests", environment: library.environment.merging(["NSAllowsArbitraryLoads": "YES"]) { $1 })
+    }
+}
+
+/// Proxies that are sent whole requests, for `localhost` alone.
+@Suite(.enabled(if: OwnProcess.isHere("SilentForwarderTests")), .timeLimit(.minutes(3))) struct SilentForwarderTests {
+    /// More than the kernel takes.
+    private static let large = Data(repeating: 7, count: 48_000_000)
+
+    private struct Place {
+        let session: URLSession
+        let server, first, second: ScriptedServer
+
+        func url(_ path: String = "/a") -> URL { server.url(path, host: "localhost") }
+
+        /// Goes to and fro, so that what was due has happened.
+        func settle() async throws {
+            for _ in 0..<2 { #expect(try await session.text(server.url("/beside")) == "direct") }
+        }
+    }
+
+    private func withProxies(
+        hasSecond: Bool = true, delegate: (any URLSessionDelegate)? = nil,
+        early: @escaping @Sendable (RecordedRequest) -> ScriptedReply? = { _ in nil },
+        first: @escaping @Sendable (RecordedRequest) -> ScriptedReply, test: (Place) async throws -> Void
+    ) async throws {
+        try await withScriptedServer(reply: { _ in .ok("direct") }) { (server) async throws in
+            try await withScriptedServer(early: early, reply: first) { (one) async throws in
+                try await withScriptedServer(reply: { .ok("second \($0.method) \($0.bodyText.count)") }) { (two) async throws in
+                    let ways = "PROXY 127.0.0.1:\(one.port)" + (hasSecond ? "; PROXY 127.0.0.1:\(two.port)" : "")
+                    try await withSession(delegate: delegate) {
+                        $0.timeoutIntervalForRequest = 60
+                        $0.connectionProxyDictionary = [
+                            "ProxyAutoConfigEnable": 1,
+                            "ProxyAutoConfigJavaScript":
+                                "function FindProxyForURL(u, h) { return h === 'localhost' ? '\(ways)' : 'DIRECT' }",
+                        ]
+                    } test: { session in
+                        try await test(Place(session: session, server: server, first: one, second: two))
+                    }
+                }
+            }
+        }
+    }
+
+    @Test(arguments: ["GET", "HEAD", "PUT", "DELETE"])
+    func `a request that may be sent twice goes to the next proxy, and others go there at once`(method: String) async throws {
+        try await withProxies(first: { _ in [.stall] }) { place in
+            let body = method == "PUT" ? Data("body".utf8) : nil
+            let request = URLRequest(place.url(), method: method, body: body)
+            async let text = place.session.text(request).text
+            _ = try await place.first.request(0)
+            try await TestClock.leap(9)
+            try await place.settle()
+            #expect(place.second.connectionCount == 0)
+            try await TestClock.leap(2)
+            #expect(try await text == (method == "HEAD" ? "" : "second \(method) \(body?.count ?? 0)"))
+            #expect(try await place.session.text(place.url("/b")) == "second GET 0")
+            #expect(place.first.requests.count == 1)
+            try await place.first.waitForAllClosed()
+        }
+    }
+
+    enum Waiting: CaseIterable { case post, stream, informational, onlyWay, suspended }
+
+    @Test(arguments: Waiting.allCases)
+    func `otherwise the proxy is waited for`(waiting: Waiting) async throws {
+        let answer = ScriptedReply.ok("first").effects
+        let early: [SocketEffect] = waiting == .informational ? [.write("HTTP/1.1 103 Early Hints\r\n\r\n")] : []
+        try await withProxies(
+            hasSecond: waiting != .onlyWay, first: { _ in ScriptedReply(early + [.gate("answer")] + answer) }
+        ) { place in
+            var request = URLRequest(place.url())
+            switch waiting {
+            case .post: request = URLRequest(place.url(), method: "POST", body: Data("body".utf8))
+            case .stream:
+                request.httpMethod = "PUT"
+                request.httpBodyStream = InputStream(data: Data("body".utf8))
+            case .informational, .onlyWay, .suspended: break
+            }
+            let texts = Delivered<String>()
+            let task = place.session.dataTask(with: request) { data, _, error in
+                texts(data.map { String(decoding: $0, as: UTF8.self) } ?? "\(String(describing: error))")
+            }
+            task.resume()
+            try await place.first.reached("answer")
+            if waiting == .suspended { task.suspend() }
+            try await place.settle()
+            try await TestClock.leap(30)
+            try await place.settle()
+            task.resume()
+            try await place.settle()
+            place.first.open("answer")
+            #expect(try await texts.value == "first")
+            #expect(place.second.connectionCount == 0)
+        }
+    }
+
+    @Test func `a proxy that answers others waits for its server, and is the first still when it is left once`() async throws {
+        let slow = ScriptedReply([.gate("answer")])
+        try await withProxies(first: { $0.target.hasSuffix("/slow") ? slow : .ok("other") }) { place in
+            async let text = place.session.text(place.url("/slow"))
+            try await place.first.reached("answer")
+            for _ in 0..<3 {
+                try await TestClock.leap(8)
+                #expect(try await place.session.text(place.url("/b")) == "other")
+            }
+            #expect(place.second.connectionCount == 0)
+            try await TestClock.leap(11)
+            #expect(try await text == "second GET 0")
+            #expect(try await place.session.text(place.url("/c")) == "other")
+        }
+    }
+
+    @Test func `as long as a body moves its proxy is not silent`() async throws {
+        try await withProxies(
+            early: {
+                guard $0.method == "PUT" else { return nil }
+                let answer = ScriptedReply.ok("first").effects
+                return ScriptedReply([.stopReading, .gate("begin"), .startReading, .awaitRequestEnd, .gate("answer")] + answer)
+            }, first: { _ in [.stall] }
+        ) { place in
+            let request = URLRequest(place.url(), method: "PUT")
+            async let text = place.session.upload(for: request, from: Self.large).0
+            try await place.first.reached("begin")
+            try await TestClock.leap(6)
+            try await place.settle()
+            place.first.open("begin")
+            try await place.first.reached("answer")
+            try await TestClock.leap(6)
+            try await place.settle()
+            place.first.open("answer")
+            #expect(String(decoding: try await text, as: UTF8.self) == "first")
+            #expect(place.second.connectionCount == 0)
+        }
+    }
+
+    @Test func `a body that is not taken goes to the next proxy`() async throws {
+        try await withProxies(
+            early: { $0.method == "PUT" ? [.stopReading, .reach("stopped"), .stall] : nil }, first: { _ in [.stall] }
+        ) {
+            place in
+            let request = URLRequest(place.url(), method: "PUT")
+            async let text = place.session.upload(for: request, from: Self.large).0
+            try await place.first.reached("stopped")
+            // Once for the silence, and a moment in which nothing of what the kernel has is taken.
+            for seconds in [11, 3, 3] where place.second.requests.isEmpty {
+                try await place.settle()
+                try await TestClock.leap(seconds)
+                try await place.settle()
+            }
+            #expect(String(decoding: try await text, as: UTF8.self) == "second PUT \(Self.large.count)")
+        }
+    }
+}
