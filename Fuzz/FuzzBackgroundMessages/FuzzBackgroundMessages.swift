@@ -11,9 +11,9 @@ import BackgroundProtocol
 import LoadingModel
 
 /// Whatever a program or the daemon sends, reading it never traps, frames are the same in whatever pieces they come, and what was read
-/// can be sent and is read as the same.
+/// can be sent in every version and is read as the same.
 ///
-/// The bytes are tried as frames, and as a message of every kind, so that the length before it is no wall.
+/// The bytes are tried as frames, and as a message of every kind and form, so that no length before it is a wall.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzBackgroundMessages(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: data, count: size))
@@ -26,6 +26,7 @@ public func fuzzBackgroundMessages(_ data: UnsafePointer<UInt8>?, _ size: Int) -
     precondition(again.payloads == whole && again.failure == nil, "other frames once they are written")
     for payload in whole { read(payload) }
     read(bytes)
+    if size < 0x80 { read([2, UInt8(size)] + bytes) }
     return 0
 }
 
@@ -54,12 +55,19 @@ private func read(_ bytes: [UInt8]) {
 }
 
 private func survives<Value>(
-    _ bytes: [UInt8], _ decode: ([UInt8]) throws(MessageFailure) -> Value, _ encode: (Value) throws(MessageFailure) -> [UInt8]
+    _ bytes: [UInt8], _ decode: ([UInt8]) throws(MessageFailure) -> Value,
+    _ encode: (Value, Int) throws(MessageFailure) -> [UInt8]
 ) {
     guard let value = try? decode(bytes) else { return }
     do throws(MessageFailure) {
-        let written = try encode(value)
-        let again = try encode(try decode(written))
-        precondition(again == written, "not as written: \(String(decoding: written, as: UTF8.self))")
-    } catch { preconditionFailure("\(error): \(String(decoding: bytes, as: UTF8.self))") }
+        for version in 1...2 {
+            let written = try encode(value, version)
+            let again = try encode(try decode(written), version)
+            precondition(again == written, "not as written: \(written)")
+        }
+        let (plain, other) = (try encode(value, 1), try encode(try decode(try encode(value, 2)), 1))
+        precondition(other == plain, "another value in the other form: \(bytes)")
+    } catch .malformed(let fault) where fault.hasSuffix("is too long") {
+        // In one form it is longer than in the other.
+    } catch { preconditionFailure("\(error): \(bytes)") }
 }

@@ -26,16 +26,37 @@ final class DaemonConnection: Sendable {
     private static let bufferSize = 256 << 10
 
     private let descriptor: CInt
+    /// The process that listens there: the daemon's, or a service manager's.
+    let process: Int32
+    /// What the daemon there says, where the library started it.
+    let log: String
     /// A message is never among another one's bytes.
     private let sending = Mutex(())
 
-    private init(_ socket: CInt) { self.descriptor = socket }
+    private init(_ socket: CInt, _ process: Int32, log: String) {
+        self.descriptor = socket
+        self.process = process
+        self.log = log
+    }
 
     deinit { _ = cls_close(descriptor) }
 
-    /// Nil where nobody listens.
-    static func open(_ place: DaemonPlace, patience: Int = patience) -> DaemonConnection? {
-        let socket = cls_connect(place.socket, CInt(patience))
+    /// Connects to the daemon of a place, or else to the one that has the state and listens elsewhere.
+    ///
+    /// - Parameters:
+    ///   - place: Where it is looked for.
+    ///   - isUsable: Whether the place's folder is the user's own.
+    ///   - patience: Seconds of silence after which it counts as dead.
+    /// - Returns: Nil where none listens.
+    static func open(_ place: DaemonPlace, isUsable: Bool = true, patience: Int = patience) -> DaemonConnection? {
+        if isUsable, let found = connect(place.socket, patience) { return found }
+        // What is left by one that is gone leads to no listener.
+        guard let noted = place.stateDirectory.flatMap(DaemonPlace.notedSocket), noted != place.socket else { return nil }
+        return connect(noted, patience)
+    }
+
+    private static func connect(_ path: String, _ patience: Int) -> DaemonConnection? {
+        let socket = cls_connect(path, CInt(patience))
         guard socket >= 0 else { return nil }
         var peer = cls_peer()
         // In a folder that others could write to once, it may be another user's.
@@ -44,7 +65,7 @@ final class DaemonConnection: Sendable {
             return nil
         }
         cls_limit_receiving(socket, CInt(patience))
-        return DaemonConnection(socket)
+        return DaemonConnection(socket, peer.process, log: DaemonPlace.log(besideSocket: path))
     }
 
     /// Calls made one after another arrive in that order.

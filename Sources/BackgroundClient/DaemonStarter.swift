@@ -41,15 +41,10 @@ package enum DaemonStarter {
         return folders.lazy.map { $0 + "/urlsessiond" }.first(where: isProgram)
     }
 
-    /// Whether an earlier daemon of the user's had something to do, and may have been ended before that was done.
-    static func hasLeftWork(environment: [String: String] = ProcessInfo.processInfo.environment) -> Bool {
-        var folder = environment["XDG_STATE_HOME"] ?? ""
-        if !folder.hasPrefix("/") { folder = (environment["HOME"] ?? "") + "/.local/state" }
-        return access(folder + "/urlloading/background/transfers.sqlite", R_OK) == 0
-    }
-
     /// Starts the daemon; several that are started at once end but for one.
-    package static func start(_ place: DaemonPlace, replacing: Bool = false) throws(LoadError) {
+    ///
+    /// - Returns: What it says of its start.
+    package static func start(_ place: DaemonPlace, replacing: Bool = false) throws(LoadError) -> StartReport {
         guard let program = program(environment: environment) else {
             let named = environment["URLSESSIOND"].map { "URLSESSIOND names \($0), which cannot be run" }
             throw LoadError(
@@ -61,15 +56,19 @@ package enum DaemonStarter {
         }
         var arguments = [program, "--idle-exit", String(idleLimit)]
         if replacing { arguments.append("--replace") }
+        let variables = environment.filter { isPassedOn($0.key) }.merging([StartWord.variable: "1"]) { $1 }
+        let logged = StartReport.size(of: place.log)
+        var report: CInt = -1
         let result = CStringList.with(arguments) { arguments in
-            CStringList.with(environment.filter { isPassedOn($0.key) }.map { "\($0.key)=\($0.value)" }) { environment in
-                cls_start_daemon(program, arguments, environment, "/", place.log)
+            CStringList.with(variables.map { "\($0.key)=\($0.value)" }) { environment in
+                cls_start_daemon(program, arguments, environment, "/", place.log, &report)
             }
         }
         guard result == 0 else {
             throw LoadError(
                 .backgroundSessionDisconnected, "cannot start \(program): \(String(cString: strerror(-result)))")
         }
+        return StartReport(report, log: place.log, logged: logged)
     }
 
     /// Whether the daemon, which serves all programs, is to have a variable of the one that happened to start it.

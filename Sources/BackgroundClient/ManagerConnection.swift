@@ -27,9 +27,13 @@ package final class ManagerConnection: Sendable {
         var isWelcome = false
         var isOver = false
         var refusal: String?
+        /// The daemon is of an older version.
+        var isOutdated = false
     }
 
     private let state = Mutex(State())
+    /// Woken when the daemon has said its first word, or is gone.
+    private let greeting = Monitor()
     /// Seconds that the daemon may take for an answer.
     private let patience: Int
 
@@ -52,31 +56,50 @@ package final class ManagerConnection: Sendable {
         return Threads.start("bg-manager", listen) == nil ? nil : manager
     }
 
-    /// Connects to the daemon, which is started where none runs but an earlier one left something to do.
+    /// Connects to the daemon, which is started where none runs but an earlier one left something to do, or where it is of an older version.
     ///
     /// - Returns: The connection, or nil where there is nothing to do.
-    package static func find(_ place: DaemonPlace = DaemonPlace()) -> ManagerConnection? {
-        if let manager = open(place) { return manager }
-        guard DaemonStarter.hasLeftWork(), place.prepare() == nil else { return nil }
-        // What listens there is moved there.
-        let arrivals = cls_watch_arrivals(place.directory)
-        defer { if arrivals >= 0 { _ = cls_close(arrivals) } }
-        // One that has not ended yet may be in the way of another one for a moment.
-        for _ in 0..<patience {
-            do throws(LoadError) {
-                try DaemonStarter.start(place)
-            } catch {
-                return nil
-            }
-            let end = Monitor.clock + 1
-            while true {
-                if let manager = open(place) { return manager }
-                let rest = end - Monitor.clock
-                guard rest > 0 else { break }
-                _ = cls_wait_for_arrival(arrivals, arrivals < 0 ? 20 : CInt(rest * 1000) + 1)
-            }
+    /// - Throws: Why there is no daemon.
+    package static func find(_ place: DaemonPlace = DaemonPlace()) throws(LoadError) -> ManagerConnection? {
+        let found = open(place)
+        if let found, found.isTaken { return found }
+        guard found != nil || place.hasLeftWork else { return nil }
+        if let reason = place.prepare() { throw LoadError(.backgroundSessionDisconnected, reason) }
+        let end = Monitor.clock + Double(patience)
+        var reason = "urlsessiond cannot be reached at \(place.socket); see \(place.log)"
+        repeat {
+            // One that has not ended yet may be in the way of another one for a moment.
+            let start = try DaemonStarter.start(place, replacing: found != nil)
+            let next = Monitor.clock + 1
+            repeat {
+                if let reason = start.look(20) { throw LoadError(.backgroundSessionDisconnected, reason) }
+                if case .waits(let known) = start.word {
+                    guard start.isOver else { throw LoadError(.backgroundSessionDisconnected, known) }
+                    reason = known
+                }
+                if let manager = open(place) {
+                    if manager.isTaken { return manager }
+                    reason = manager.state.withLock { $0.refusal } ?? reason
+                    if start.word == .listens { throw LoadError(.backgroundSessionDisconnected, reason) }
+                }
+                if start.isOver { pause(until: min(next, Monitor.clock + 0.02)) }
+            } while !start.isOver && Monitor.clock < end || Monitor.clock < next
+        } while Monitor.clock < end
+        throw LoadError(.backgroundSessionDisconnected, reason)
+    }
+
+    private static func pause(until end: Double) {
+        let monitor = Monitor()
+        monitor.locked { while monitor.wait(until: end) {} }
+    }
+
+    /// Whether the daemon, whose first word is waited for, is not an older one that knows less than this version.
+    private var isTaken: Bool {
+        greeting.locked {
+            let end = Monitor.clock + Double(patience)
+            while !state.withLock({ $0.isWelcome || $0.isOver }), greeting.wait(until: end) {}
         }
-        return nil
+        return state.withLock { !$0.isOutdated }
     }
 
     /// Asks for something that is answered once.
@@ -185,8 +208,17 @@ package final class ManagerConnection: Sendable {
 
     private func receive(_ message: DaemonMessage) {
         switch message {
-        case .welcome: state.withLock { $0.isWelcome = true }
-        case .refused(_, let reason): state.withLock { $0.refusal = reason }
+        case .welcome:
+            state.withLock { $0.isWelcome = true }
+            greeting.locked { greeting.wakeAll() }
+        case .refused(let refusal, let reason):
+            let connection = state.withLock { state in
+                state.isOutdated = refusal == .version
+                let advice = state.isOutdated ? "; one of this version takes its place by urlsessiond --replace" : ""
+                state.refusal = reason + advice
+                return state.connection
+            }
+            connection?.close()
         case .transfers(_, let request, _), .status(_, let request), .log(_, let request), .done(let request),
             .failed(_, let request):
             let handler = state.withLock { state in
@@ -209,6 +241,7 @@ package final class ManagerConnection: Sendable {
             defer { state.requests = [:] }
             return state.requests
         }
+        greeting.locked { greeting.wakeAll() }
         for (_, request) in requests.sorted(by: { $0.key < $1.key }) { request(nil) }
     }
 }

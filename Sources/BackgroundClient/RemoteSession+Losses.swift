@@ -8,9 +8,14 @@
 //===----------------------------------------------------------------------===//
 
 import BackgroundProtocol
-import FoundationEssentials
 import LoadingModel
 import SystemThreads
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
 
 /// Tasks that failed because the daemon could not be had, while it has them.
 ///
@@ -19,7 +24,10 @@ import SystemThreads
 extension RemoteSession {
     private static let limit = 100_000
 
-    private var lossesFile: String? { DaemonStarter.executable().map { place.losses(of: identifier, in: $0) } }
+    /// Bytes of a line of a file of losses, at most.
+    private static let lineLimit = 48
+
+    private var lossesFiles: [String] { DaemonStarter.executable().map { place.losses(of: identifier, in: $0) } ?? [] }
 
     /// Outside of the lock: the session is lost, and nobody changes it any more.
     func keepLosses(_ tasks: [TaskID: Double]) {
@@ -28,47 +36,23 @@ extension RemoteSession {
     }
 
     func readLosses() -> [TaskID: Double] {
-        guard let text = lossesFile.flatMap({ try? String(contentsOfFile: $0, encoding: .utf8) }) else { return [:] }
         var losses: [TaskID: Double] = [:]
-        for line in text.split(separator: "\n").prefix(Self.limit) {
-            let parts = line.split(separator: " ")
-            guard parts.count == 2, let task = TaskID(parts[0]), let created = UInt64(parts[1]) else { continue }
-            losses[task] = Double(bitPattern: created)
+        for file in lossesFiles {
+            guard let bytes = SmallFile.contents(of: file, limit: Self.limit * Self.lineLimit) else { continue }
+            for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n").prefix(Self.limit) {
+                let parts = line.split(separator: " ")
+                guard parts.count == 2, let task = TaskID(parts[0]), let created = UInt64(parts[1]) else { continue }
+                losses[task] = Double(bitPattern: created)
+            }
         }
         return losses
     }
 
+    /// One of the files is enough: where the program is started with another place, the other one is there.
     func writeLosses(_ losses: [TaskID: Double]) {
-        guard let file = lossesFile else { return }
-        if losses.isEmpty {
-            try? FileManager.default.removeItem(atPath: file)
-            return
-        }
         let text = losses.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.bitPattern)\n" }.joined()
-        try? text.write(toFile: file, atomically: true, encoding: .utf8)
-    }
-
-    // MARK: Inside the lock
-
-    /// Has the daemon give them up; those that it does not have are forgotten.
-    func dropLosses() {
-        guard !losses.isEmpty else { return }
-        let there = known.filter { losses[$0.order.task.id] == $0.order.created }
-        let tasks = Set(there.map(\.order.task.id))
-        losses = losses.filter { tasks.contains($0.key) }
-        if losses.isEmpty { writeLosses([:]) }
-        known.removeAll { tasks.contains($0.order.task.id) }
-        for task in there {
-            if case .ended = task.phase { continue }
-            say(.command(.cancel, task.order.task.id))
+        for file in lossesFiles {
+            if losses.isEmpty { unlink(file) } else { SmallFile.replace(file, with: Array(text.utf8)) }
         }
-    }
-
-    /// Whether the end is that of such a task, which needs nobody's ears.
-    func concludeLoss(_ task: TaskID) -> Bool {
-        guard losses[task] != nil else { return false }
-        told.insert(task)
-        say(.told(task))
-        return true
     }
 }

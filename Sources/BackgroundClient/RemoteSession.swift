@@ -8,88 +8,40 @@
 //===----------------------------------------------------------------------===//
 
 package import BackgroundProtocol
+package import FoundationEssentials
 package import LoadingModel
 import SystemThreads
 
 /// An engine in another process: carries out the tasks of a background session by the daemon.
 ///
-/// What the program ordered, and what it wants of it, is kept here until the daemon has it for certain, so that a daemon that ends, or is
-/// killed, is started again and told; what the program was told of is said to the daemon only when it was. Whatever the daemon
-/// says reaches the clients in order, from one thread at a time. What is said has left the process when the call returns: a program
-/// may end right after it.
+/// What follows from what happens is ``SessionLink``'s to say; here are the lock, the connection and the threads. Whatever the daemon says
+/// reaches the clients in order, from one thread at a time. What is said has left the process when the call returns: a program may end right
+/// after it.
 ///
-/// Sendable because all that changes is read and changed inside `monitor.locked`.
+/// Sendable because all that changes is read and changed inside `monitor.locked`, or by the session's thread alone.
 package final class RemoteSession: LoadingService, @unchecked Sendable {
     static let elsewhere = WorkThread("bg-refusals")
 
-    enum Standing {
-        case apart
-        /// Sent for, or said hello to.
-        case joining
-        case attached(DaemonConnection)
-        /// For good.
-        case lost(LoadError)
-        /// The program has no use for it any more.
-        case left
-    }
-
-    struct Entry {
-        var client: (any LoadClient)?
-        /// Until the daemon has it for certain.
-        var order: BackgroundOrder?
-        var sequence = 0
-        var isSuspended = false
-        var end: TaskCommand?
-        var priority: Float?
-        var notes: BackgroundOrder.Notes?
-        /// When it was ordered, which tells it from others that had its number.
-        var created = 0.0
-        /// Its end was told to the client, which has not said yet that the program knows.
-        var isEnded = false
-    }
-
     package let identifier: String
+    package let attachment: ClientMessage.Attachment
     let place: DaemonPlace
     /// Seconds that making a session, or a daemon that went away, may take.
     let patience: Double
     /// Held while messages are sent, so that they leave in the order in which they took effect.
     let monitor = Monitor()
-    package let attachment: ClientMessage.Attachment
-    var standing = Standing.apart
-    /// The connection on which hello was said.
-    var joining: DaemonConnection?
-    /// How many connections had the session.
-    var generation = 0
-    /// The daemon did not say in time that it knows of an end: nobody waits for that any more before it does.
-    var forgetsLate = false
-    private let isAwaited: Bool
-    var entries: [TaskID: Entry] = [:]
-    /// Ended, and the program was told; the daemon may not know yet for certain.
-    var told: Set<TaskID> = []
-    /// The order that was submitted last; those above the first one that waits are not durable.
-    var sequence = 0
-    var waiting: [Int: TaskID] = [:]
-    /// What the daemon has of the session, as it said when it was last joined.
-    var known: [KnownTask] = []
-    var lastTask = 0
-    /// Messages that came before the program took over what is known.
-    var held: [(message: DaemonMessage, generation: Int)]? = []
-    /// Ended tasks of an earlier life whose clients have not been told.
-    var arrears: Set<TaskID> = []
-    /// A daemon was started to take the place of an older one.
-    var hasReplaced = false
-    var owesFarewell = false
-    /// Questions that the program has not answered.
-    var openQuestions = 0
-    /// What the program was started for may still be on its way.
-    var mayBeAsked = false
-    var attemptsEnd: Double?
-    var requests: [Int: @Sendable (DaemonMessage?) -> Void] = [:]
-    var lastRequest = 0
-    /// Tasks of a session that was lost, by when they were ordered: over for the program, and maybe not for the daemon.
-    var losses: [TaskID: Double] = [:]
-    var onEventsTold: (@Sendable () -> Void)?
-    var onLoss: (@Sendable (LoadError) -> Void)?
+    var link: SessionLink
+    var connection: DaemonConnection?
+    private var clients: [TaskID: any LoadClient] = [:]
+    private var answers: [Int: @Sendable (DaemonMessage?) -> Void] = [:]
+    private var lastRequest = 0
+    private var onEventsTold: (@Sendable () -> Void)?
+    private var onLoss: (@Sendable (LoadError) -> Void)?
+    /// Until when a daemon is looked for, on the monitor's clock.
+    var attemptsEnd = 0.0
+    /// Of the session's thread alone: which process refused it as of a newer version, and why, since it was last attached; and how the
+    /// start of one goes that is to take its place.
+    var objection: (process: Int32, reason: String)?
+    var replacement: StartReport?
 
     /// - Parameters:
     ///   - attachment: What the daemon is told of the session.
@@ -100,12 +52,71 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         _ attachment: ClientMessage.Attachment, isAwaited: Bool, place: DaemonPlace = DaemonPlace(),
         patience: Int? = nil
     ) {
-        self.isAwaited = isAwaited
         self.place = place
         self.patience = Double(patience ?? DaemonConnection.patience)
         identifier = attachment.identifier
         _ = DaemonStarter.environment
         self.attachment = attachment
+        link = SessionLink(attachment, isAwaited: isAwaited)
+    }
+
+    // MARK: What follows
+
+    /// Has the link say what follows from something, and does that.
+    func happens(_ event: SessionLink.Event, _ prepare: () -> Void = {}) {
+        let rest = monitor.locked {
+            prepare()
+            return carryOut(event)
+        }
+        for work in rest { work() }
+    }
+
+    /// Inside the lock: does what follows from something.
+    ///
+    /// - Parameters:
+    ///   - event: What happened.
+    ///   - order: The order that is to be said, where it is encoded already.
+    /// - Returns: What is to be done outside of the lock, in this order.
+    private func carryOut(_ event: SessionLink.Event, order: [UInt8]? = nil) -> [() -> Void] {
+        var rest: [() -> Void] = []
+        for action in link.handle(event) {
+            switch action {
+            case .say(let message):
+                if let connection, let payload = order ?? (try? MessageCoding.encode(message)) { connection.send(payload) }
+            case .close: connection?.close()
+            case .endureSilence: connection?.limitSilence(nil)
+            case .tell(let task, let event): if let client = clients[task] { rest.append { client.tell(event) } }
+            case .ask(let task, let question, let number, let generation):
+                guard let client = clients[task] else { continue }
+                rest.append {
+                    client.ask(question) { answer in
+                        self.happens(.answered(answer, task, question: number, generation: generation))
+                    }
+                }
+            case .fail(let task, let error): if let client = clients[task] { rest.append { client.fail(with: error) } }
+            case .reject(let task, let error):
+                // Elsewhere than in the caller's thread, which may hold locks that the client needs.
+                if let client = clients.removeValue(forKey: task) { Self.elsewhere.run { client.fail(with: error) } }
+            case .reply(let request, let message):
+                if let answer = answers.removeValue(forKey: request) { rest.append { answer(message) } }
+            case .farewell: if let onEventsTold { rest.append { onEventsTold() } }
+            case .writeLosses(let tasks): writeLosses(tasks)
+            case .keepLosses(let tasks): rest.append { self.keepLosses(tasks) }
+            case .report(let error): if let onLoss { rest.append { onLoss(error) } }
+            }
+        }
+        if event.mayEndWaiting { monitor.wakeAll() }
+        return rest
+    }
+
+    /// Inside the lock: waits for as long as it may come, or until then.
+    ///
+    /// - Returns: Whether it did not come in time.
+    private func isInVain(_ waiter: SessionLink.Waiter, until deadline: Double) -> Bool {
+        while link.waits(for: waiter) {
+            guard monitor.wait(until: deadline) else { return link.waits(for: waiter) }
+        }
+        return false
     }
 
     // MARK: Joining
@@ -120,41 +131,26 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             throw LoadError(.unknown, "the session's configuration cannot be given to urlsessiond: \(error)")
         }
         let deadline = Monitor.clock + patience
-        monitor.locked {
-            standing = .joining
-            attemptsEnd = deadline
-            losses = readLosses()
-        }
+        happens(.join(losses: readLosses())) { attemptsEnd = deadline }
         // The thread has the session alive while it is joined.
         if Threads.start("bg-session", { self.live() }) == nil {
-            lose(LoadError(.backgroundSessionDisconnected, "the system has no thread for the background session"))
+            lose("the system has no thread for the background session")
         }
         let result: Result<([KnownTask], TaskID), LoadError> = monitor.locked {
-            while case .joining = standing {
-                guard monitor.wait(until: deadline + 1) else { break }
-            }
-            switch standing {
-            case .attached: return .success((known, lastTask))
-            case .lost(let error): return .failure(error)
-            case .apart, .joining, .left: break
-            }
-            let error = LoadError(
-                .backgroundSessionDisconnected,
-                "urlsessiond did not answer within \(Int(patience)) seconds; see \(place.log)")
-            standing = .lost(error)
-            joining?.close()
-            return .failure(error)
+            _ = isInVain(.attached, until: deadline + 1)
+            if link.isAttached { return .success((link.known, link.lastTask)) }
+            let log = connection?.log ?? place.log
+            let silence = LoadError(
+                .backgroundSessionDisconnected, "urlsessiond did not answer within \(Int(patience)) seconds; see \(log)")
+            if link.loss == nil { _ = carryOut(.refuse(silence)) }
+            return .failure(link.loss ?? silence)
         }
         return try result.get()
     }
 
     /// Whose task it is that the daemon has from an earlier life of the program.
     package func adopt(_ task: KnownTask, client: any LoadClient) {
-        monitor.locked {
-            var entry = Entry(client: client, created: task.order.created)
-            if case .suspended = task.phase { entry.isSuspended = true }
-            entries[task.order.task.id] = entry
-        }
+        happens(.adopt(task)) { clients[task.order.task.id] = client }
     }
 
     /// Begins to tell: of the tasks that ended while the program was away, then of what goes on.
@@ -163,48 +159,29 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     ///   - eventsTold: Called once, when all that waited for the program was told, where anything did or the program was started for it.
     ///   - loss: Called once, when the daemon is gone for good.
     package func begin(eventsTold: @escaping @Sendable () -> Void, loss: @escaping @Sendable (LoadError) -> Void) {
-        monitor.locked {
-            onEventsTold = eventsTold
-            onLoss = loss
-            guard attachment.takesEvents else { return }
-            for task in known {
-                if case .ended = task.phase { arrears.insert(task.order.task.id) }
-            }
-            owesFarewell = !arrears.isEmpty || isAwaited
-            mayBeAsked = isAwaited && arrears.isEmpty
-        }
-        if monitor.locked({ mayBeAsked }) { waitForQuestion() }
-        deliverHeld()
+        happens(.begin) { (onEventsTold, onLoss) = (eventsTold, loss) }
+        if monitor.locked({ link.waits(for: .question) }) { waitForQuestion() }
+        while monitor.locked({ link.isHolding }) { happens(.deliver) }
     }
 
     /// Why the daemon cannot be had any more.
-    package var loss: LoadError? {
-        monitor.locked { if case .lost(let error) = standing { error } else { nil } }
-    }
+    package var loss: LoadError? { monitor.locked { link.loss } }
 
     /// Has all tasks fail: the session cannot be what it was to be.
-    package func fail(with error: LoadError) {
-        monitor.locked {
-            if case .attached(let connection) = standing { connection.close() }
-            joining?.close()
-            standing = .lost(error)
-            monitor.wakeAll()
-        }
-    }
+    package func fail(with error: LoadError) { happens(.refuse(error)) }
+
+    /// The daemon is gone for good.
+    func lose(_ reason: String) { happens(.lose(LoadError(.backgroundSessionDisconnected, reason))) }
 
     /// A program that was started for a decision is not told that this was all before it was asked; one for which there is none any more
     /// is told so soon.
     private func waitForQuestion() {
         let wait: @Sendable () -> Void = {
             let end = Monitor.clock + 2
-            let farewell: (@Sendable () -> Void)? = self.monitor.locked {
-                while self.mayBeAsked, self.monitor.wait(until: end) {}
-                self.mayBeAsked = false
-                return self.takeFarewell()
-            }
-            farewell?()
+            _ = self.monitor.locked { self.isInVain(.question, until: end) }
+            self.happens(.notAsked)
         }
-        if Threads.start("bg-farewell", wait) == nil { monitor.locked { mayBeAsked = false } }
+        if Threads.start("bg-farewell", wait) == nil { happens(.notAsked) }
     }
 
     // MARK: LoadingService
@@ -221,158 +198,93 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         do {
             payload = try MessageCoding.encode(.submit(order))
         } catch {
-            refuse(order.task.id, client, LoadError(.unknown, "the task cannot be given to urlsessiond: \(error)"))
-            return false
-        }
-        let loss: LoadError? = monitor.locked {
-            switch standing {
-            case .lost(let error): return error
-            case .left, .apart: return LoadError(.cancelled, "the session was invalidated")
-            case .joining, .attached: break
+            Self.elsewhere.run {
+                client.fail(with: LoadError(.unknown, "the task cannot be given to urlsessiond: \(error)"))
             }
-            sequence += 1
-            entries[order.task.id] = Entry(client: client, order: order, sequence: sequence, created: order.created)
-            waiting[sequence] = order.task.id
-            say(payload)
-            return nil
-        }
-        if let loss {
-            refuse(order.task.id, client, loss)
             return false
         }
-        return true
+        return monitor.locked {
+            let before = link.sequence
+            clients[order.task.id] = client
+            _ = carryOut(.submit(order), order: payload)
+            return link.sequence > before
+        }
     }
 
     /// Waits until every order that was submitted before is durable, or was refused, or the daemon counts as dead.
     package func wake() {
         let isDead = monitor.locked {
-            let mark = sequence
+            let mark = SessionLink.Waiter.accepted(link.sequence)
             // A daemon that does not answer is joined anew once: another one may be there.
             for limit in [patience * 1.25, patience * 2] {
-                let deadline = Monitor.clock + limit
-                repeat {
-                    if waiting.keys.allSatisfy({ $0 > mark }) { return false }
-                    switch standing {
-                    case .joining, .attached: break
-                    case .lost, .left, .apart: return false
-                    }
-                } while monitor.wait(until: deadline)
-                if case .attached(let connection) = standing { connection.close() }
+                guard isInVain(mark, until: Monitor.clock + limit) else { return false }
+                if link.isAttached { connection?.close() }
             }
             return true
         }
-        if isDead { lose(LoadError(.backgroundSessionDisconnected, "urlsessiond does not answer; see \(place.log)")) }
+        if isDead { lose("urlsessiond does not answer; see \(place.log)") }
     }
 
     package func command(_ command: TaskCommand, for task: TaskID) -> Bool {
-        monitor.locked {
-            guard var entry = entries[task], !entry.isEnded else { return }
-            switch command {
-            case .suspend: entry.isSuspended = true
-            case .resume: entry.isSuspended = false
-            case .cancel, .cancelProducingResumeData: entry.end = command
-            case .setPriority(let priority): entry.priority = priority
-            case .consumed, .tellCounts: return
-            }
-            entries[task] = entry
-            say(.command(command, task))
-        }
+        happens(.command(command, task))
         return false
     }
 
     /// Says what the program thinks of a task it ordered.
-    package func note(_ notes: BackgroundOrder.Notes, for task: TaskID) {
-        monitor.locked {
-            guard entries[task] != nil else { return }
-            entries[task]?.notes = notes
-            say(.note(notes, task))
-        }
-    }
+    package func note(_ notes: BackgroundOrder.Notes, for task: TaskID) { happens(.note(notes, task)) }
 
     /// The program was told of the task's end, and has taken its file.
     ///
     /// Returns when that is durable, so that a program which ends next is not told again, or when the daemon cannot be had.
     package func acknowledge(_ task: TaskID) {
-        let farewell: (@Sendable () -> Void)? = monitor.locked {
-            guard let entry = entries.removeValue(forKey: task) else { return nil }
-            waiting[entry.sequence] = nil
-            // One that the daemon never had for certain needs no end there.
-            if entry.order == nil {
-                told.insert(task)
-                say(.told(task))
-                waitUntilForgotten(task)
-            }
-            arrears.remove(task)
-            return takeFarewell()
+        happens(.told(task)) { clients[task] = nil }
+        monitor.locked {
+            if isInVain(.forgotten(task), until: Monitor.clock + patience) { _ = carryOut(.forgetsLate) }
         }
-        farewell?()
-    }
-
-    private func waitUntilForgotten(_ task: TaskID) {
-        let deadline = Monitor.clock + patience
-        while told.contains(task) {
-            switch standing {
-            case .joining, .attached: break
-            case .apart, .lost, .left: return
-            }
-            guard !forgetsLate, monitor.wait(until: deadline) else {
-                forgetsLate = true
-                return
-            }
-        }
+        happens(.concluded(task))
     }
 
     /// The program has dealt with what it was started for.
-    package func eventsHandled() { monitor.locked { say(.eventsHandled) } }
+    package func eventsHandled() { happens(.eventsHandled) }
 
-    package func invalidate() {
-        monitor.locked {
-            say(.invalidate)
-            leave()
+    package func invalidate() { happens(.leave(invalidating: true)) }
+
+    /// Leaves the session's tasks to the daemon: the program has no object for it any more.
+    package func detach() { happens(.leave(invalidating: false)) }
+
+    // MARK: Requests
+
+    package func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
+        let request = nextRequest()
+        ask(.renew(renewal, request: request), request) { _ in completion() }
+    }
+
+    package func proxies(for url: URL) async throws(LoadError) -> [URL?] {
+        let request = nextRequest()
+        let answer = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                ask(.proxies(url, request: request), request) { continuation.resume(returning: $0) }
+                if Task.isCancelled { happens(.giveUp(request: request)) }
+            }
+        } onCancel: {
+            happens(.giveUp(request: request))
+        }
+        switch answer {
+        case .proxies(let proxies, _): return proxies
+        case .failed(let error, _): throw error
+        case nil where Task.isCancelled: throw .cancelled
+        default: throw LoadError(.backgroundSessionDisconnected, "urlsessiond went away")
         }
     }
 
-    /// Leaves the session's tasks to the daemon: the program has no object for it any more.
-    package func detach() { monitor.locked { leave() } }
-
-    // MARK: Inside the lock
-
-    func say(_ message: ClientMessage) {
-        guard case .attached = standing, let payload = try? MessageCoding.encode(message) else { return }
-        say(payload)
+    private func nextRequest() -> Int {
+        monitor.locked {
+            lastRequest += 1
+            return lastRequest
+        }
     }
 
-    func say(_ payload: [UInt8]) {
-        if case .attached(let connection) = standing { connection.send(payload) }
-    }
-
-    func takeFarewell() -> (@Sendable () -> Void)? {
-        guard owesFarewell, arrears.isEmpty, held == nil, openQuestions == 0, !mayBeAsked else { return nil }
-        owesFarewell = false
-        return onEventsTold
-    }
-
-    private func leave() {
-        if case .attached(let connection) = standing { connection.close() }
-        joining?.close()
-        // Why it was lost is what its tasks fail with from then on.
-        if case .lost = standing {} else { standing = .left }
-        waiting = [:]
-        monitor.wakeAll()
-    }
-
-    // MARK: Outside of it
-
-    /// Ends a task that the daemon never has.
-    ///
-    /// Elsewhere than in the caller's thread, which may hold locks that the client needs.
-    private func refuse(_ task: TaskID, _ client: any LoadClient, _ error: LoadError) {
-        Self.elsewhere.run { client.fail(with: error) }
-    }
-}
-
-extension LoadClient {
-    func fail(with error: LoadError) {
-        tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
+    private func ask(_ message: ClientMessage, _ request: Int, _ answer: @escaping @Sendable (DaemonMessage?) -> Void) {
+        happens(.request(request, message)) { answers[request] = answer }
     }
 }

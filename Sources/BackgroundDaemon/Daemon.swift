@@ -28,12 +28,6 @@ import Musl
 
 /// The program `urlsessiond`.
 package enum Daemon {
-    /// Seconds that another daemon has to end.
-    private static let patience = 30.0
-
-    /// Seconds that is waited for one that ends by itself.
-    private static let endPatience = 10.0
-
     private static let usage = """
         urlsessiond: carries out the background transfers of this user's programs.
 
@@ -101,63 +95,76 @@ package enum Daemon {
 
     private static func run(_ options: DaemonOptions, _ signals: sigset_t) -> Int32 {
         let journal = Journal()
-        let place = DaemonPlace()
-        if let trouble = place.prepare() {
-            journal.say(.error, trouble)
-            return 73
-        }
-        // Held until the process ends.
-        let replaces = options.replaces || inheritedSocket() != nil
-        guard let lock = acquire(place.lock, at: place.socket, replacing: replaces, journal) else { return 0 }
-        defer { _ = cls_close(lock) }
-        // Of one state, whatever places there are to listen at.
-        try? FileManager.default.createDirectory(
-            atPath: options.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        let stateLockPath = options.stateDirectory + "/urlsessiond.lock"
-        let socketNote = options.stateDirectory + "/urlsessiond.place"
-        // One whose socket is gone, with the runtime directory of a login that is over, say, or replaced by this one's, is of no use.
-        let other = (try? String(contentsOfFile: socketNote, encoding: .utf8)) ?? place.socket
-        let isStranded = other == place.socket || facts(of: other) == nil
-        guard let stateLock = acquire(stateLockPath, at: other, replacing: replaces || isStranded, journal) else {
-            journal.say(.error, "another urlsessiond, which listens at \(other), has the state in \(options.stateDirectory)")
-            return 75
-        }
-        defer { _ = cls_close(stateLock) }
-        try? place.socket.write(toFile: socketNote, atomically: true, encoding: .utf8)
-        // Opens libraries, for which the loop need not wait later.
-        _ = SystemCodings.acceptEncoding
-        let desk: TransferDesk
-        var ownSocket: SocketFacts?
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let start = DaemonStart(journal, options, signals)
         do {
-            let store = try TransferStore.open(directory: options.stateDirectory)
-            let spool = try Spool(options.spoolDirectory ?? options.stateDirectory + "/spool")
+            try start.takeLocks()
+            // Opens libraries, for which the loop need not wait later.
+            _ = SystemCodings.acceptEncoding
+            let folder = options.stateDirectory
+            let store = try start.whenThereIsRoom { try TransferStore.open(directory: folder) }
+            let spool = try start.whenThereIsRoom { try Spool(options.spoolDirectory ?? folder + "/spool") }
             if let trouble = store.trouble { journal.say(.error, trouble) }
-            let contents = try store.load()
-            desk = TransferDesk(store: store, spool: spool, journal: journal, options: options, loop: group.next())
-            try desk.executor.loop.submit { [desk] in desk.assumeIsolated { $0.restore(contents) } }.wait()
-            // A lock is held from here on, so that a socket that is still there is a dead daemon's.
-            let server = SocketServer(desk: desk, group: group)
-            let inherited = inheritedSocket()
-            if let inherited {
-                _ = try server.listen(on: inherited)
-            } else {
-                _ = try server.listen(at: place)
-                ownSocket = facts(of: place.socket)
-            }
-            journal.say(.notice, "urlsessiond \(LibraryVersion.text) listens, with \(contents.transfers.count) transfers")
+            let status = try serve(store, spool, start, options)
+            // Until now, as others wait for that.
+            start.leave()
+            return status
         } catch {
-            journal.say(.error, (error as? StorageFailure)?.reason ?? "\(error)")
-            return 74
+            return start.end(error as? StartFailure ?? .failed(74, "\(error)"))
         }
-        watchConditions(desk)
-        let reason = end(desk, signals)
-        journal.say(.notice, "urlsessiond ends: \(reason)")
-        // By now it may be another's: a service manager's, say.
-        if let ownSocket, facts(of: place.socket) == ownSocket { unlink(place.socket) }
+    }
+
+    private static func serve(
+        _ store: TransferStore, _ spool: Spool, _ start: DaemonStart, _ options: DaemonOptions
+    ) throws -> Int32 {
+        let journal = start.journal
+        let place = start.place
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let contents = try start.whenThereIsRoom { try store.load() }
+        let desk = TransferDesk(store: store, spool: spool, journal: journal, options: options, loop: group.next())
+        let note = DaemonPlace.note(in: options.stateDirectory)
+        try start.whenThereIsRoom {
+            let error = SmallFile.replace(note + ".new", with: Array(place.socket.utf8))
+            if error != 0 { throw StorageFailure(error, "The file \(note) cannot be made") }
+        }
+        _ = try? desk.executor.loop.submit { [desk] in desk.assumeIsolated { $0.restore(contents) } }.wait()
+        Leftovers.remove(place, options.stateDirectory, contents)
+        do {
+            return try listen(desk, group, note, contents.transfers.count, start)
+        } catch {
+            // What was begun is left as another daemon can take it over.
+            shutDown(desk)
+            throw error
+        }
+    }
+
+    private static func shutDown(_ desk: TransferDesk) {
         let end = Awaited()
         desk.enter { desk in desk.shutDown { end.come("") } }
         _ = end.wait()
+    }
+
+    private static func listen(
+        _ desk: TransferDesk, _ group: MultiThreadedEventLoopGroup, _ note: String, _ count: Int, _ start: DaemonStart
+    ) throws -> Int32 {
+        let (journal, place) = (start.journal, start.place)
+        let server = SocketServer(desk: desk, group: group)
+        let ownSocket = try start.whenThereIsRoom { () throws -> SocketFacts? in
+            // Another daemon may have taken the path of the one that systemd has: programs look for it there.
+            if let inherited = start.inherited, cls_listens_at(inherited, place.socket) != 0 { return nil }
+            // A lock is held, so that a socket that is still there is a dead daemon's.
+            _ = try server.listen(at: place)
+            return facts(of: place.socket)
+        }
+        if let inherited = start.inherited { _ = try start.whenThereIsRoom { try server.listen(on: inherited) } }
+        rename(note + ".new", note)
+        journal.say(.notice, "urlsessiond \(LibraryVersion.text) listens, with \(count) transfers")
+        start.listens()
+        watchConditions(desk)
+        let reason = end(desk, start.signals)
+        journal.say(.notice, "urlsessiond ends: \(reason)")
+        // By now it may be another's: a service manager's, say.
+        if let ownSocket, facts(of: place.socket) == ownSocket { unlink(place.socket) }
+        shutDown(desk)
         return 0
     }
 
@@ -174,56 +181,6 @@ package enum Daemon {
         return SocketFacts(device: facts.device, inode: facts.inode, changed: facts.changed)
     }
 
-    /// A lock that one daemon holds for its life; nil where another one has it and keeps it.
-    ///
-    /// One that takes another's place, or whose socket systemd has, asks that one to end, and waits for it.
-    private static func acquire(_ path: String, at socket: String, replacing: Bool, _ journal: Journal) -> CInt? {
-        var lock = cls_lock_file(path, 0)
-        if lock == -EWOULDBLOCK {
-            let end = Monitor.clock + (replacing ? patience : endPatience)
-            // One that nobody can speak to any more is about to end; and one that was just killed seems to listen for a moment.
-            var (answers, asked) = (0, Int32(0))
-            while lock == -EWOULDBLOCK, Monitor.clock < end, replacing || answers < 4 {
-                // A program that lost its daemon may have started another one meanwhile.
-                let holder = cls_lock_holder(path)
-                if replacing {
-                    if holder > 1, holder != asked {
-                        journal.say(.notice, "process \(holder) is to end")
-                        kill(holder, SIGTERM)
-                        asked = holder
-                    }
-                } else {
-                    answers = isListening(at: socket) ? answers + 1 : 0
-                }
-                // Who takes another's place is the first to have it. Whether one listens is nothing that can be waited for.
-                cls_wait_for_end(holder, !replacing ? 50 : holder > 1 ? 1_000 : 2)
-                lock = cls_lock_file(path, 0)
-            }
-        }
-        guard lock >= 0 else {
-            if lock != -EWOULDBLOCK || replacing { journal.say(.error, "\(path): \(String(cString: strerror(-lock)))") }
-            return nil
-        }
-        cls_lock_sign(lock)
-        return lock
-    }
-
-    private static func isListening(at socket: String) -> Bool {
-        let descriptor = cls_connect(socket, 1)
-        guard descriptor >= 0 else { return false }
-        _ = cls_close(descriptor)
-        return true
-    }
-
-    /// The socket that systemd listens on for us (sd_listen_fds(3)).
-    private static func inheritedSocket() -> CInt? {
-        let environment = ProcessInfo.processInfo.environment
-        guard environment["LISTEN_PID"].flatMap(Int32.init) == getpid(), let count = environment["LISTEN_FDS"].flatMap(Int.init),
-            count >= 1
-        else { return nil }
-        return 3
-    }
-
     private static func watchConditions(_ desk: TransferDesk) {
         _ = SystemPathMonitor.shared.watch { path in
             desk.enter { desk in
@@ -231,9 +188,10 @@ package enum Daemon {
                     $0.isConnected = path.isSatisfied
                     $0.isMetered = desk.options.isMetered ?? path.interfaces.first?.isExpensive ?? false
                 }
+                desk.schedule(.networkChanged)
             }
         }
-        desk.enter { $0.watchPower() }
+        desk.enter { $0.power.begin($0) }
     }
 
     /// Waits until somebody wants the daemon to end.
@@ -242,8 +200,8 @@ package enum Daemon {
     private static func end(_ desk: TransferDesk, _ signals: sigset_t) -> String {
         let reason = Awaited()
         desk.enter { desk in
-            desk.onIdle = { reason.come("nobody needs it") }
-            desk.considerIdling()
+            desk.rest.begin { reason.come("nobody needs it") }
+            desk.rest.considerIdling(desk)
         }
         _ = Threads.start("bg-signals") {
             var signals = signals

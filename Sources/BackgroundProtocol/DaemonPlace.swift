@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import FoundationEssentials
+import LoadingStores
 
 #if canImport(Glibc)
 import Glibc
@@ -19,11 +20,17 @@ import Musl
 ///
 /// In `urlloading` below `XDG_RUNTIME_DIR`; without that variable below `/run/user/UID`, and where there is none of these in
 /// `/tmp/urlloading-UID`. Whoever uses a folder makes sure that it is the user's own.
+///
+/// Programs of one user may have different ones, as of a login and of cron, and one daemon all the same: it is the one that has the state
+/// (``stateDirectory``), and says there where it listens.
 package struct DaemonPlace: Sendable, Hashable {
     /// The user's alone.
     package let directory: String
+    /// What the daemon has to remember; nil where the user has no home.
+    package let stateDirectory: String?
 
     package init(environment: [String: String] = ProcessInfo.processInfo.environment) {
+        stateDirectory = StoreLocations.stateDirectory(environment: environment).map { $0 + "/background" }
         if let runtime = environment["XDG_RUNTIME_DIR"], runtime.utf8.first == UInt8(ascii: "/"), !runtime.utf8.contains(0) {
             directory = (runtime == "/" ? "" : runtime) + "/urlloading"
         } else if Self.isOwnDirectory("/run/user/\(getuid())") {
@@ -37,15 +44,50 @@ package struct DaemonPlace: Sendable, Hashable {
     /// Held by the daemon for its life.
     package var lock: String { directory + "/urlsessiond.lock" }
     /// What a daemon says that the library started.
-    package var log: String { directory + "/urlsessiond.log" }
+    package var log: String { Self.log(besideSocket: socket) }
 
-    /// Where the sessions are named that a program was started for.
-    package func events(for program: String) -> String { "\(directory)/events-\(Self.hash(program))" }
+    package static func log(besideSocket socket: String) -> String {
+        socket.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/") + "/urlsessiond.log"
+    }
+
+    // MARK: The daemon of the state
+
+    /// The longest path that a socket can have.
+    private static let pathLimit = 107
+
+    /// Where the daemon says at which socket it listens.
+    package static func note(in stateDirectory: String) -> String { stateDirectory + "/urlsessiond.place" }
+
+    /// The socket of the daemon that has the state, as it says; nil where none says so, or not so that it can be believed.
+    package static func notedSocket(in stateDirectory: String) -> String? {
+        guard let bytes = SmallFile.contents(of: note(in: stateDirectory), limit: pathLimit), bytes.first == UInt8(ascii: "/"),
+            !bytes.contains(where: { $0 < 0x20 })
+        else { return nil }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    /// Whether an earlier daemon had something to do, and may have been ended before that was done.
+    package var hasLeftWork: Bool {
+        guard let stateDirectory else { return false }
+        // One that cannot be looked at may.
+        return access(stateDirectory + "/transfers.sqlite", F_OK) == 0 || ![ENOENT, ENOTDIR].contains(errno)
+    }
+
+    // MARK: What programs and the daemon leave for each other
+
+    /// Where the sessions are named that a program was started for: beside the socket, and with the state, as either may be another one's.
+    package func events(for program: String) -> [String] { folders.map { "\($0)/events-\(Self.hash(program))" } }
 
     /// Where a program keeps which tasks of a session failed for it while the daemon has them.
-    package func losses(of identifier: String, in program: String) -> String {
-        "\(directory)/lost-\(Self.hash(program + "\0" + identifier))"
+    package func losses(of identifier: String, in program: String) -> [String] {
+        folders.map { "\($0)/\(Self.lossesName(of: identifier, in: program))" }
     }
+
+    package static func lossesName(of identifier: String, in program: String) -> String {
+        "lost-\(hash(program + "\0" + identifier))"
+    }
+
+    private var folders: [String] { [directory] + (stateDirectory.map { [$0] } ?? []) }
 
     private static func hash(_ text: String) -> String {
         let hash = text.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }

@@ -30,6 +30,8 @@ package struct FrameReader: Sendable {
 
     private let limit: Int
     private var buffer: [UInt8] = []
+    /// A long frame of which a part has come, its length left out; it comes before what is in `buffer`.
+    private var partial: PartialFrame?
     /// Where the first frame begins that was not handed over.
     private var start = 0
     private var failure: FrameFailure?
@@ -39,20 +41,32 @@ package struct FrameReader: Sendable {
     }
 
     /// Whether no part of a frame waits for the rest of it.
-    package var isBetweenFrames: Bool { start == buffer.count }
+    package var isBetweenFrames: Bool { pendingBytes == 0 }
 
-    /// Bytes that wait for the rest of their frame.
-    package var pendingBytes: Int { buffer.count - start }
+    /// Bytes that wait for the rest of their frame; about as many as are kept in memory for it.
+    package var pendingBytes: Int { (partial?.count ?? 0) + buffer.count - start }
 
     /// Takes what the connection brought.
     package mutating func append(_ bytes: some Collection<UInt8>) {
         guard failure == nil else { return }
+        guard partial != nil else { return appendToBuffer(bytes) }
+        let taken = partial?.append(bytes) ?? 0
+        if taken < bytes.count { appendToBuffer(bytes.dropFirst(taken)) }
+    }
+
+    private mutating func appendToBuffer(_ bytes: some Collection<UInt8>) {
         if bytes.withContiguousStorageIfAvailable({ buffer.append(contentsOf: $0) }) == nil { buffer.append(contentsOf: bytes) }
         judgeNext()
     }
 
     /// The next frame's payload, or nil where it is not there as a whole.
     package mutating func next() throws(FrameFailure) -> [UInt8]? {
+        if let known = partial {
+            guard known.isWhole else { return nil }
+            partial = nil
+            judgeNext()
+            return known.payload
+        }
         if let failure { throw failure }
         guard let length = nextLength, buffer.count - start - Self.headLength >= length else { return nil }
         let from = start + Self.headLength
@@ -79,8 +93,16 @@ package struct FrameReader: Sendable {
     }
 
     private mutating func judgeNext() {
-        guard let length = nextLength, length == 0 || length > limit else { return }
-        failure = length == 0 ? .empty : .tooLong(length)
+        guard partial == nil, let length = nextLength else { return }
+        if length == 0 || length > limit {
+            failure = length == 0 ? .empty : .tooLong(length)
+        } else if length > Self.keptCapacity, buffer.count - start - Self.headLength < length {
+            var begun = PartialFrame(length: length)
+            _ = begun.append(buffer[(start + Self.headLength)...])
+            partial = begun
+        } else {
+            return
+        }
         buffer = []
         start = 0
     }
@@ -94,5 +116,43 @@ package struct FrameReader: Sendable {
             buffer = Array(buffer[start...])
             start = 0
         }
+    }
+}
+
+/// A long frame while it comes, in pieces, so that it takes no more memory than has come, and leaves none in pieces of many sizes.
+private struct PartialFrame: Sendable {
+    private static let pieceSize = 64 << 10
+
+    private let length: Int
+    private var pieces: [[UInt8]] = []
+    private(set) var count = 0
+
+    init(length: Int) { self.length = length }
+
+    var isWhole: Bool { count == length }
+
+    var payload: [UInt8] {
+        var payload: [UInt8] = []
+        payload.reserveCapacity(length)
+        for piece in pieces { payload += piece }
+        return payload
+    }
+
+    /// - Returns: How many bytes at the front belong to the frame.
+    mutating func append(_ bytes: some Collection<UInt8>) -> Int {
+        let taken = min(length - count, bytes.count)
+        var rest = bytes.prefix(taken)
+        while !rest.isEmpty {
+            if pieces.last.map({ $0.count == Self.pieceSize }) ?? true {
+                pieces.append([])
+                pieces[pieces.count - 1].reserveCapacity(min(Self.pieceSize, length - count))
+            }
+            let last = pieces.count - 1
+            let part = rest.prefix(Self.pieceSize - pieces[last].count)
+            pieces[last].append(contentsOf: part)
+            count += part.count
+            rest = rest.dropFirst(part.count)
+        }
+        return taken
     }
 }

@@ -7,155 +7,86 @@
 //
 //===----------------------------------------------------------------------===//
 
-import FoundationEssentials
 package import LoadingModel
 
-/// Messages, and what the daemon keeps of them, as JSON.
+/// What is sent and kept, as bytes: in the form of this version, or in that of version 1 for those who know no other.
 ///
-/// What has its default is left out, and what is not known is passed over, so that neighbouring versions understand each other.
-///
-/// Nothing that is read here calls itself, and the decoder is given nothing that ``JSONShape`` has not gone through.
+/// The first byte tells the forms apart, so that whatever is read needs no word about its version.
 package enum MessageCoding {
     /// Said in the first message of both sides.
-    package static let version = 1
-
-    /// The longest JSON of a single value: as long as the longest frame.
-    private static let valueLimit = FrameReader.programLimit
+    package static let version = 2
 
     /// What is no file or data as a body, or is longer than the daemon takes, is not sent.
-    package static func encode(_ message: ClientMessage) throws(MessageFailure) -> [UInt8] {
-        try encode(message, as: WireClientMessage.self, limit: FrameReader.limit)
+    ///
+    /// Hello has the form that every version reads.
+    package static func encode(_ message: ClientMessage, version: Int = version) throws(MessageFailure) -> [UInt8] {
+        if case .hello = message { return try write(message, limit: FrameReader.limit, version: 1) }
+        return try write(message, limit: FrameReader.limit, version: version)
     }
 
     /// What is longer than a program takes is not sent.
-    package static func encode(_ message: DaemonMessage) throws(MessageFailure) -> [UInt8] {
-        if case .transfers(let reports, let request, let isLast) = message,
-            let list = TransferListing.encode(reports, request: request, isLast: isLast), list.count <= FrameReader.programLimit
-        {
-            return list
-        }
-        return try encode(message, as: WireDaemonMessage.self, limit: FrameReader.programLimit)
+    ///
+    /// A refusal has the form that every version reads.
+    package static func encode(_ message: DaemonMessage, version: Int = version) throws(MessageFailure) -> [UInt8] {
+        if case .refused = message { return try write(message, version: 1) }
+        return try write(message, version: version)
     }
 
     /// Reads what anybody may have written: whatever it is, it does not trap.
-    package static func decodeClientMessage(_ bytes: [UInt8]) throws(MessageFailure) -> ClientMessage {
-        try decode(bytes, as: WireClientMessage.self)
-    }
+    package static func decodeClientMessage(_ bytes: [UInt8]) throws(MessageFailure) -> ClientMessage { try read(bytes) }
 
     /// Reads what the daemon wrote, with the same care.
-    package static func decodeDaemonMessage(_ bytes: [UInt8]) throws(MessageFailure) -> DaemonMessage {
-        try checkShape(bytes)
-        if let list = TransferListing.decode(bytes) { return list }
-        return try decodeSound(bytes, as: WireDaemonMessage.self)
-    }
+    package static func decodeDaemonMessage(_ bytes: [UInt8]) throws(MessageFailure) -> DaemonMessage { try read(bytes) }
 
     // MARK: What the daemon keeps
 
-    /// An order as it is sent.
-    package static func encode(_ order: BackgroundOrder) throws(MessageFailure) -> [UInt8] {
-        try encode(order, as: WireOrder.self, limit: valueLimit)
+    package static func encode(_ order: BackgroundOrder, version: Int = version) throws(MessageFailure) -> [UInt8] {
+        try write(order, version: version)
     }
 
-    /// Reads an order that was kept.
-    package static func decodeOrder(_ bytes: [UInt8]) throws(MessageFailure) -> BackgroundOrder {
-        try decode(bytes, as: WireOrder.self)
+    package static func encode(_ settings: BackgroundSettings, version: Int = version) throws(MessageFailure) -> [UInt8] {
+        try write(settings, version: version)
     }
 
-    /// Settings as they are sent.
-    package static func encode(_ settings: BackgroundSettings) throws(MessageFailure) -> [UInt8] {
-        try encode(settings, as: WireSettings.self, limit: valueLimit)
-    }
-
-    /// Reads settings that were kept.
-    package static func decodeSettings(_ bytes: [UInt8]) throws(MessageFailure) -> BackgroundSettings {
-        try decode(bytes, as: WireSettings.self)
-    }
-
-    /// An outcome as it is sent.
-    package static func encode(_ outcome: TaskOutcome) throws(MessageFailure) -> [UInt8] {
-        try encode(outcome, as: WireOutcome.self, limit: valueLimit)
-    }
-
-    /// Reads an outcome that was kept.
-    package static func decodeOutcome(_ bytes: [UInt8]) throws(MessageFailure) -> TaskOutcome {
-        try decode(bytes, as: WireOutcome.self)
+    package static func encode(_ outcome: TaskOutcome, version: Int = version) throws(MessageFailure) -> [UInt8] {
+        try write(outcome, version: version)
     }
 
     /// An app's own response cannot be carried.
-    package static func encode(_ response: LoadResponse) throws(MessageFailure) -> [UInt8] {
-        try encode(response, as: WireResponse.self, limit: valueLimit)
+    package static func encode(_ response: LoadResponse, version: Int = version) throws(MessageFailure) -> [UInt8] {
+        try write(response, version: version)
     }
 
-    /// Reads a response that was kept.
-    package static func decodeResponse(_ bytes: [UInt8]) throws(MessageFailure) -> LoadResponse {
-        try decode(bytes, as: WireResponse.self)
+    package static func encode(_ request: LoadRequest, version: Int = version) throws(MessageFailure) -> [UInt8] {
+        try write(request, version: version)
     }
 
-    /// A request as it is sent.
-    package static func encode(_ request: LoadRequest) throws(MessageFailure) -> [UInt8] {
-        try encode(request, as: WireRequest.self, limit: valueLimit)
-    }
+    package static func decodeOrder(_ bytes: [UInt8]) throws(MessageFailure) -> BackgroundOrder { try read(bytes) }
+    package static func decodeSettings(_ bytes: [UInt8]) throws(MessageFailure) -> BackgroundSettings { try read(bytes) }
+    package static func decodeOutcome(_ bytes: [UInt8]) throws(MessageFailure) -> TaskOutcome { try read(bytes) }
+    package static func decodeResponse(_ bytes: [UInt8]) throws(MessageFailure) -> LoadResponse { try read(bytes) }
+    package static func decodeRequest(_ bytes: [UInt8]) throws(MessageFailure) -> LoadRequest { try read(bytes) }
 
-    /// Reads a request that was kept.
-    package static func decodeRequest(_ bytes: [UInt8]) throws(MessageFailure) -> LoadRequest {
-        try decode(bytes, as: WireRequest.self)
-    }
+    // MARK: The forms
 
-    // MARK: JSON
-
-    private static func encode<Wire: WireValue>(
-        _ model: Wire.Model, as wire: Wire.Type, limit: Int
+    private static func write<Value: Coded>(
+        _ value: Value, limit: Int = FrameReader.programLimit, version: Int
     ) throws(MessageFailure) -> [UInt8] {
-        let data: Data
+        let bytes: [UInt8]
         do {
-            let value = try Wire(model)
-            // What the other side would not take is not sent.
-            _ = try value.model()
-            data = try encoder().encode(value)
+            bytes = version == 1 ? try JSONForm.write(value) : try BinaryForm.write(value)
         } catch { throw failure(error) }
-        guard data.count <= limit else { throw .malformed("a message of \(data.count) bytes is too long") }
-        return Array(data)
+        guard bytes.count <= limit else { throw .malformed("a message of \(bytes.count) bytes is too long") }
+        return bytes
     }
 
-    private static func decode<Wire: WireValue>(_ bytes: [UInt8], as wire: Wire.Type) throws(MessageFailure) -> Wire.Model {
-        try checkShape(bytes)
-        return try decodeSound(bytes, as: wire)
-    }
-
-    private static func checkShape(_ bytes: [UInt8]) throws(MessageFailure) {
-        guard JSONShape.isObject(bytes) else { throw .malformed("it is no JSON, or more than a message has") }
-    }
-
-    private static func decodeSound<Wire: WireValue>(
-        _ bytes: [UInt8], as wire: Wire.Type
-    ) throws(MessageFailure) -> Wire.Model {
-        let data = Data(bytes)
-        do { return try JSONDecoder().decode(Wire.self, from: data).model() } catch {
-            if error is DecodingError, let kind = Wire.unknownKind(in: data) { throw .unknownKind(MessageFailure.excerpt(kind)) }
-            throw failure(error)
-        }
-    }
-
-    private static func encoder() -> JSONEncoder {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]
-        return encoder
+    private static func read<Value: Coded>(_ bytes: [UInt8]) throws(MessageFailure) -> Value {
+        do {
+            return bytes.first == BinaryForm.mark ? try BinaryForm.read(bytes) : try JSONForm.read(bytes)
+        } catch { throw failure(error) }
     }
 
     private static func failure(_ error: any Error) -> MessageFailure {
-        switch error {
-        case let failure as MessageFailure: failure
-        case DecodingError.keyNotFound(let key, let context): malformed(context.codingPath + [key], "is missing")
-        case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
-            malformed(context.codingPath, "is of another type")
-        case DecodingError.dataCorrupted(let context): malformed(context.codingPath, "cannot be read")
-        case EncodingError.invalidValue(_, let context): malformed(context.codingPath, "has a value that cannot be written")
-        default: .malformed("it cannot be read")
-        }
-    }
-
-    private static func malformed(_ path: [any CodingKey], _ fault: String) -> MessageFailure {
-        let keys = path.prefix(16).map(\.stringValue)
-        return .malformed("\(keys.isEmpty ? "the JSON" : MessageFailure.excerpt(keys.joined(separator: "."))) \(fault)")
+        error as? MessageFailure ?? .malformed("it cannot be read")
     }
 }

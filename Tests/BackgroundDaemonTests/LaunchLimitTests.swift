@@ -60,4 +60,14 @@ struct LaunchLimitTests {
         #expect(limit.start(5, patience: 60) == nil)
         #expect(limit.start(5, patience: 60) == 20)
     }
+
+    @Test func `a program that dealt with everything is started again soon`() {
+        var limit = LaunchLimit()
+        for now in [0.0, 10, 30] { #expect(limit.start(now, patience: 60) == nil) }
+        limit.settle()
+        #expect(limit.start(30.5, patience: 60) == 0.5)
+        #expect(limit.start(31, patience: 60) == nil)
+        // That it once did says nothing of the next time.
+        #expect(limit.start(31, patience: 60) == 10)
+    }
 }

@@ -21,6 +21,8 @@ struct TransferHistory {
         var stage = Stage.waiting
         var isExpired = false
         var lacksSpace = false
+        var startTime = -Double.infinity
+        var lacksNetwork = false
         /// Nothing happened to it but that it was added.
         var isFresh = true
         var failedForNetwork = false
@@ -40,6 +42,9 @@ struct TransferHistory {
     private var wake: Double?
     private var count: Int64 = 0
     private(set) var starts = 0
+    /// Lines whose transfers wait for the network: one of each found no way to its host.
+    private var offline: Set<String> = []
+    private var networkChange = -Double.infinity
 
     init(seed: UInt64) {
         random = SeededNumbers(seed: seed)
@@ -76,7 +81,7 @@ struct TransferHistory {
             return send(.tick)
         }
         now = next
-        switch random.next(below: 26) {
+        switch random.next(below: 29) {
         case 0..<7: add()
         case 7, 8: end()
         case 9, 10: fail()
@@ -85,14 +90,37 @@ struct TransferHistory {
         case 14, 15:
             if let id = transfers.filter({ $0.value.item.isHeld }).keys.sorted().randomElement(using: &random) { release(id) }
         case 16: if let id = any(.waiting, .running, .stopping) { prioritise(id) }
-        case 17, 18: if let id = any(.running) { progress(id) }
+        case 17: if let id = any(.running) { progress(id) }
+        case 18: if let id = any(.running, .stopping) { answer(id) }
         case 19, 20: changeConditions()
         case 21: moveClock()
         case 22: sendSomethingLate()
         case 23: if let id = any(.waiting) { lackSpace(id) }
         case 24:
             if let id = transfers.filter({ $0.value.lacksSpace }).keys.sorted().randomElement(using: &random) { findSpace(id) }
+        case 25, 26: if let id = any(.running) { lackNetwork(id) }
+        case 27:
+            offline = []
+            networkChange = now
+            send(.networkChanged)
         default: send(.tick)
+        }
+    }
+
+    private func line(_ item: TransferScheduler.Item) -> String { "\(item.session) \(item.host)" }
+
+    private mutating func lackNetwork(_ id: Int64) {
+        transfers[id]?.lacksNetwork = true
+        noteOffline()
+        send(.lacksNetwork(id))
+    }
+
+    private mutating func noteOffline() {
+        if conditions.isConnected { offline = [] }
+        guard !conditions.isConnected else { return }
+        for transfer in transfers.values where transfer.stage == .running && transfer.lacksNetwork && !transfer.item.isLocal {
+            guard transfer.startTime >= networkChange else { continue }
+            offline.insert(line(transfer.item))
         }
     }
 
@@ -101,8 +129,9 @@ struct TransferHistory {
         let program = Int64(random.next(below: 3))
         var item = TransferScheduler.Item(
             id: count, program: program, session: program * 2 + Int64(random.next(below: 2)),
-            host: ["a", "b", "c"][random.next(below: 3)],
+            host: ["a", "b", "c"][random.next(below: 3)], origin: nil,
             hostLimit: 0, priority: [0, 0.5, 0.5, 1][random.next(below: 4)], deadline: now + Double(random.next(below: 20_000)))
+        if random.next(below: 2) == 0 { item.origin += ":81" }
         item.hostLimit = Int(item.session % 3) + 1
         item.isDiscretionary = random.next(below: 4) == 0
         item.isUpload = random.next(below: 3) == 0
@@ -176,9 +205,20 @@ struct TransferHistory {
     }
 
     private mutating func progress(_ id: Int64) {
-        transfers[id]?.bytes += Int64(random.next(below: 9000))
+        let count = Int64(random.next(below: 9000))
+        transfers[id]?.bytes += count
+        if count > 0 { transfers[id]?.lacksNetwork = false }
         send(.progressed(id, bytes: transfers[id]?.bytes ?? 0))
     }
+
+    private mutating func answer(_ id: Int64) {
+        send(.answered(id))
+        guard let origin = transfers[id]?.item.origin, pause(of: origin) != nil else { return }
+        faults.append("\(origin) answered, and is waited for")
+    }
+
+    /// How long an origin is waited for is the scheduler's to say.
+    private func pause(of origin: String) -> TransferScheduler.OriginPause? { scheduler.origins[origin]?.pause }
 
     private mutating func changeConditions() {
         let before = conditions
@@ -188,6 +228,7 @@ struct TransferHistory {
         case 2: conditions.hasExternalPower.toggle()
         default: conditions.hasSpace.toggle()
         }
+        noteOffline()
         // How long their pauses are then is the scheduler's to say.
         var shortened: [Int64] = []
         if conditions.isConnected, !before.isConnected {
@@ -199,11 +240,13 @@ struct TransferHistory {
     private mutating func moveClock() {
         let seconds = Double(random.next(below: 2000)) - 1000
         now += seconds
+        networkChange += seconds
         for id in transfers.keys {
             transfers[id]?.item.deadline += seconds
             let transfer = transfers[id]
             transfers[id]?.item.notBefore = transfer?.item.notBefore.map { $0 + seconds }
             transfers[id]?.serverBound = transfer?.serverBound.map { $0 + seconds }
+            transfers[id]?.startTime += seconds
             transfers[id]?.sample?.time += seconds
         }
         send(.clockMoved(by: seconds))
@@ -214,8 +257,9 @@ struct TransferHistory {
         if let wake, wake <= now { return send(.tick) }
         let id = random.next(below: 2) == 0 ? count + 1 : any(.waiting) ?? count + 1
         let late: [TransferScheduler.Event] = [
-            .stopped(id), .failed(id, .network, madeProgress: false, retryAfter: 5, random: 1), .progressed(id, bytes: 1),
-            .held(count + 1), .released(count + 1), .removed(count + 1), .priorityChanged(count + 1, 1),
+            .answered(id), .stopped(id), .failed(id, .network, madeProgress: false, retryAfter: 5, random: 1),
+            .progressed(id, bytes: 1), .held(count + 1), .released(count + 1), .removed(count + 1),
+            .priorityChanged(count + 1, 1),
             .lacksSpace(count + 1), .foundSpace(count + 1, endsPause: true),
         ]
         let event = late[random.next(below: late.count)]
@@ -260,13 +304,22 @@ struct TransferHistory {
 
     private func mayRun(_ transfer: Transfer) -> Bool {
         let item = transfer.item
-        return !item.isHeld && !transfer.isExpired && item.deadline > now && (conditions.isConnected || item.isLocal)
+        return !item.isHeld && !transfer.isExpired && item.deadline > now
+            && (conditions.isConnected || item.isLocal || !offline.contains(line(item)))
             && (conditions.hasSpace || item.isUpload) && !transfer.lacksSpace
             && (!item.isDiscretionary || !conditions.isMetered && conditions.hasExternalPower)
     }
 
-    private func isDue(_ transfer: Transfer) -> Bool {
-        max(transfer.item.notBefore ?? 0, transfer.item.earliestBegin ?? 0) <= now
+    private func isDue(_ transfer: Transfer) -> Bool { isTimeOver(of: transfer) && !isHeldBack(transfer) }
+
+    private func isTimeOver(of transfer: Transfer) -> Bool {
+        max(transfer.item.notBefore ?? -.infinity, transfer.item.earliestBegin ?? -.infinity) <= now
+    }
+
+    /// Another one tries whether the origin is back, or that is to be tried later.
+    private func isHeldBack(_ transfer: Transfer) -> Bool {
+        guard let pause = pause(of: transfer.item.origin), pause.probe != transfer.item.id else { return false }
+        return pause.probe != nil || pause.until > now
     }
 
     /// Whether there is a place for it, or would be if that one were gone.
@@ -308,8 +361,10 @@ struct TransferHistory {
             }
         }
         transfers[id]?.stage = .running
+        transfers[id]?.startTime = now
         transfers[id]?.isFresh = false
         transfers[id]?.failedForNetwork = false
+        transfers[id]?.lacksNetwork = false
         transfers[id]?.serverBound = nil
         transfers[id]?.sample = nil
     }
@@ -322,6 +377,7 @@ struct TransferHistory {
         let isRight =
             switch reason {
             case .held: transfer.item.isHeld
+            case .network: transfer.lacksNetwork && !transfer.item.isLocal && !conditions.isConnected
             case .conditions: transfer.item.isDiscretionary && (conditions.isMetered || !conditions.hasExternalPower)
             case .yields: transfer.item.isDiscretionary && isWanted(transfer, onlyByOrdinary: true)
             case .tooSlow:
@@ -376,8 +432,10 @@ struct TransferHistory {
         for id in all(.waiting) {
             guard let transfer = transfers[id] else { continue }
             guard mayRun(transfer) else { continue }
-            if !isDue(transfer) {
-                due = min(due, max(transfer.item.notBefore ?? 0, transfer.item.earliestBegin ?? 0))
+            if isTimeOver(of: transfer), isHeldBack(transfer) {
+                if let pause = pause(of: transfer.item.origin), pause.probe == nil { due = min(due, pause.until) }
+            } else if !isDue(transfer) {
+                due = min(due, max(transfer.item.notBefore ?? -.infinity, transfer.item.earliestBegin ?? -.infinity))
             } else if fits(transfer.item) {
                 faults.append("\(id) could run")
             }

@@ -124,8 +124,10 @@ private struct SimulatedWeeks {
         if stopping.remove(id) != nil { return handle(.stopped(id)) }
         let number = random.next()
         // One of the servers is never well.
-        if !conditions.isConnected {
+        if !conditions.isConnected, random.next(below: 2) == 0 {
             handle(.failed(id, .network, madeProgress: random.next(below: 4) == 0, retryAfter: nil, random: number))
+        } else if !conditions.isConnected {
+            handle(.lacksNetwork(id))
         } else if id % 31 == 7 || random.next(below: 4) == 0 {
             let isBroken = id % 31 == 7
             let after = isBroken || random.next(below: 3) == 0 ? Double(random.next(below: isBroken ? 86_400 : 7200)) : nil

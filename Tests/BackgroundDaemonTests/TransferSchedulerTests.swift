@@ -15,78 +15,17 @@ private typealias Item = TransferScheduler.Item
 
 /// Which transfer runs when, rule by rule.
 struct TransferSchedulerTests {
-    private static let deadline = 1e6
-
-    /// A scheduler whose actions but the timer's are returned.
-    private struct Bench {
-        var machine: TransferScheduler
-        var now = 0.0
-        var wake: Double?
-        var conditions = TransferScheduler.Conditions()
-
-        init(places: Int = 16, perHost: Int = 6) {
-            var limits = TransferScheduler.Limits()
-            limits.simultaneous = places
-            limits.perHost = perHost
-            machine = TransferScheduler(limits: limits)
-        }
-
-        @discardableResult
-        mutating func send(_ event: TransferScheduler.Event, at time: Double? = nil) -> [Action] {
-            now = time ?? now
-            var rest: [Action] = []
-            var timers = 0
-            for action in machine.handle(event, now: now) {
-                if case .wake(let at) = action {
-                    wake = at
-                    timers += 1
-                } else {
-                    rest.append(action)
-                }
-            }
-            #expect(timers <= 1)
-            return rest
-        }
-
-        @discardableResult
-        mutating func add(
-            _ id: Int64, program: Int64 = 1, host: String? = nil, _ change: (inout Item) -> Void = { _ in }
-        ) -> [Action] {
-            var item = Item(
-                id: id, program: program, session: program, host: host ?? "h\(id)", deadline: TransferSchedulerTests.deadline)
-            change(&item)
-            return send(.added(item))
-        }
-
-        @discardableResult
-        mutating func fail(
-            _ id: Int64, _ failure: TransferScheduler.Failure = .server, progress: Bool = false, after: Double? = nil,
-            random: UInt64 = .max, at time: Double? = nil
-        ) -> [Action] {
-            send(.failed(id, failure, madeProgress: progress, retryAfter: after, random: random), at: time)
-        }
-
-        @discardableResult
-        mutating func set(random: UInt64 = .max, _ change: (inout TransferScheduler.Conditions) -> Void) -> [Action] {
-            change(&conditions)
-            return send(.conditionsChanged(conditions, random: random))
-        }
-
-        @discardableResult
-        mutating func tick(at time: Double) -> [Action] { send(.tick, at: time) }
-    }
-
     // MARK: Turns
 
     @Test func `no more run than there are places`() {
-        var bench = Bench(places: 2)
+        var bench = SchedulerBench(places: 2)
         #expect(bench.add(1) == [.start(1)] && bench.add(2) == [.start(2)] && bench.add(3) == [])
         #expect(bench.machine.waitReason(of: 3) == .turn && bench.machine.waitReason(of: 1) == nil)
         #expect(bench.send(.removed(1)) == [.start(3)])
     }
 
     @Test func `a program with many does not keep the first one of another waiting`() {
-        var bench = Bench(places: 2)
+        var bench = SchedulerBench(places: 2)
         for id in 1...100 { bench.add(Int64(id)) }
         bench.add(1000, program: 2)
         bench.add(1001, program: 2)
@@ -97,7 +36,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `the highest priority is first and then the oldest`() {
-        var bench = Bench(places: 1)
+        var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.add(2) { $0.priority = 0.2 }
         bench.add(3) { $0.priority = 0.9 }
@@ -110,7 +49,7 @@ struct TransferSchedulerTests {
 
     @Test(arguments: [(599, 3), (601, 2)] as [(Double, Int64)]) func `waiting makes up for priority`(later: Double, first: Int64)
     {
-        var bench = Bench(places: 1)
+        var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.add(2) { $0.priority = 0 }
         bench.now = later
@@ -119,7 +58,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `waiting counts on when conditions change and priorities`() {
-        var bench = Bench(places: 1)
+        var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.add(2) { $0.priority = 0 }
         bench.now = 900
@@ -132,7 +71,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `priorities that are none do no harm`() {
-        var bench = Bench(places: 1)
+        var bench = SchedulerBench(places: 1)
         bench.add(1)
         for (id, priority) in [(2, .nan), (3, 2e9), (4, -.infinity)] as [(Int64, Float)] {
             bench.add(id) { $0.priority = priority }
@@ -143,7 +82,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `a host has its limit and each session at it`() {
-        var bench = Bench(perHost: 3)
+        var bench = SchedulerBench(perHost: 3)
         let isLimited = { (item: inout Item) in item.hostLimit = 2 }
         #expect(bench.add(1, host: "a", isLimited) == [.start(1)])
         #expect(bench.add(2, host: "a", isLimited) == [.start(2)])
@@ -159,7 +98,7 @@ struct TransferSchedulerTests {
     // MARK: Conditions
 
     @Test func `discretionary ones have half of the places and what no other could take`() {
-        var bench = Bench(places: 4)
+        var bench = SchedulerBench(places: 4)
         let discretionary = { (item: inout Item) in item.isDiscretionary = true }
         for id in 1...3 { bench.add(Int64(id), discretionary) }
         #expect(bench.machine.waitReason(of: 3) == .turn)
@@ -172,7 +111,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `a discretionary one gives up the place at a host`() {
-        var bench = Bench(perHost: 1)
+        var bench = SchedulerBench(perHost: 1)
         bench.add(1, host: "a") { $0.isDiscretionary = true }
         bench.add(2, host: "b") { $0.isDiscretionary = true }
         #expect(bench.add(3, program: 2, host: "a") == [.stop(1, .yields)])
@@ -180,7 +119,7 @@ struct TransferSchedulerTests {
     }
 
     @Test(arguments: [true, false]) func `discretionary ones stop when conditions do`(isMetered: Bool) {
-        var bench = Bench(places: 4)
+        var bench = SchedulerBench(places: 4)
         for id in 1...3 { bench.add(Int64(id)) { $0.isDiscretionary = id < 3 } }
         let stops: [Action] = [.stop(1, .conditions), .stop(2, .conditions)]
         #expect(bench.set { if isMetered { $0.isMetered = true } else { $0.hasExternalPower = false } } == stops)
@@ -190,17 +129,42 @@ struct TransferSchedulerTests {
         #expect(bench.send(.stopped(2)) == [.start(2)])
     }
 
-    @Test func `without a network only local ones begin and nobody is stopped`() {
-        var bench = Bench()
+    @Test func `without a network one of each line tries, and the others wait for it to change`() {
+        var bench = SchedulerBench(places: 3)
         bench.add(1)
         #expect(bench.set { $0.isConnected = false } == [])
-        #expect(bench.add(2) == [] && bench.machine.waitReason(of: 2) == .network)
-        #expect(bench.add(3) { $0.isLocal = true } == [.start(3)])
-        #expect(bench.set { $0.isConnected = true } == [.start(2)])
+        #expect(bench.add(2) { $0.host = "near" } == [.start(2)])
+        #expect(bench.add(3) { $0.host = "far" } == [.start(3)])
+        for id in 4...9 { #expect(bench.add(Int64(id)) { $0.host = "far" } == []) }
+        #expect(bench.send(.lacksNetwork(3)) == [.stop(3, .network)])
+        #expect(bench.send(.stopped(3)) == [])
+        for id in 3...9 { #expect(bench.machine.waitReason(of: Int64(id)) == .network) }
+        // It leads to the machine itself.
+        #expect(bench.add(10) { $0.isLocal = true } == [.start(10)])
+        #expect(bench.send(.removed(10)) == [])
+        #expect(bench.send(.networkChanged) == [.start(3)])
+        #expect(bench.send(.lacksNetwork(3)) == [.stop(3, .network)])
+        #expect(bench.send(.stopped(3)) == [])
+        #expect(bench.send(.networkChanged) == [.start(3)] && bench.send(.networkChanged) == [])
+        #expect(bench.send(.lacksNetwork(3)) == [.stop(3, .network)])
+        #expect(bench.set { $0.isConnected = true } == [])
+        #expect(bench.send(.stopped(3)) == [.start(3)])
+    }
+
+    @Test func `one that found no way to its host gives its place up when the default route is lost`() {
+        var bench = SchedulerBench()
+        bench.add(1)
+        bench.add(2)
+        #expect(bench.send(.lacksNetwork(1)) == [] && bench.send(.lacksNetwork(2)) == [])
+        // It has found one.
+        #expect(bench.send(.progressed(2, bytes: 7)) == [])
+        #expect(bench.set { $0.isConnected = false } == [.stop(1, .network)])
+        #expect(bench.send(.stopped(1)) == [] && bench.machine.waitReason(of: 1) == .network)
+        #expect(bench.set { $0.isConnected = true } == [.start(1)])
     }
 
     @Test func `without space uploads begin and downloads do not`() {
-        var bench = Bench()
+        var bench = SchedulerBench()
         bench.set { $0.hasSpace = false }
         #expect(bench.add(1) == [] && bench.machine.waitReason(of: 1) == .space)
         #expect(bench.add(2) { $0.isUpload = true } == [.start(2)])
@@ -208,17 +172,17 @@ struct TransferSchedulerTests {
     }
 
     @Test func `a download that needs more room waits for it alone, and its pause ends with that`() {
-        var bench = Bench()
+        var bench = SchedulerBench()
         bench.add(1)
         #expect(bench.fail(1, .noSpace) == [] && bench.wake.map { 1.9...2 ~= $0 } == true)
         #expect(bench.send(.lacksSpace(1)) == [] && bench.machine.waitReason(of: 1) == .space)
-        #expect(bench.wake == Self.deadline)
+        #expect(bench.wake == SchedulerBench.deadline)
         #expect(bench.add(2) == [.start(2)])
         #expect(bench.send(.foundSpace(1, endsPause: true), at: 1) == [.start(1)])
     }
 
     @Test func `a pause stands where room was never missing`() {
-        var bench = Bench()
+        var bench = SchedulerBench()
         bench.add(1)
         bench.fail(1, .noSpace)
         bench.send(.lacksSpace(1))
@@ -229,19 +193,19 @@ struct TransferSchedulerTests {
     // MARK: Times
 
     @Test func `nobody begins before its time`() {
-        var bench = Bench()
+        var bench = SchedulerBench()
         #expect(bench.add(1) { $0.earliestBegin = 50 } == [] && bench.wake == 50)
         #expect(bench.machine.waitReason(of: 1) == .earliestBegin(50))
         #expect(bench.tick(at: 49) == [] && bench.wake == 50)
-        #expect(bench.tick(at: 50) == [.start(1)] && bench.wake == Self.deadline)
+        #expect(bench.tick(at: 50) == [.start(1)] && bench.wake == SchedulerBench.deadline)
     }
 
     @Test func `a tick that comes early is asked for again and so is one after the clock was set`() {
-        var bench = Bench()
+        var bench = SchedulerBench()
         bench.add(1) { $0.earliestBegin = 50 }
         #expect(bench.machine.handle(.tick, now: 10) == [.wake(at: 50)])
         #expect(bench.machine.handle(.clockMoved(by: 5), now: 15) == [.wake(at: 50)])
-        #expect(bench.machine.handle(.held(1), now: 15) == [.wake(at: Self.deadline + 5)])
+        #expect(bench.machine.handle(.held(1), now: 15) == [.wake(at: SchedulerBench.deadline + 5)])
         #expect(bench.machine.handle(.removed(1), now: 15) == [.wake(at: nil)])
         #expect(bench.machine.handle(.tick, now: 15) == [])
     }
@@ -249,7 +213,7 @@ struct TransferSchedulerTests {
     @Test(arguments: [(0, 2), (1, 4), (2, 8), (7, 256), (8, 512), (9, 900), (40, 900), (Int.max, 900)] as [(Int, Double)])
     func `pauses double up to a quarter of an hour`(attempts: Int, longest: Double) {
         for random in [0, UInt64.max, 1 << 63] {
-            var bench = Bench()
+            var bench = SchedulerBench()
             bench.add(1) { $0.attempts = attempts }
             let pause = longest * Double(random >> 11) / Double(1 << 53)
             let actions = bench.fail(1, random: random, at: 1000)
@@ -262,7 +226,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `progress begins anew with pauses`() {
-        var bench = Bench()
+        var bench = SchedulerBench()
         bench.add(1) { $0.attempts = 5 }
         bench.fail(1, progress: true, random: 1 << 63)
         #expect(bench.machine.waitReason(of: 1) == .retry(at: 1, attempts: 1))
@@ -273,20 +237,20 @@ struct TransferSchedulerTests {
 
     @Test(arguments: [(10.0, 10.0), (0.5, 1), (-5, 1), (1e9, 86_400), (.infinity, 86_400)] as [(Double, Double)])
     func `a server says how long to wait at least`(asked: Double, pause: Double) {
-        var bench = Bench()
+        var bench = SchedulerBench()
         bench.add(1)
         bench.fail(1, after: asked, random: 1 << 63)
         #expect(bench.wake == pause)
     }
 
     @Test func `a pause of another life is no longer than one can be`() {
-        var bench = Bench()
+        var bench = SchedulerBench()
         bench.add(1) { $0.notBefore = 1e12 }
         #expect(bench.wake == 86_400)
     }
 
     @Test func `those that failed for the network begin soon after it is back and not together`() {
-        var bench = Bench(places: 100, perHost: 100)
+        var bench = SchedulerBench(places: 100, perHost: 100)
         for id in 1...40 { bench.add(Int64(id)) { $0.attempts = 8 } }
         for id in 1...30 { bench.fail(Int64(id), .network) }
         bench.fail(31, .server)
@@ -318,7 +282,7 @@ struct TransferSchedulerTests {
 
     @Test func `one that got nowhere goes to the end and one that got on does not`() {
         for (progress, next) in [(true, Int64(1)), (false, 2)] {
-            var bench = Bench(places: 1)
+            var bench = SchedulerBench(places: 1)
             bench.add(1)
             bench.fail(1, progress: progress, at: 1)
             bench.now = 1.5
@@ -330,7 +294,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `the time to end in is over once`() {
-        var bench = Bench(places: 1)
+        var bench = SchedulerBench(places: 1)
         for id in 1...3 { bench.add(Int64(id)) { $0.deadline = 10 } }
         bench.add(4) {
             $0.deadline = 5
@@ -345,7 +309,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `a clock that is set moves pauses and ends and no dates`() {
-        var bench = Bench(places: 2)
+        var bench = SchedulerBench(places: 2)
         bench.add(1) { $0.deadline = 500 }
         bench.add(2) { $0.earliestBegin = 100 }
         bench.fail(1, after: 60, random: 0)
@@ -356,7 +320,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `one whose date is to come again after the clock was set waits for it`() {
-        var bench = Bench(places: 1)
+        var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.now = 60
         bench.add(2) { $0.earliestBegin = 50 }
@@ -372,11 +336,11 @@ struct TransferSchedulerTests {
     // MARK: Speed
 
     @Test func `the slowest gives its place to one that waits and goes behind`() {
-        var bench = Bench(places: 2)
+        var bench = SchedulerBench(places: 2)
         bench.add(1) { $0.priority = 1 }
         bench.add(2)
         bench.now = 500
-        #expect(bench.wake == Self.deadline)
+        #expect(bench.wake == SchedulerBench.deadline)
         bench.add(3)
         bench.add(4) { $0.priority = 0 }
         // Both are slow; what was before others waited does not count.
@@ -384,7 +348,7 @@ struct TransferSchedulerTests {
         bench.send(.progressed(1, bytes: 5000), at: 510)
         bench.send(.progressed(2, bytes: 5999))
         #expect(bench.tick(at: 560) == [.stop(1, .tooSlow)])
-        #expect(bench.wake == Self.deadline)
+        #expect(bench.wake == SchedulerBench.deadline)
         #expect(bench.send(.stopped(1), at: 561) == [.start(3), .stop(2, .tooSlow)])
         #expect(bench.send(.stopped(2)) == [.start(4)] && bench.wake == 563)
         #expect(bench.machine.waitReason(of: 1) == .retry(at: 563, attempts: 0))
@@ -394,7 +358,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `one that moves enough is let alone`() {
-        var bench = Bench(places: 1)
+        var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.add(2)
         bench.send(.progressed(1, bytes: 6000), at: 20)
@@ -408,10 +372,10 @@ struct TransferSchedulerTests {
     }
 
     @Test func `nobody is stopped for one that could not have the place`() {
-        var bench = Bench(places: 2, perHost: 1)
+        var bench = SchedulerBench(places: 2, perHost: 1)
         bench.add(1, host: "a")
         bench.add(2, host: "b")
-        #expect(bench.wake == Self.deadline)
+        #expect(bench.wake == SchedulerBench.deadline)
         bench.add(3, host: "a")
         bench.add(4, host: "c") { $0.isDiscretionary = true }
         #expect(bench.wake == 60)
@@ -420,16 +384,16 @@ struct TransferSchedulerTests {
     }
 
     @Test func `with the last that waits the measuring ends`() {
-        var bench = Bench(places: 1)
+        var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.add(2)
         bench.now = 30
         bench.send(.held(2))
-        #expect(bench.wake == Self.deadline)
+        #expect(bench.wake == SchedulerBench.deadline)
         bench.send(.released(2), at: 59)
         #expect(bench.wake == 119)
         bench.send(.held(1))
-        #expect(bench.wake == Self.deadline)
+        #expect(bench.wake == SchedulerBench.deadline)
     }
 
     // MARK: Stopping
@@ -438,7 +402,7 @@ struct TransferSchedulerTests {
         for answer in [
             TransferScheduler.Event.stopped(1), .removed(1), .failed(1, .other, madeProgress: false, retryAfter: nil, random: 9),
         ] {
-            var bench = Bench(places: 1)
+            var bench = SchedulerBench(places: 1)
             bench.add(1)
             bench.add(2)
             #expect(bench.send(.held(1)) == [.stop(1, .held)])
@@ -449,7 +413,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `one that is held while it stops for another reason is held`() {
-        var bench = Bench(places: 2)
+        var bench = SchedulerBench(places: 2)
         bench.add(1) { $0.isDiscretionary = true }
         bench.set { $0.isMetered = true }
         #expect(bench.send(.held(1)) == [])
@@ -459,7 +423,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `one that is released while it stops begins again`() {
-        var bench = Bench(places: 1)
+        var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.send(.held(1))
         #expect(bench.send(.released(1)) == [])
@@ -471,7 +435,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `what comes late is answered with nothing`() {
-        var bench = Bench(places: 1)
+        var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.add(2)
         bench.add(3) { $0.isHeld = true }
@@ -492,7 +456,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `one that stops by itself has its turn again`() {
-        var bench = Bench(places: 1)
+        var bench = SchedulerBench(places: 1)
         bench.add(1)
         #expect(bench.send(.stopped(1)) == [.start(1)])
     }
@@ -500,7 +464,7 @@ struct TransferSchedulerTests {
     // MARK: Many
 
     @Test func `thousands at hundreds of hosts all have their turn`() {
-        var bench = Bench()
+        var bench = SchedulerBench()
         var running: [Int64] = []
         for id in Int64(0)..<3000 {
             for case .start(let id) in bench.add(id, program: id % 7, host: "h\(id % 600)") { running.append(id) }

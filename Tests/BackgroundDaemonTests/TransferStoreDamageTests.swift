@@ -116,7 +116,7 @@ struct TransferStoreDamageTests {
 
     @Test func `a newer version's database is refused, and left as it is`() async throws {
         try await fill()
-        try folder.change("INSERT INTO grdb_migrations VALUES ('2')")
+        try folder.change("INSERT INTO grdb_migrations VALUES ('3')")
         let bytes = try folder.bytes("transfers.sqlite")
         let failure = #expect(throws: StorageFailure.self) { try open() }
         #expect(failure?.kind == "newer")
@@ -147,16 +147,22 @@ struct TransferStoreDamageTests {
         #expect(failure?.kind == "damaged")
     }
 
-    @Test func `with another key nothing opens, and all can be removed`() async throws {
+    @Test(arguments: [false, true])
+    func `with another key nothing opens, and nothing is given up`(isLost: Bool) async throws {
         try await fill()
-        try folder.write([UInt8](repeating: 1, count: 32), to: "transfers.key")
+        let key = try folder.bytes("transfers.key")
+        if isLost {
+            try FileManager.default.removeItem(at: folder.file("transfers.key"))
+        } else {
+            try folder.write([UInt8](repeating: 1, count: 32), to: "transfers.key")
+        }
         let store = try open()
-        let contents = try store.load()
-        #expect(contents.damagedSessions == [1, 2])
-        #expect(contents.transfers.count == 2)
-        #expect(try store.orders(of: [1, 2]).damaged == [1, 2])
-        try await store.applied([.removeSession(1), .removeSession(2)]).get()
-        #expect(try store.load().damagedSessions == [])
+        let failure = #expect(throws: StorageFailure.self) { try store.load() }
+        #expect(failure?.kind == "refused")
+        #expect(failure?.reason.contains("transfers.key") == true)
+        store.close()
+        try folder.write(key, to: "transfers.key")
+        #expect(try open().load().transfers.count == 2)
     }
 
     /// The first of what is written, before the tables: the process may have been killed there.

@@ -39,28 +39,28 @@ import Testing
             (order(), nil),
             (order(task: "0"), "a task's number is less than 1"),
             (order(task: "-1"), "a task's number is less than 1"),
-            (order(task: "null"), "the task is missing, or is not known"),
-            (order(task: "1.5"), "the JSON cannot be read"),
-            (order(task: "1e99"), "the JSON cannot be read"),
+            (order(task: "null"), "order.task is missing, or is not known"),
+            (order(task: "1.5"), "order.task cannot be read"),
+            (order(task: "1e99"), "order.task cannot be read"),
             (order(task: "\"1\""), "order.task is of another type"),
-            (order(created: "1e999"), "the JSON cannot be read"),
+            (order(created: "1e999"), "order.created cannot be read"),
             (order(created: "true"), "order.created is of another type"),
-            (order(#","earliestBegin":-1e999"#), "the JSON cannot be read"),
+            (order(#","earliestBegin":-1e999"#), "order.earliestBegin cannot be read"),
             (order(#","delivery":"bake""#), nil),
             (order(request: #","url":"""#), nil),
-            (order(request: #","timeout":1e400"#), "the JSON cannot be read"),
-            (order(request: #","mainDocument":"""#), "a main document's URL is not a URL"),
-            (order(request: #","body":{"kind":"stream"}"#), "a body's kind is missing, or is not known"),
-            (order(request: #","body":{"data":"AA=="}"#), "order.request.body.kind is missing"),
-            (order(request: #","body":{"kind":"data"}"#), "a body's data is missing, or is not known"),
+            (order(request: #","timeout":1e400"#), "order.request.timeout cannot be read"),
+            (order(request: #","mainDocument":"""#), "order.request.mainDocument is not a URL"),
+            (order(request: #","body":{"kind":"stream"}"#), "order.request.body has a kind that is not known"),
+            (order(request: #","body":{"data":"AA=="}"#), "order.request.body.kind is missing, or is not known"),
+            (order(request: #","body":{"kind":"data"}"#), "order.request.body.data is missing, or is not known"),
             (order(request: #","body":{"kind":"data","data":"*"}"#), "order.request.body.data cannot be read"),
-            (order(request: #","body":{"kind":"file"}"#), "a body's file is missing, or is not known"),
+            (order(request: #","body":{"kind":"file"}"#), "order.request.body.path is missing, or is not known"),
             (order(request: #","body":{"kind":"file","path":"a"}"#), "a body's file is not absolute"),
             (order(request: #","body":{"kind":"file","path":""}"#), "a body's file is not absolute"),
             (order(request: #","body":{"kind":"file","path":"/a\u0000b"}"#), "a body's file is empty or too long, or has a NUL"),
             (order(request: #","fields":["a"]"#), "a field has no value"),
             (order(request: #","fields":["a","\u0100"]"#), "a field has a character that is no byte"),
-            (order(request: #","needs":{"prohibited":256}"#), "the JSON cannot be read"),
+            (order(request: #","needs":{"prohibited":256}"#), "order.request.needs.prohibited cannot be read"),
             (settings(""), nil),
             (settings("", identifier: ""), "a session's identifier is empty or too long, or has a NUL"),
             (settings("", identifier: #"a\u0000"#), "a session's identifier is empty or too long, or has a NUL"),
@@ -70,14 +70,14 @@ import Testing
                 "a session's identifier is empty or too long, or has a NUL"
             ),
             (settings(#""cookies":{"kind":"file","path":"cookies"}"#), "a store's path is not absolute"),
-            (settings(#""cookies":{"kind":"file"}"#), "a store's path is missing, or is not known"),
-            (settings(#""cookies":{"kind":"cloud"}"#), "a store's kind is missing, or is not known"),
+            (settings(#""cookies":{"kind":"file"}"#), "attachment.settings.cookies.path is missing, or is not known"),
+            (settings(#""cookies":{"kind":"cloud"}"#), "attachment.settings.cookies has a kind that is not known"),
             (settings(#""policy":{"temporaryDirectory":"tmp"}"#), "the directory for downloads is not absolute"),
             (settings(#""policy":{"maximumConnectionsPerHost":0}"#), "a session has no connections"),
             (settings(#""policy":{"cachedBodyLimit":-1}"#), "a limit is less than nothing"),
             (settings(#""policy":{"maximumDecodingRatio":0}"#), "a decoded body may not be shorter"),
             (settings(#""policy":{"additionalHeaders":["a"]}"#), "a field has no value"),
-            (settings(#""policy":{"minimumTLSVersion":65536}"#), "the JSON cannot be read"),
+            (settings(#""policy":{"minimumTLSVersion":65536}"#), "attachment.settings.policy.minimumTLSVersion cannot be read"),
             (settings(#""policy":{"connections":{"unixSocketPath":"a"}}"#), "a socket's path is not absolute"),
             (
                 settings(#""policy":{"connections":{"addresses":[{"endpoint":{"port":70000},"addresses":[]}]}}"#),
@@ -87,7 +87,8 @@ import Testing
                 settings(#""policy":{"connections":{"addresses":[{"endpoint":{"host":"A"},"addresses":[]}]}}"#),
                 "an endpoint's host is not plain"
             ),
-            (settings(#""launch":{"kind":"arguments"}"#), "the program is missing, or is not known"),
+            (settings(#""launch":{"kind":"arguments"}"#), "attachment.settings.launch.arguments is missing, or is not known"),
+            (settings(#""launch":{"kind":"arguments","arguments":[]}"#), "the program is missing, or is not known"),
             (settings(#""launch":{"kind":"arguments","arguments":["a"]}"#), "the program is not absolute"),
             (settings(#""launch":{"kind":"arguments","arguments":["/a","\u0000"]}"#), "an argument is too long, or has a NUL"),
             (
@@ -95,40 +96,41 @@ import Testing
                 "the program's directory is not absolute"
             ),
             (settings(#""launch":{"kind":"systemdUnit","name":""}"#), "the unit is empty or too long, or has a NUL"),
-            (settings(#""proxies":{"http":{}}"#), "a proxy script's URL is not a URL"),
+            (settings(#""proxies":{"http":{}}"#), "attachment.settings.proxies.http.scriptURL is missing, or is not known"),
             (
                 settings(#""proxies":{"http":{"server":{"kind":"ftp","host":"a","port":1}}}"#),
-                "a proxy's kind is missing, or is not known"
+                "attachment.settings.proxies.http.server.kind is missing, or is not known"
             ),
             (settings(#""proxies":{"http":{"server":{"kind":"http","host":"a","port":-1}}}"#), "a proxy's port is no port"),
             (settings(#""security":{"exceptions":[{"domain":"*"}]}"#), "an exception is for no domain"),
             (settings(#""security":{"exceptions":[{"domain":"a"},{"domain":"A."}]}"#), "a domain is excepted twice"),
             (settings(#""security":{"pins":[{"domain":"10.0.0.1/8"}]}"#), "pins are for no domain"),
             (settings(#""security":{"pins":[{"domain":"a"},{"domain":"A"}]}"#), "a domain is pinned twice"),
-            (#"{"kind":"told"}"#, "the task is missing, or is not known"),
-            (#"{"kind":"hello","version":1}"#, "a role is missing, or is not known"),
-            (#"{"kind":"hello","version":1,"role":"king"}"#, "a role is missing, or is not known"),
-            (#"{"kind":"hello","role":"session"}"#, "a version is missing, or is not known"),
-            (#"{"kind":"proxies","request":1}"#, "a URL is not a URL"),
-            (#"{"kind":"command","task":1}"#, "a command is missing, or is not known"),
+            (#"{"kind":"told"}"#, "task is missing, or is not known"),
+            (#"{"kind":"hello","version":1}"#, "role is missing, or is not known"),
+            (#"{"kind":"hello","version":1,"role":"king"}"#, "role is missing, or is not known"),
+            (#"{"kind":"hello","role":"session"}"#, "version is missing, or is not known"),
+            (#"{"kind":"proxies","request":1}"#, "url is missing, or is not known"),
+            (#"{"kind":"command","task":1}"#, "command is missing, or is not known"),
             (
                 #"{"kind":"answer","number":1,"answer":{"kind":"delayed","choice":"use"}}"#,
                 "an answer's choice is none of its kind"
             ),
             (
                 #"{"kind":"answer","number":1,"answer":{"kind":"credential","choice":"guess"}}"#,
-                "an answer's choice is missing, or is not known"
+                "answer.choice is missing, or is not known"
             ),
             (
                 #"{"kind":"manage","number":1,"manage":{"kind":"quit","program":""}}"#,
                 "a program is empty or too long, or has a NUL"
             ),
-            (#"{"kind":"manage","number":1,"manage":{"kind":"pause"}}"#, "a transfer is missing, or is not known"),
-            (#"{}"#, "kind is missing"),
+            (#"{"kind":"manage","number":1,"manage":{"kind":"pause"}}"#, "manage.transfer is missing, or is not known"),
+            (#"{}"#, "kind is missing, or is not known"),
             (#"{"kind":1}"#, "kind is of another type"),
             ("", noJSON), ("[]", noJSON), ("null", noJSON), (#"{"kind":"invalidate""#, noJSON),
             (#"{"kind":"invalidate"}}"#, noJSON),
-            (#"{"kind":"invalidate","order":3}"#, "order is of another type"),
+            (#"{"kind":"submit","order":3}"#, "order is of another type"),
+            (#"{"kind":"invalidate","order":3}"#, nil),
         ] as [(String, String?)])
     func `what is malformed is refused, and said to be`(text: String, fault: String?) {
         #expect(Self.failure(text) == fault.map { .malformed($0) })
@@ -245,7 +247,7 @@ import Testing
     }
 
     @Test func `a message that is cut anywhere is refused`() throws {
-        let client = try MessageCoding.encode(.submit(try Samples.order()))
+        let client = try MessageCoding.encode(.submit(try Samples.order()), version: 1)
         for count in 0..<client.count {
             #expect(throws: MessageFailure.malformed(Self.noJSON)) {
                 try MessageCoding.decodeClientMessage(Array(client.prefix(count)))
@@ -258,8 +260,12 @@ import Testing
     @Test(arguments: 0..<8 as Range<UInt64>)
     func `messages with bytes changed at random are read or refused, and what is read can be sent`(seed: UInt64) throws {
         var numbers = SeededNumbers(seed: seed)
-        let clients = try Samples.clientMessages().map { try MessageCoding.encode($0) }
-        let daemons = try Samples.daemonMessages().map { try MessageCoding.encode($0) }
+        let clients = try (1...2).flatMap { version in
+            try Samples.clientMessages().map { try MessageCoding.encode($0, version: version) }
+        }
+        let daemons = try (1...2).flatMap { version in
+            try Samples.daemonMessages().map { try MessageCoding.encode($0, version: version) }
+        }
         for bytes in clients + daemons {
             var bytes = bytes
             for _ in 0..<1 + numbers.next(below: 4) {
@@ -270,8 +276,14 @@ import Testing
                 default: bytes.insert(Self.signs[numbers.next(below: Self.signs.count)], at: index)
                 }
             }
-            if let message = try? MessageCoding.decodeClientMessage(bytes) { _ = try MessageCoding.encode(message) }
-            if let message = try? MessageCoding.decodeDaemonMessage(bytes) { _ = try MessageCoding.encode(message) }
+            for version in 1...2 {
+                if let message = try? MessageCoding.decodeClientMessage(bytes) {
+                    _ = try MessageCoding.encode(message, version: version)
+                }
+                if let message = try? MessageCoding.decodeDaemonMessage(bytes) {
+                    _ = try MessageCoding.encode(message, version: version)
+                }
+            }
         }
     }
 }

@@ -82,11 +82,12 @@ import Testing
         }
     }
 
-    @Test func `a message that is longer than the daemon takes is not sent`() throws {
+    @Test(arguments: [(1, 7), (2, 9)])
+    func `a message that is longer than the daemon takes is not sent`(version: Int, megabytes: Int) throws {
         var attachment = try Samples.attachment()
-        attachment.settings.policy.trustRoots = [Data(count: 7 << 20)]
+        attachment.settings.policy.trustRoots = [Data(count: megabytes << 20)]
         #expect {
-            try MessageCoding.encode(.attach(attachment))
+            try MessageCoding.encode(.attach(attachment), version: version)
         } throws: { error in
             if case MessageFailure.malformed(let fault) = error { fault.hasSuffix("is too long") } else { false }
         }

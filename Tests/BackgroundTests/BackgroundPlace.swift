@@ -91,6 +91,14 @@ final class BackgroundPlace: Sendable {
         }
     }
 
+    /// How many bytes these have together.
+    var spooledBytes: Int {
+        spooled.reduce(0) { sum, name in
+            let facts = try? FileManager.default.attributesOfItem(atPath: spool.appendingPathComponent(name).path)
+            return sum + ((facts?[.size] as? NSNumber)?.intValue ?? 0)
+        }
+    }
+
     /// Every file that daemon and programs keep, but what was downloaded.
     func kept() throws -> [(path: String, bytes: Data)] {
         var kept: [(path: String, bytes: Data)] = []
@@ -123,8 +131,8 @@ final class BackgroundPlace: Sendable {
     /// Its file's name is what tells one program from another. `launch` is what it does when it is started for its sessions' events; its
     /// label is `launched` then. `wrapper` is a command that runs it, and so the daemon that it starts.
     func start(
-        _ label: String, as file: String = "program", launch: [String] = [], variables additional: [String: String] = [:],
-        wrapper: [String] = []
+        _ label: String, as file: String = "program", launch: [String] = [], launchVariables: [String: String] = [:],
+        variables additional: [String: String] = [:], wrapper: [String] = []
     ) throws -> ProgramHandle {
         try put(OwnProcess.executable(), file)
         let fifo = home.appendingPathComponent("orders-\(label)")
@@ -136,6 +144,7 @@ final class BackgroundPlace: Sendable {
         let environment = ProcessInfo.processInfo.environment.merging(variables(label)) { $1 }.merging(additional) { $1 }
         if !launch.isEmpty {
             let changed = variables("launched").merging([ProgramScript.scriptKey: launch.joined(separator: ";")]) { $1 }
+                .merging(launchVariables) { $1 }
             let arguments = ["/usr/bin/env"] + changed.map { "\($0.key)=\($0.value)" } + command.arguments
             try Data(arguments.joined(separator: "\u{1}").utf8).write(to: home.appendingPathComponent("launch"))
         }
@@ -148,6 +157,14 @@ final class BackgroundPlace: Sendable {
 
     /// The user's tool, which sees the transfers of all programs.
     func manager() throws -> ProgramHandle { try start("manager", as: "urlsession") }
+
+    /// Has a program find the daemon in another runtime folder, as one that cron started has it.
+    func elsewhere() throws -> [String: String] {
+        let folder = home.appendingPathComponent("run2").path
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        return ["XDG_RUNTIME_DIR": folder]
+    }
 
     /// A program that the daemon starts.
     var launched: ProgramHandle { ProgramHandle(label: "launched", process: nil, orders: -1, journal: journal) }
@@ -193,6 +210,14 @@ final class BackgroundPlace: Sendable {
 
     /// Kills the daemon, as for want of memory.
     func killDaemon() { for process in daemons { kill(process, SIGKILL) } }
+
+    /// Kills the daemon and all programs, as a loss of power does, and returns when they are gone.
+    func killAll() {
+        while case let left = processes(), !left.isEmpty {
+            for process in left { kill(process, SIGKILL) }
+            sched_yield()
+        }
+    }
 
     /// Ends the daemon as the system does, and returns when it is gone; no program is there that would start another one.
     private func stopDaemon() async {

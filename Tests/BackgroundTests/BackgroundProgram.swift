@@ -100,6 +100,7 @@ final class ProgramWork: Sendable {
             _exit(0)
         case "watch": await watch()
         case "manage": await manage(plain)
+        case "find": find()
         case "continue":
             let session = try session(plain[0])
             guard let data = state.withLock({ $0.resumeData }) else { return journal.say("no resume data") }
@@ -338,6 +339,17 @@ final class ProgramWork: Sendable {
             }
         }
         journal.say("watching")
+    }
+
+    /// As a command of the tool's does.
+    private func find() {
+        do throws(LoadError) {
+            let manager = try ManagerConnection.find()
+            journal.say(manager == nil ? "found nothing" : "found a daemon")
+            manager?.close()
+        } catch {
+            journal.say("found none: \(error.message)")
+        }
     }
 
     private func manage(_ words: [String]) async {

@@ -204,6 +204,26 @@ struct ConditionTests {
         }
     }
 
+    // MARK: Origins
+
+    @Test func `those that wait for an origin go together once it answered one of them`() async throws {
+        let file = ScriptedFile([UInt8](repeating: 7, count: 100_000))
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
+            $0.order == 0 ? [.reset] : file.reply(to: $0, cutAfter: 1000, ending: .gate("g"))
+        }
+        try await withScriptedServer(reply: reply) { (server) async throws in
+            let variables = ["URLSESSIOND_PAUSE": "0.5"]
+            try await withBackgroundPlace(daemonVariables: variables, leaves: nil) { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                for name in ["a", "b", "c"] { program.tell("download", "main", server.url("/\(name)").absoluteString, name) }
+                // All are under way at a time.
+                try await server.reached("g", times: 3)
+                place.killAll()
+            }
+        }
+    }
+
     // MARK: The clock
 
     private func withClock(
@@ -237,7 +257,9 @@ struct ConditionTests {
     }
 
     @Test func `a clock that is set back does not make a pause longer`() async throws {
-        try await withClock(reply: { $0.order == 0 ? [.reset] : .ok("content") }) { (place, server, faults) async throws in
+        let isSet = Watched(false)
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { _ in isSet.read { $0 } ? .ok("content") : [.reset] }
+        try await withClock(reply: reply) { (place, server, faults) async throws in
             let program = try place.start("one")
             let manager = try place.manager()
             program.tell("session", "main")
@@ -245,8 +267,10 @@ struct ConditionTests {
             manager.tell("watch")
             try await manager.line("watching")
             program.tell("download", "main", server.url().absoluteString, "a")
+            // A pause may be too short to be seen; then another one comes.
             try await manager.line("transfer main.1 waiting 0 (tried again")
             try faults.setClock(by: -100_000)
+            isSet.change { $0 = true }
             try await program.line("completed main.1 ok")
             #expect(try place.downloaded("a") == Array("content".utf8))
             try await program.leave()

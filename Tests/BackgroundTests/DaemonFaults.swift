@@ -29,7 +29,7 @@ struct DaemonFaults: Sendable {
     }
     func emptyDisk() throws { try FileManager.default.removeItem(at: folder.appendingPathComponent("full")) }
 
-    /// The disk loses something of what is next brought to it, and says so once.
+    /// The disk loses something of the file that is next brought to it, and says so once.
     func loseOnce() throws { try Data().write(to: folder.appendingPathComponent("loses")) }
 
     /// The daemon dies when it would have sent the next signal.
@@ -119,7 +119,9 @@ struct DaemonFaults: Sendable {
             char path[PATH_MAX];
             int saved = errno;
             in_folder(path, "loses");
-            int loses = is_on_disk(fd) && syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0;
+            struct stat facts;
+            int is_file = fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
+            int loses = is_file && is_on_disk(fd) && syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0;
             errno = loses ? EIO : saved;
             return loses ? -1 : original(fd);
         }

@@ -209,7 +209,7 @@ struct DaemonLifeTests {
     }
 
     /// A service manager that listens for the daemon, and starts it when somebody comes (sd_listen_fds(3)).
-    private static let activator = """
+    static let activator = """
         import os, select, socket, sys
         path, program = sys.argv[1], sys.argv[2]
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -218,13 +218,37 @@ struct DaemonLifeTests {
         listener.bind(path)
         os.chmod(path, 0o600)
         listener.listen(16)
+        if sys.argv[3:] == ["lost"]: os.unlink(path)
         print("listening", flush=True)
-        select.select([listener], [], [])
+        if sys.argv[3:] != ["lost"]: select.select([listener], [], [])
         if listener.fileno() != 3: os.dup2(listener.fileno(), 3)
         os.set_inheritable(3, True)
         os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
         os.execv(program, [program, "--idle-exit", "1"])
         """
+
+    @Test func `a daemon whose socket has lost its path to another one listens at the path as well`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let socket = place.home.path + "/run/urlloading/urlsessiond.socket"
+                let said = Watched("")
+                let daemon = try place.run(
+                    ["/usr/bin/env", "python3", "-c", Self.activator, socket, place.bin.path + "/urlsessiond", "lost"]
+                ) { text in said.change { $0 += text } }
+                try await said.value { $0.contains(" listens, ") ? () : nil }
+                let running = place.daemons
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await program.line("completed main.1 ok")
+                #expect(place.daemons == running)
+                try await program.leave()
+                #expect(try await daemon.end() == 0)
+                // It was its own.
+                #expect(!FileManager.default.fileExists(atPath: socket))
+            }
+        }
+    }
 
     @Test func `a daemon that a service manager starts has its socket, and ends when it is idle`() async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in

@@ -30,14 +30,17 @@ final class FakeDaemon: Sendable {
     private let sockets = Watched<[CInt]>([])
 
     /// What is said to a message, by the number of its connection; the connection ends where that is nil.
-    init(_ answer: @escaping @Sendable (ClientMessage, Int) -> [DaemonMessage]?) throws {
+    ///
+    /// It takes the path from whoever listens in that runtime folder, or in one of its own.
+    init(in runtime: String? = nil, _ answer: @escaping @Sendable (ClientMessage, Int) -> [DaemonMessage]?) throws {
         folder = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
-        place = DaemonPlace(environment: ["XDG_RUNTIME_DIR": folder.path])
+        place = DaemonPlace(environment: ["XDG_RUNTIME_DIR": runtime ?? folder.path, "XDG_STATE_HOME": folder.path])
         guard place.prepare() == nil else { throw PlaceFailure("no place at \(place.directory)") }
         listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let path = Array(place.socket.utf8)
+        unlink(place.socket)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
         let result = withUnsafePointer(to: address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {

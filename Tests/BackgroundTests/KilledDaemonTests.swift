@@ -59,6 +59,66 @@ struct KilledDaemonTests {
         }
     }
 
+    @Test(arguments: [true, false]) func `a download of which nothing was missing is told with the response it came with`(
+        hasValidator: Bool
+    ) async throws {
+        let fields = [("ETag", "\"v1\""), ("Content-Disposition", "attachment; filename=named")]
+        let length = String(Self.content.count, radix: 16)
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            switch request.order {
+            case 0:
+                [
+                    .write(ScriptedReply.head(200, fields + [("Transfer-Encoding", "chunked")]) + "\(length)\r\n"),
+                    .write(Self.content), .write("\r\n"), .gate("never"),
+                ]
+            case 1:
+                .status(
+                    416, [("Content-Range", "bytes */\(Self.content.count)")] + (hasValidator ? fields : []), body: "no more")
+            default: .ok(Self.content)
+            }
+        }
+        try await withScriptedServer(reply: reply) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url("/file").absoluteString, "a")
+                try await program.line("wrote main.1 \(Self.content.count)/")
+                // What came is at the disk a moment later.
+                try await FileChanges.waitBelow(place.home) { place.spooledBytes == Self.content.count }
+                place.killDaemon()
+                try await program.line("completed main.1 ok gone status=200")
+                try await program.leave()
+                #expect(try place.downloaded("a") == Self.content)
+                #expect(
+                    server.requests.map { $0.header("Range") == nil } == (hasValidator ? [true, false] : [true, false, true]))
+            }
+        }
+    }
+
+    @Test(arguments: [206, 416]) func `a server that makes nothing of ranges is asked for all at once`(status: Int) async throws {
+        let file = ScriptedFile(Self.content, entityTag: "\"v1\"")
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            switch request.order {
+            case 0: file.reply(to: request, cutAfter: 2_000_000, ending: .gate("never"))
+            default:
+                request.header("Range") == nil ? file.reply(to: request) : .status(status, [("ETag", "\"v1\"")], body: "part")
+            }
+        }
+        try await withScriptedServer(reply: reply) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url("/file").absoluteString, "a")
+                try await program.line("wrote main.1 2000000/3000000")
+                place.killDaemon()
+                try await program.line("completed main.1 ok gone status=200")
+                try await program.leave()
+                #expect(try place.downloaded("a") == Self.content)
+                #expect(server.requests.map { $0.header("Range") == nil } == [true, false, true])
+            }
+        }
+    }
+
     @Test func `a download of what changed meanwhile begins anew`() async throws {
         let later = ScriptedFile(ScriptedFile.pattern(2_500_000, seed: 4), entityTag: "\"v2\"")
         try await withDownload(ScriptedFile(Self.content, entityTag: "\"v1\""), later: later, programStays: true) { _, server in

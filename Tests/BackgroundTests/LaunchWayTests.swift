@@ -28,7 +28,9 @@ struct LaunchWayTests {
         return try place.script("exec " + quoted, as: ProgramScript.scriptName)
     }
 
-    @Test func `a program is started by its name on the session bus`() async throws {
+    /// The program's runtime folder is the daemon's, or another one.
+    @Test(arguments: [false, true])
+    func `a program is started by its name on the session bus`(isElsewhere: Bool) async throws {
         let bus = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
         let address = "unix:path=\(bus.path)/bus"
         try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
@@ -48,7 +50,8 @@ struct LaunchWayTests {
                 ) { $0.contains("unix:path=") }.0
                 defer { daemon.stop() }
                 let first = try place.start(
-                    "one", launch: Self.script, variables: ["DBUS_SESSION_BUS_ADDRESS": address])
+                    "one", launch: Self.script, launchVariables: isElsewhere ? try place.elsewhere() : [:],
+                    variables: ["DBUS_SESSION_BUS_ADDRESS": address])
                 _ = try activation(place)
                 first.tell("session", "main", "bus=org.example.Taker")
                 first.tell("download", "main", server.url("/a").absoluteString, "a")
@@ -103,6 +106,64 @@ struct LaunchWayTests {
                 try await place.launched.line("leaving")
                 #expect(place.launched.lines.prefix(2) == ["started", "launched for main"])
                 #expect(try place.downloaded("a") == Array("/a".utf8))
+            }
+        }
+    }
+
+    @Test(arguments: [("bus", "org.example.Missing"), ("unit", "missing.service")])
+    func `a program that cannot be started is said to be so`(way: String, name: String) async throws {
+        let bus = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
+        let address = "unix:path=\(bus.path)/bus"
+        try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
+            try await withBackgroundPlace(leaves: nil) { (place) async throws in
+                let configuration = try bus.write(
+                    Array(
+                        """
+                        <busconfig><type>session</type><listen>\(address)</listen>
+                        <policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy></busconfig>
+                        """.utf8), to: "bus.conf")
+                let program = try ServerProcess.program("dbus-daemon", package: "dbus")
+                let daemon = try await ServerProcess.start(
+                    [program, "--nofork", "--print-address", "--config-file=" + configuration.path]
+                ) { $0.contains("unix:path=") }.0
+                defer { daemon.stop() }
+                let first = try place.start("one", variables: ["DBUS_SESSION_BUS_ADDRESS": address])
+                first.tell("session", "main", "\(way)=\(name)")
+                first.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await server.reached("g")
+                let manager = try place.manager()
+                manager.tell("watch")
+                try await manager.line("watching")
+                try await first.leave()
+                server.open("g")
+                let line = try await manager.line("transfer main.1 ended 2 (waits for its program, which cannot be started: ")
+                #expect(line.contains(way == "bus" ? "dbus-send" : "systemctl"), "\(line)")
+                manager.tell("manage", "log")
+                #expect(try await manager.line("log").contains("cannot be started: "))
+                place.killAll()
+            }
+        }
+    }
+
+    @Test func `what is done while a program is started for the last is not kept waiting`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path).after(.gate($0.path)) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let names = ["a", "b", "c", "d", "e"]
+                let script = names.map { "session \($0) launch=1" } + ["await told"] + names.map { "handled \($0)" } + ["leave"]
+                let first = try place.start("one", launch: script)
+                for name in names {
+                    first.tell("session", name, "launch=1")
+                    first.tell("download", name, server.url("/\(name)").absoluteString, name)
+                    try await server.reached("/\(name)")
+                }
+                try await first.leave()
+                // Each is a start of its own; delays that double, 10, 20, 40 and 80 s, would be more than the test has.
+                for (number, name) in names.enumerated() {
+                    server.open("/\(name)")
+                    try await place.launched.line("completed \(name).1 ok")
+                    try await place.launched.line("leaving", number: number)
+                }
+                #expect(place.launched.lines.filter { $0 == "started" }.count == 5)
             }
         }
     }

@@ -19,6 +19,8 @@ import Glibc
 final class RawClient: Sendable {
     private struct State {
         var messages: [DaemonMessage] = []
+        /// What all of them begin with.
+        var firstBytes: Set<UInt8> = []
         var isOver = false
     }
 
@@ -45,7 +47,10 @@ final class RawClient: Sendable {
             while case let count = recv(descriptor, &buffer, buffer.count, 0), count > 0 {
                 reader.append(buffer.prefix(count))
                 while let payload = try? reader.next(), let message = try? MessageCoding.decodeDaemonMessage(payload) {
-                    state.change { $0.messages.append(message) }
+                    state.change { state in
+                        if let first = payload.first { state.firstBytes.insert(first) }
+                        state.messages.append(message)
+                    }
                 }
             }
             state.change { $0.isOver = true }
@@ -68,6 +73,12 @@ final class RawClient: Sendable {
 
     @discardableResult
     func say(_ message: ClientMessage) throws -> Bool { send(FrameReader.frame(try MessageCoding.encode(message))) }
+
+    /// Says a text of version 1.
+    func say(text: String) { send(FrameReader.frame(Array(text.utf8))) }
+
+    /// What the messages that it was told begin with.
+    var firstBytes: Set<UInt8> { state.read(\.firstBytes) }
 
     func hello(_ role: ClientMessage.Role = .session) throws { try say(.hello(version: MessageCoding.version, role: role)) }
 
@@ -96,6 +107,9 @@ final class RawClient: Sendable {
         for case .refused(let kind, let reason) in messages { return "\(kind): \(reason)" }
         return "closed"
     }
+
+    /// Whether the daemon has ended the connection.
+    var isOver: Bool { state.read(\.isOver) }
 
     /// As if its process ended.
     func end() { shutdown(descriptor, Int32(SHUT_RDWR)) }

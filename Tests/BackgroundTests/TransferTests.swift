@@ -77,6 +77,25 @@ struct TransferTests {
         }
     }
 
+    @Test func `a cookie that is no UTF-8 goes back as it came`() async throws {
+        let value = Array("a=caf".utf8) + [0xE9]
+        let rest = "; Max-Age=1000\r\nContent-Length: 2\r\n\r\nok"
+        let answer = Array("HTTP/1.1 200 OK\r\nSet-Cookie: ".utf8) + value + Array(rest.utf8)
+        try await withProgram(reply: { _ in [.write(answer)] }) { (place, program, server) async throws in
+            for number in 1...2 {
+                program.tell("download", "main", server.url().absoluteString, "\(number)")
+                try await program.line("completed main.\(number) ok")
+            }
+            #expect(server.requests[1].octets(of: "Cookie") == [value])
+            program.tell("sync")
+            try await program.line("synced")
+            let later = try place.start("later")
+            later.tell("cookies", server.url().absoluteString)
+            #expect(try await later.line("cookies") == "cookies a=caf\u{E9}")
+            try await later.kill()
+        }
+    }
+
     @Test func `a challenge reaches the program that runs`() async throws {
         try await withProgram(
             ["delegate=credential"],
@@ -332,6 +351,32 @@ struct TransferTests {
             let removed = try await program.line("completed main.2")
             #expect(removed.hasPrefix("completed main.2 -1100 {"), "\(removed)")
             #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func `an upload whose file changes while it is sent fails, whatever the server says`() async throws {
+        let early: @Sendable (RecordedRequest) -> ScriptedReply? = { _ in
+            [
+                .awaitBody(100_000), .stopReading, .gate("middle"), .startReading, .awaitRequestEnd,
+                .write(ScriptedReply.head(200, [("Content-Length", "0")])),
+            ]
+        }
+        try await withScriptedServer(early: early, reply: { _ in .ok() }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let file = try place.write(ScriptedFile.pattern(24_000_000, seed: 5), to: "upload")
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("upload", "main", server.url("/up").absoluteString, file.path)
+                try await server.reached("middle")
+                let handle = try FileHandle(forWritingTo: file)
+                try handle.write(contentsOf: Data("another".utf8))
+                try handle.close()
+                server.open("middle")
+                let line = try await program.line("completed main.1")
+                #expect(line.hasPrefix("completed main.1 -3001 {") && line.contains("changed"), "\(line)")
+                #expect(server.requests.count == 1)
+                try await program.leave()
+            }
         }
     }
 

@@ -174,8 +174,9 @@ struct ExampleTests {
                 // What is in the way is the user's.
                 #expect(FileManager.default.fileExists(atPath: obstacle.path))
                 try FileManager.default.removeItem(at: home.file("to/a.bin"))
+                // The daemon starts the program, too, which may come before this one.
                 let second = try await run()
-                #expect(second.code == 0 && second.output.contains("saved a.bin, 7 bytes"), "\(second.output)")
+                #expect(second.code == 0 && !second.output.contains("cannot save"), "\(second.output)")
                 #expect(try String(contentsOf: home.file("to/a.bin"), encoding: .utf8) == "content")
                 #expect(server.requests.count == 1)
             }

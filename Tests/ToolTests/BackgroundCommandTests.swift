@@ -259,6 +259,44 @@ struct BackgroundCommandTests {
         }
     }
 
+    @Test func `where no daemon can be had every command fails with the reason`() async throws {
+        try await withBackgroundTool(["URLSESSIOND": "/nonexistent"]) { (place) async throws in
+            // One was there once, and left something.
+            try FileManager.default.createDirectory(
+                at: place.home.file("state/urlloading/background"), withIntermediateDirectories: true)
+            try place.home.write(Array("x".utf8), to: "state/urlloading/background/transfers.sqlite")
+            for command in [
+                ["list"], ["list", "--json"], ["watch"], ["watch", "--until-done"], ["pause", "1"], ["quit", "x"], ["log"],
+            ] {
+                let result = try await place.start(command).result()
+                #expect(result.code == 7 && result.text.isEmpty, "\(command): \(result.code) \(result.text)")
+                #expect(result.errors.hasPrefix("urlsession: (7) URLSESSIOND names /nonexistent"), "\(command): \(result.errors)")
+            }
+        }
+    }
+
+    @Test(arguments: [30, 50, 80, 120])
+    func `a list fits the terminal, and is whole elsewhere`(columns: Int) async throws {
+        let terminal = try Terminal()
+        try terminal.resize(columns: columns)
+        let address = "http://127.0.0.1:1/" + String(repeating: "long", count: 60) + "end"
+        try await withBackgroundTool { (place) async throws in
+            #expect(try await place.run("download", "--not-before", "2100-01-31T08:00Z", address).code == 0)
+            let tool = try Tool(
+                ["background", "list"], in: place.folder, home: place.home, environment: terminal.environment(place.environment),
+                preparation: terminal.preparation(">&3"))
+            #expect(try await tool.result().code == 0)
+            try await terminal.shown("…")
+            let lines = terminal.shown.split(whereSeparator: \.isNewline)
+            #expect(lines.count == 2 && lines.allSatisfy { $0.count <= columns }, "\(lines)")
+            // Where not even the titles fit, they are cut as well.
+            let starts = columns < 50 ? ["NU", "1 "] : ["NUMBER  STATE", "1       wai"]
+            #expect(zip(lines, starts).allSatisfy { $0.hasPrefix($1) }, "\(lines)")
+            #expect(try await place.run("list").text.contains(address))
+            #expect(try await place.list().first?.url == address)
+        }
+    }
+
     private static let wrong: [(Int32, [String])] = [
         (2, ["download"]), (2, ["download", "-o", "f", "http://a.test/", "http://b.test/"]), (2, ["pause"]),
         (2, ["cancel", "--all", "1"]), (2, ["download", "--priority", "2", "http://a.test/"]),
@@ -299,12 +337,27 @@ struct BackgroundCommandTests {
             let service = try String(contentsOf: units.appendingPathComponent("urlsessiond.service"), encoding: .utf8)
             #expect(service.contains("ExecStart=\"/") && service.contains("/urlsessiond\" --idle-exit 60\n"))
             #expect(service.contains("Type=simple\n") && service.contains("WantedBy=default.target\n"))
-            #expect(try await place.run("install", "--now", preparation: said).code == 0)
+            for line in ["Restart=on-failure", "RestartSec=1", "StartLimitIntervalSec=0"] {
+                #expect(service.contains(line + "\n"))
+            }
+            // None answers yet, and that is said.
+            let silent = try await place.run("install", "--now", preparation: said)
+            #expect(silent.code == 7 && silent.errors.contains("does not answer"), "\(silent.errors)")
+            #expect(try await place.run("download", "--not-before", "2100-01-31T08:00Z", "http://127.0.0.1:1/f").code == 0)
+            // What the units would do in its place.
+            let daemon =
+                #"mkdir -p bin; printf '#!/bin/sh\necho "$@" >> said\n[ "$2" != restart ] || "%s" background list >&2\n' "$0" > bin/systemctl; PATH="$PWD/bin:$PATH""#
+            let answered = try await place.run("install", "--now", preparation: daemon)
+            #expect(answered.code == 0, "\(answered.errors)")
             #expect(try await place.run("uninstall", preparation: said).code == 0)
             #expect(
                 try String(contentsOf: place.folder.file("said"), encoding: .utf8) == """
                     --user daemon-reload
-                    --user enable --now urlsessiond.socket urlsessiond.service
+                    --user enable urlsessiond.socket urlsessiond.service
+                    --user restart urlsessiond.socket urlsessiond.service
+                    --user daemon-reload
+                    --user enable urlsessiond.socket urlsessiond.service
+                    --user restart urlsessiond.socket urlsessiond.service
                     --user disable --now urlsessiond.socket urlsessiond.service
                     --user daemon-reload
 

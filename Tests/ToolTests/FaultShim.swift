@@ -27,10 +27,12 @@ struct FaultShim: Sendable {
     init() throws { library = try PreloadedLibrary(source: Self.source) }
 
     /// The tool's environment for a fault among its calls; files count where they are in or below `folder`.
-    func environment(_ fault: Fault, in folder: TemporaryDirectory) -> [String: String] {
+    func environment(_ fault: Fault, in folder: TemporaryDirectory) -> [String: String] { environment(fault, in: folder.url) }
+
+    func environment(_ fault: Fault, in folder: URL) -> [String: String] {
         let own = [
             "FAULT_CALL": fault.kind, "FAULT_AT": "\(fault.at)", "FAULT_ERRNO": "\(fault.error)",
-            "FAULT_FOLDER": folder.url.resolvingSymlinksInPath().path, "FAULT_MARK": mark.path,
+            "FAULT_FOLDER": folder.resolvingSymlinksInPath().path, "FAULT_MARK": mark.path,
         ]
         return own.merging(library.environment) { $1 }
     }
@@ -238,6 +240,11 @@ struct FaultShim: Sendable {
             REAL(int, renameat2, int, const char *, int, const char *, unsigned);
             if (is_output(to, O_RDWR) && fails("rename")) return -1;
             return real(fromFolder, from, toFolder, to, flags);
+        }
+        int fsync(int fd) {
+            REAL(int, fsync, int);
+            if (is_file(fd) && fails("sync")) return -1;
+            return real(fd);
         }
         int fallocate(int fd, int mode, off_t offset, off_t length) {
             REAL(int, fallocate, int, int, off_t, off_t);

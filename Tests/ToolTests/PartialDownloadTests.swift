@@ -21,6 +21,15 @@ struct PartialDownloadTests {
         try await Tool.run(["download", "--resume", "-o", "file.bin", server.url("/file").absoluteString], in: folder)
     }
 
+    /// Waits until so many bytes of what has come are in the unfinished file, and beside it how it is resumed.
+    private func hasWritten(_ count: Int, to part: URL, in folder: TemporaryDirectory) async throws {
+        try await FileChanges.waitBelow(folder.url) {
+            let files = try? FileManager.default.contentsOfDirectory(at: part, includingPropertiesForKeys: nil)
+            let isWhole = (files ?? [part]).contains { (try? Data(contentsOf: $0))?.count == count }
+            return isWhole && FileManager.default.fileExists(atPath: folder.file("file.bin.resume").path)
+        }
+    }
+
     private func saved(_ folder: TemporaryDirectory) throws -> [UInt8] { Array(try Data(contentsOf: folder.file("file.bin"))) }
 
     @Test func `a download goes on after the tool was killed`() async throws {
@@ -32,12 +41,7 @@ struct PartialDownloadTests {
             try await tool.shown(" 50 %")
             // What is shown has come, and is at the disk a moment later.
             let part = folder.file("file.bin.part")
-            func isWritten() -> Bool {
-                let files = try? FileManager.default.contentsOfDirectory(at: part, includingPropertiesForKeys: nil)
-                return (files ?? [part]).contains { (try? Data(contentsOf: $0))?.count == source.content.count / 2 }
-            }
-            let end = ContinuousClock.now + .seconds(10)
-            while !isWritten(), .now < end { await Task.yield() }
+            try await hasWritten(source.content.count / 2, to: part, in: folder)
             tool.kill()
             _ = try await tool.result()
             #expect(try folder.names == ["file.bin.part", "file.bin.resume"])
@@ -49,6 +53,37 @@ struct PartialDownloadTests {
             #expect(server.requests.last?.header("If-Range") == #""v1""#)
             #expect(try saved(folder) == source.content)
             #expect(try folder.names == ["file.bin"])
+        }
+    }
+
+    @Test(arguments: ["416 of this version", "416 of none", "206 of none"])
+    func `a download of which nothing was missing is saved after the tool was killed`(answer: String) async throws {
+        let folder = try TemporaryDirectory()
+        let content = source.content
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            guard request.header("Range") != nil else {
+                let length = String(content.count, radix: 16)
+                guard request.order == 0 else { return source.reply(to: request) }
+                return [
+                    .write(ScriptedReply.head(200, [("ETag", "\"v1\""), ("Transfer-Encoding", "chunked")]) + "\(length)\r\n"),
+                    .write(content), .write("\r\n"), .stall,
+                ]
+            }
+            let tag = answer.hasSuffix("this version") ? [("ETag", "\"v1\"")] : []
+            return .status(Int(answer.prefix(3)) ?? 0, [("Content-Range", "bytes */\(content.count)")] + tag, body: "range")
+        }
+        try await withScriptedServer(reply: reply) { server in
+            let tool = try Tool(["download", "-o", "file.bin", server.url("/file").absoluteString], in: folder)
+            let part = folder.file("file.bin.part")
+            try await hasWritten(content.count, to: part, in: folder)
+            tool.kill()
+            _ = try await tool.result()
+            #expect(try folder.names == ["file.bin.part", "file.bin.resume"])
+            let second = try await resume(server, in: folder)
+            #expect(second.code == 0, "\(second.errors)")
+            #expect(try saved(folder) == content)
+            #expect(try folder.names == ["file.bin"])
+            #expect(server.requests.count == (answer == "416 of this version" ? 2 : 3))
         }
     }
 

@@ -20,7 +20,7 @@ enum Timing {
             guard let count = arguments.popFirst().flatMap(Int.init), let workers = arguments.popFirst().flatMap(Int.init) else {
                 break
             }
-            return try await order(count, by: workers)
+            return await order(count, by: workers, at: arguments.popFirst().flatMap { URL(string: $0) })
         case "join": return join()
         case "fetch":
             guard let url = arguments.popFirst().flatMap({ URL(string: $0) }) else { break }
@@ -37,11 +37,11 @@ enum Timing {
         URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
     }
 
-    /// Orders tasks that wait for another day; each is durable before the worker goes on.
-    private static func order(_ count: Int, by workers: Int) async throws {
+    /// Orders tasks that begin at once, or without a place to load from wait for another day; each is durable before the worker goes on.
+    private static func order(_ count: Int, by workers: Int, at place: URL?) async {
         let session = session(.background(withIdentifier: "measure"))
-        let tomorrow = Date(timeIntervalSinceNow: 86_400)
-        guard let url = URL(string: "http://127.0.0.1:9/file") else { return }
+        let tomorrow = place == nil ? Date(timeIntervalSinceNow: 86_400) : nil
+        guard let url = place ?? URL(string: "http://127.0.0.1:9/file") else { return }
         let start = ContinuousClock.now
         let group = DispatchGroup()
         for worker in 0..<workers {

@@ -33,7 +33,12 @@ enum TransferProgram {
             configuration: .background(withIdentifier: arguments[2]), delegate: delegate, delegateQueue: nil)
         let known = Set(await session.allTasks.compactMap(\.taskDescription))
 
-        let names = (0..<downloads).map { "d\($0)" } + (0..<uploads).map { "u\($0)" }
+        // Uploads are among the downloads: what is ordered last begins when the killing is over.
+        var names: [String] = []
+        for index in 0..<downloads {
+            names.append("d\(index)")
+            for upload in index * uploads / downloads..<(index + 1) * uploads / downloads { names.append("u\(upload)") }
+        }
         for name in names where !known.contains(name) && !journal.knows("end \(name)") && !journal.knows("accepted \(name)") {
             var request = URLRequest(url: server.appending(path: "\(arguments[2])-\(name)"))
             let task: URLSessionTask

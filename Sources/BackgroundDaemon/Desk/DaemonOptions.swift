@@ -7,8 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-import LoadingModel
-
 /// How a daemon is to be.
 package struct DaemonOptions: Sendable {
     /// Where the database and, unless ``spoolDirectory`` says otherwise, the spool are.

@@ -37,16 +37,21 @@ struct PowerSupply: Sendable {
     }
 }
 
-extension TransferDesk {
-    /// Looks at the power supply now, and again while a discretionary transfer is there: otherwise nobody is woken for it.
-    func watchPower() {
-        let supply = PowerSupply(root: options.sysfs)
-        ownFiles.run {
+/// Looks at the power supply, and again while there is a discretionary transfer: without one, no timer runs.
+final class PowerWatch {
+    private var isLooking = false
+
+    func begin(_ desk: isolated TransferDesk) { if !isLooking { look(desk) } }
+
+    private func look(_ desk: isolated TransferDesk) {
+        isLooking = true
+        let supply = PowerSupply(root: desk.options.sysfs)
+        desk.ownFiles.run {
             let isExternal = supply.isExternal
-            self.enter { desk in
+            desk.enter { desk in
                 desk.setConditions { $0.hasExternalPower = isExternal }
-                desk.isWatchingPower = desk.transfers.values.contains { !$0.isOver && $0.record.isDiscretionary }
-                if desk.isWatchingPower { desk.enter(after: desk.options.powerInterval) { $0.watchPower() } }
+                desk.power.isLooking = desk.transfers.values.contains { !$0.isOver && $0.record.isDiscretionary }
+                if desk.power.isLooking { desk.enter(after: desk.options.powerInterval) { $0.power.look($0) } }
             }
         }
     }

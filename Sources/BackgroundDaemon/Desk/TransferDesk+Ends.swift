@@ -12,143 +12,56 @@ import FoundationEssentials
 import HTTPRules
 import HTTPWire
 import LoadingModel
-import NIOCore
 import SystemThreads
 
 /// Attempts end, and transfers with them or not.
 extension TransferDesk {
-    /// Answers that ask to come again, and broken ones, before such an answer is the program's to deal with.
-    private static let refusalLimit = 8
-    /// Times that a file is downloaded anew because somebody changed it before its program had it.
-    private static let repeatLimit = 3
-    private static var spoiled: LoadError { LoadError(.cannotWriteToFile, "the downloaded file cannot be brought to the disk") }
-
-    /// What comes after an attempt.
-    private enum Verdict {
-        /// The transfer is over.
-        case over(TaskOutcome)
-        case again(TransferScheduler.Failure, after: Double?, String)
-    }
-
     func finished(_ transfer: Transfer, _ outcome: TaskOutcome) {
-        let ending = transfer.ending
-        var outcome = outcome
-        if transfer.isSpoiled {
-            transfer.isSpoiled = false
-            discardFile(of: outcome)
-            forgetPartial(of: transfer)
-            outcome.result = .failure(Self.spoiled)
-        }
-        transfer.attempt = nil
-        transfer.ending = nil
-        transfer.question = nil
-        transfer.isWaitingForNetwork = false
         transfer.counts.sent = max(transfer.counts.sent, outcome.sentBodyBytes)
         transfer.counts.received = max(transfer.counts.received, outcome.receivedBodyBytes)
         keepResumePoint(of: transfer, outcome)
-        switch ending {
-        case .stopped?:
-            if case .success = outcome.result { return conclude(transfer, outcome) }
-            schedule(.stopped(transfer.number))
-            noteChange(transfer)
-        case .cancelled? where transfer.wantsResumeData:
-            if case .success = outcome.result { return conclude(transfer, outcome) }
-            endAsGivenUp(transfer, .cancelled)
-        case .cancelled?, .expired?, .quit?:
-            discardFile(of: outcome)
-            endAsGivenUp(transfer, ending ?? .cancelled)
-        case nil: conclude(transfer, outcome)
-        }
+        transfer.outcome = outcome
+        handle(.finished(outcome.verdict(after: transfer.record.refusals)), transfer)
     }
 
-    private func conclude(_ transfer: Transfer, _ outcome: TaskOutcome) {
-        switch verdict(on: outcome, of: transfer) {
-        case .again(let failure, let delay, let reason):
-            discardFile(of: outcome)
-            // What the next attempt does not begin with was no progress.
-            let hasMoved =
-                (failure == .network || failure == .noSpace) && outcome.isResumable
-                && transfer.counts.received > transfer.startCount
-            if failure == .noSpace { waitForSpace(transfer, outcome) }
-            transfer.lastTrouble = reason
-            journal.say(.info, "transfer \(transfer.number) will be tried again: \(reason)")
-            schedule(
-                .failed(
-                    transfer.number, failure, madeProgress: hasMoved, retryAfter: delay, random: .random(in: 0 ... .max)))
-            if let pause = scheduler.pause(of: transfer.number) {
-                transfer.record.notBefore = pause.until
-                transfer.record.attempts = pause.attempts
-            }
-            save(transfer)
-            noteChange(transfer)
-        case .over(let outcome):
-            guard case .success(.file(let path)) = outcome.result else { return endWithoutFile(transfer, outcome) }
-            transfer.isClosing = true
-            let number = transfer.number
-            let folder = transfer.session.folder
-            let file = String(path.split(separator: "/").last ?? "")
-            syncs.run { [spool] in
-                let version = spool.finish(file, in: folder)
-                self.enter { desk in
-                    guard let transfer = desk.transfers[number] else { return }
-                    transfer.isClosing = false
-                    let isSpoiled = transfer.isSpoiled
-                    transfer.isSpoiled = false
-                    if let version, !isSpoiled { return desk.end(transfer, outcome, file: file, version) }
-                    // A system says once that it could not write something: the next time it might say that all is well.
-                    desk.ownFiles.run { spool.remove(file, in: folder) }
-                    desk.forgetPartial(of: transfer)
-                    if let ending = transfer.ending {
-                        transfer.ending = nil
-                        return desk.endAsGivenUp(transfer, ending)
-                    }
-                    var failed = outcome
-                    failed.result = .failure(Self.spoiled)
-                    desk.conclude(transfer, failed)
-                }
-            }
-        }
-    }
-
-    private func verdict(on outcome: TaskOutcome, of transfer: Transfer) -> Verdict {
+    func retry(_ transfer: Transfer, _ failure: TransferScheduler.Failure, _ isRefusal: Bool) {
+        let outcome = transfer.outcome ?? TaskOutcome(failing: .cancelled)
+        transfer.outcome = nil
+        if isRefusal { transfer.record.refusals = transfer.record.refusals.addingSaturating(1) }
+        // What the next attempt does not begin with was no progress.
+        let hasMoved =
+            (failure == .network || failure == .noSpace) && outcome.isResumable
+            && transfer.counts.received > transfer.startCount
+        if failure == .noSpace { space.wait(transfer, after: outcome, self) }
+        var delay: Double?
         switch outcome.result {
         case .success:
-            guard let response = outcome.response, let head = response.head, asksToComeAgain(response, transfer) else {
-                return .over(outcome)
+            delay = outcome.response?.head?.headers.first("Retry-After").flatMap {
+                RetryAfter.seconds($0, now: now + Date.timeIntervalBetween1970AndReferenceDate)
             }
-            transfer.record.refusals = transfer.record.refusals.addingSaturating(1)
-            return .again(
-                .server, after: Self.retryAfter(head.headers.first("Retry-After"), now: now), "the server said \(head.status)")
-        case .failure(let error):
-            switch error.kind {
-            case .timedOut, .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .connectionLost, .notConnectedToInternet,
-                .cannotLoadFromNetwork, .backgroundSessionDisconnected:
-                return .again(.network, after: nil, error.message)
-            case .cannotWriteToFile, .cannotCreateFile, .cannotCloseFile:
-                return .again(.noSpace, after: nil, error.message)
-            case .resourceUnavailable: return .again(.other, after: nil, error.message)
-            case .badServerResponse, .cannotParseResponse, .secureConnectionFailed:
-                // A connection that breaks in a handshake or in the middle of a head looks like these, too.
-                guard transfer.record.refusals < Self.refusalLimit else { return .over(outcome) }
-                transfer.record.refusals = transfer.record.refusals.addingSaturating(1)
-                return .again(.network, after: nil, error.message)
-            default: return .over(outcome)
+            transfer.lastTrouble = "the server said \(outcome.response?.head?.status ?? 0)"
+        case .failure(let error): transfer.lastTrouble = error.message
+        }
+        journal.say(.info, "transfer \(transfer.number) will be tried again: \(transfer.lastTrouble)")
+        schedule(
+            .failed(transfer.number, failure, madeProgress: hasMoved, retryAfter: delay, random: .random(in: 0 ... .max)))
+        if let pause = scheduler.pause(of: transfer.number) {
+            transfer.record.notBefore = pause.until
+            transfer.record.attempts = pause.attempts
+        }
+        save(transfer)
+    }
+
+    func closeFile(of transfer: Transfer) {
+        guard let file = transfer.outcome?.file else { return handle(.closed(isWhole: false), transfer) }
+        let (number, folder) = (transfer.number, transfer.session.folder)
+        syncs.run { [spool] in
+            let version = spool.finish(file, in: folder)
+            self.enter(number) { desk, transfer in
+                transfer.finishedFile = version
+                desk.handle(.closed(isWhole: version != nil), transfer)
             }
         }
-    }
-
-    /// Whether the server may answer otherwise later, and it is not too often that it said so.
-    func asksToComeAgain(_ response: LoadResponse, _ transfer: Transfer) -> Bool {
-        guard let status = response.head?.status, transfer.record.refusals < Self.refusalLimit else { return false }
-        return [408, 425, 429, 502, 503, 504].contains(status)
-    }
-
-    /// Seconds that a `Retry-After` field asks to wait (RFC 9110, section 10.2.3).
-    private static func retryAfter(_ value: String?, now: Double) -> Double? {
-        guard let value else { return nil }
-        if let seconds = Int(value.filter { $0 != " " }), seconds >= 0 { return Double(min(seconds, 86_400)) }
-        guard let date = HTTPDate.parse(value) else { return nil }
-        return min(max(0, Double(date) - (now + Date.timeIntervalBetween1970AndReferenceDate)), 86_400)
     }
 
     /// What a failed attempt left to go on with is what the next one begins with.
@@ -163,7 +76,7 @@ extension TransferDesk {
             // Nor is it what was synced: some of that may have been given back to a full disk.
             transfer.record.syncedBytes = min(transfer.record.syncedBytes, point.receivedByteCount)
             keep([.setPart(transfer.number, .resume, Array(data)), .setState(transfer.number, transfer.record.encoded)])
-        } else if transfer.attempt == nil, transfer.record.partial != nil, error.kind == .badServerResponse {
+        } else if error.kind == .badServerResponse {
             // What is there and what the server has do not fit: from the beginning, the next time.
             forgetPartial(of: transfer)
         }
@@ -175,65 +88,53 @@ extension TransferDesk {
         transfer.record.syncedBytes = 0
         let folder = transfer.session.folder
         ownFiles.run { [spool] in spool.remove(file, in: folder) }
-        noteRemoval()
+        space.noteRemoval(self)
         keep([.setPart(transfer.number, .resume, nil), .setState(transfer.number, transfer.record.encoded)])
     }
 
-    private func discardFile(of outcome: TaskOutcome) {
-        guard case .success(.file(let path)) = outcome.result else { return }
-        ownFiles.run { try? FileManager.default.removeItem(atPath: path) }
+    func discardFile(of transfer: Transfer) {
+        guard let file = transfer.outcome?.file else { return }
+        let folder = transfer.session.folder
+        ownFiles.run { [spool] in spool.remove(file, in: folder) }
+    }
+
+    func spoil(_ transfer: Transfer) {
+        discardFile(of: transfer)
+        forgetPartial(of: transfer)
+        let error = LoadError(.cannotWriteToFile, "the downloaded file cannot be brought to the disk")
+        transfer.outcome = transfer.outcome ?? TaskOutcome(failing: error)
+        transfer.outcome?.result = .failure(error)
     }
 
     // MARK: Transfers that are over
 
-    /// Ends a transfer that is not running, because somebody wants it to.
-    func endAsGivenUp(_ transfer: Transfer, _ ending: Transfer.Ending) {
-        var error = LoadError.cancelled
-        switch ending {
-        case .cancelled, .stopped: break
-        case .expired:
-            error = LoadError(.timedOut, "the transfer did not end within the time that its session allows for resources")
-        case .quit:
-            error.message = "the user ended the program"
-            error.cancelReason = .userForceQuit
-        }
-        let failure = error
-        let outcome = TaskOutcome(result: .failure(failure), response: nil, timelines: [], redirectCount: 0)
-        guard transfer.wantsResumeData || ending == .quit else {
-            forgetPartial(of: transfer)
-            return end(transfer, outcome, file: nil, nil)
-        }
-        endResumably(transfer, outcome, failure)
-    }
-
-    /// Ends a transfer that failed: what there is of its file can be gone on with by another one, if the error says so.
-    private func endWithoutFile(_ transfer: Transfer, _ outcome: TaskOutcome) {
-        guard case .failure(let error) = outcome.result, outcome.isResumable else {
-            forgetPartial(of: transfer)
-            return end(transfer, outcome, file: nil, nil)
-        }
-        endResumably(transfer, outcome, error)
-    }
-
-    private func endResumably(_ transfer: Transfer, _ outcome: TaskOutcome, _ failure: LoadError) {
-        guard let partial = transfer.record.partial else { return end(transfer, outcome, file: nil, nil) }
-        transfer.isClosing = true
-        schedule(.removed(transfer.number))
+    /// Keeps the unfinished file for another task, and puts resume data for it into the error.
+    func keepData(of transfer: Transfer) {
+        guard let partial = transfer.record.partial, let outcome = transfer.outcome,
+            case .failure(let failure) = outcome.result
+        else { return handle(.dataKept, transfer) }
         let (number, record, folder) = (transfer.number, transfer.record, transfer.session.folder)
-        ownFiles.run { [store, spool] in
+        syncs.run { [store, spool] in
             var error = failure
             let bytes = failure.resumeData.map { Array($0) } ?? (try? store.part(.resume, of: number)) ?? nil
             error.resumeData = bytes.flatMap { Self.resumeData($0, number, record, partial, folder, spool) }
-            var kept = outcome
-            kept.result = .failure(error)
-            let outcome = kept
-            self.enter { desk in
-                guard let transfer = desk.transfers[number] else { return }
-                transfer.isClosing = false
+            let result = Result<TaskOutcome.Body, LoadError>.failure(error)
+            self.enter(number) { desk, transfer in
                 transfer.record.partial = nil
-                desk.end(transfer, outcome, file: nil, nil)
+                transfer.outcome?.result = result
+                desk.handle(.dataKept, transfer)
             }
         }
+    }
+
+    /// Resume data that names a file of which the disk lost something is not given to the program.
+    func dropData(of transfer: Transfer) {
+        guard case .failure(var error)? = transfer.outcome?.result, error.resumeData != nil else { return }
+        error.resumeData = nil
+        transfer.outcome?.result = .failure(error)
+        let (file, folder) = (Spool.keptName(transfer.number), transfer.session.folder)
+        ownFiles.run { [spool] in spool.remove(file, in: folder) }
+        space.noteRemoval(self)
     }
 
     /// What the program may go on with, by another task of the session.
@@ -242,47 +143,50 @@ extension TransferDesk {
     ) -> Data? {
         guard var point = try? ResumePoint(decoding: Data(bytes)) else { return nil }
         let usable = spool.usableBytes(of: partial, in: folder, synced: record.syncedBytes, bootID: record.bootID)
-        guard usable > 0, spool.keep(partial, number: number, in: folder) else { return nil }
+        // The program may use it after a loss of power, of which nothing in it would tell.
+        guard usable > 0, case .success? = spool.sync(partial, in: folder), spool.keep(partial, number: number, in: folder)
+        else { return nil }
         point.receivedByteCount = usable
         point.temporaryFileName = Spool.keptName(number)
         return point.encodedIfPossible()
     }
 
-    private func end(_ transfer: Transfer, _ outcome: TaskOutcome, file: String?, _ version: TransferRecord.FileVersion?) {
-        transfer.record.end = TransferRecord.End(file: file, version: version)
+    func end(_ transfer: Transfer, _ hasFile: Bool) {
+        let file = hasFile ? transfer.outcome?.file : nil
+        transfer.record.end = TransferRecord.End(
+            file: file, version: file == nil ? nil : transfer.finishedFile, sent: transfer.counts.sent,
+            received: transfer.counts.received)
         if let file {
-            let folder = transfer.session.folder
             // What the last answer was not about; resume data of the program's may be for another task yet.
             if let partial = transfer.record.partial, partial != file, !Spool.isKept(partial) {
+                let folder = transfer.session.folder
                 ownFiles.run { [spool] in spool.remove(partial, in: folder) }
             }
             transfer.record.partial = nil
         }
-        transfer.outcome = outcome
         schedule(.removed(transfer.number))
-        if case .failure(let error) = outcome.result { transfer.lastTrouble = error.message } else { transfer.lastTrouble = "" }
-        if transfer.isAccepted { keepEnd(transfer) }
+        if case .failure(let error)? = transfer.outcome?.result {
+            transfer.lastTrouble = error.message
+        } else {
+            transfer.lastTrouble = ""
+        }
     }
 
     /// Has the end be durable, and then tells of it.
     func keepEnd(_ transfer: Transfer) {
-        guard let outcome = transfer.outcome else { return }
-        var kept = outcome
+        guard var kept = transfer.outcome else { return }
         // Where it is then is found out when it is handed over.
         if case .success(.file) = kept.result { kept.result = .success(.file(path: "/")) }
-        let encoded = Self.encoded(kept)
         let number = transfer.number
         keep([
-            .setState(number, transfer.record.encoded), .setPart(number, .outcome, encoded), .setPart(number, .resume, nil),
-            .setPart(number, .response, nil),
+            .setState(number, transfer.record.encoded), .setPart(number, .outcome, Self.encoded(kept)),
+            .setPart(number, .resume, nil), .setPart(number, .response, nil),
         ]) { desk in
             guard let transfer = desk.transfers[number] else { return }
             transfer.outcome = nil
-            transfer.isEndDurable = true
-            desk.noteChange(transfer)
-            if transfer.session.isListening { desk.deliver(transfer) } else { desk.considerLaunch(transfer.session) }
+            desk.handle(.endKept, transfer)
             if transfer.session.runningCount == 0 { transfer.session.release() }
-            desk.considerIdling()
+            desk.rest.considerIdling(desk)
         }
     }
 
@@ -293,13 +197,12 @@ extension TransferDesk {
         less.timelines = []
         if let encoded = try? MessageCoding.encode(less) { return encoded }
         let error = LoadError(.badServerResponse, "what came of the transfer is too large to be kept")
-        let least = TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)
-        return (try? MessageCoding.encode(least)) ?? []
+        return (try? MessageCoding.encode(TaskOutcome(failing: error))) ?? []
     }
 
     /// Tells the program how a transfer ended, and gives it the file.
     func deliver(_ transfer: Transfer) {
-        guard let end = transfer.record.end, transfer.session.isListening, transfer.outcome == nil else { return }
+        guard let end = transfer.record.end else { return }
         let (number, folder) = (transfer.number, transfer.session.folder)
         ownFiles.run { [store, spool] in
             let bytes: [UInt8]?
@@ -307,12 +210,10 @@ extension TransferDesk {
                 bytes = try store.part(.outcome, of: number)
             } catch {
                 // The disk may give it the next time.
-                return self.enter(after: 5) { if let transfer = $0.transfers[number] { $0.deliver(transfer) } }
+                return self.enter(number, after: 5) { $0.handle(.awaited, $1) }
             }
             let lost = LoadError(.cannotOpenFile, "how the task ended cannot be read any more")
-            var outcome =
-                bytes.flatMap { try? MessageCoding.decodeOutcome($0) }
-                ?? TaskOutcome(result: .failure(lost), response: nil, timelines: [], redirectCount: 0)
+            var outcome = bytes.flatMap { try? MessageCoding.decodeOutcome($0) } ?? TaskOutcome(failing: lost)
             var isFileLost = false
             if case .success(.file) = outcome.result {
                 if let file = end.file, let path = spool.handOver(file, end.version, number: number, in: folder) {
@@ -322,31 +223,60 @@ extension TransferDesk {
                     outcome.result = .failure(LoadError(.cannotOpenFile, "the downloaded file was changed before it was taken"))
                 }
             }
-            let (result, mustRepeat) = (outcome, isFileLost)
-            self.enter { $0.hand(number, result, mustRepeat: mustRepeat) }
+            let (result, isLost) = (outcome, isFileLost)
+            self.enter(number) { desk, transfer in
+                if isLost { desk.handle(.fileLost, transfer) }
+                guard transfer.isOver else { return }
+                transfer.counts.sent = max(transfer.counts.sent, result.sentBodyBytes)
+                desk.tell(.finished(result), of: transfer)
+            }
         }
     }
 
-    private func hand(_ number: Int64, _ outcome: TaskOutcome, mustRepeat: Bool) {
-        guard let transfer = transfers[number], transfer.isOver else { return }
-        if mustRepeat, transfer.repeats < Self.repeatLimit {
-            // Somebody removed or changed the file before the program had it: it is downloaded anew.
-            transfer.repeats += 1
-            journal.say(.warning, "transfer \(number) is begun anew: its file is not what it was")
-            transfer.record.end = nil
-            transfer.isEndDurable = false
-            transfer.counts.received = 0
-            keep([.setState(number, transfer.record.encoded), .setPart(number, .outcome, nil)])
-            return add(transfer)
+    /// Has it be downloaded anew.
+    func forgetEnd(of transfer: Transfer) {
+        journal.say(.warning, "transfer \(transfer.number) is begun anew: its file is not what it was")
+        transfer.record.end = nil
+        transfer.counts.received = 0
+        keep([.setState(transfer.number, transfer.record.encoded), .setPart(transfer.number, .outcome, nil)])
+    }
+}
+
+extension TransferLife.GivenUp {
+    /// What the program is told.
+    var error: LoadError {
+        switch self {
+        case .cancelled: return .cancelled
+        case .expired:
+            return LoadError(.timedOut, "the transfer did not end within the time that its session allows for resources")
+        case .quit:
+            var error = LoadError.cancelled
+            error.message = "the user ended the program"
+            error.cancelReason = .userForceQuit
+            return error
         }
-        transfer.counts.sent = max(transfer.counts.sent, outcome.sentBodyBytes)
-        tell(.finished(outcome), of: transfer)
     }
 }
 
 extension TaskOutcome {
+    init(failing error: LoadError) {
+        self.init(result: .failure(error), response: nil, timelines: [], redirectCount: 0)
+    }
+
     /// It failed, and left something to go on with.
     fileprivate var isResumable: Bool {
         if case .failure(let error) = result { error.resumeData != nil } else { false }
+    }
+
+    /// The name of the file that it brought.
+    fileprivate var file: String? {
+        if case .success(.file(let path)) = result { path.split(separator: "/").last.map(String.init) } else { nil }
+    }
+
+    fileprivate func verdict(after refusals: Int) -> TransferLife.Verdict {
+        switch result {
+        case .success: TransferLife.Verdict(status: response?.head?.status, hasFile: file != nil, refusals: refusals)
+        case .failure(let error): TransferLife.Verdict(error.kind, leavesData: isResumable, refusals: refusals)
+        }
     }
 }

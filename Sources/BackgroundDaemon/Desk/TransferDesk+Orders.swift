@@ -9,15 +9,15 @@
 
 import BackgroundProtocol
 import FoundationEssentials
-import HTTPWire
 import LoadingModel
-import NIOCore
 import SystemThreads
 
 /// What programs say of their tasks.
 extension TransferDesk {
-    /// Seconds that an order waits for room on the disk.
-    private static let orderPatience = 8.0
+    /// Seconds that an order, or the user's quit of a program, waits for room on the disk before it fails for want of it.
+    static let orderPatience = 8.0
+    /// Seconds after which a folder that the disk did not take is given to it again.
+    private static let departurePause = 5.0
 
     func receive(_ message: ClientMessage, from connection: ClientConnection) {
         guard !isClosing, !connection.isDoomed else { return }
@@ -43,8 +43,7 @@ extension TransferDesk {
         case .answer(let answer, let task, let question): take(answer, to: question, of: task, session)
         case .told(let task): told(task, session)
         case .eventsHandled:
-            session.isLaunched = false
-            considerLaunch(session)
+            endLaunch(of: session)
         case .invalidate: invalidate(session)
         case .renew(let renewal, let request):
             session.service(of: store).renew(renewal) { connection.send(.renewed(request: request)) }
@@ -67,34 +66,29 @@ extension TransferDesk {
         let task = order.task.id
         if let known = session.transfers[task] {
             // Said again after a broken connection.
-            if known.isAccepted { accept(task, connection) }
+            if known.life.isAccepted { connection.accept(task) }
             return
         }
+        var objection: String?
         let policies = [order.task.request.cachePolicy, session.settings.policy.cachePolicy]
-        guard !policies.contains(.returnCacheDataDontLoad) else {
-            let error = LoadError(
-                .resourceUnavailable, "a background session has no cache, and the request is not to be sent",
-                url: order.task.request.url)
-            return connection.send(.rejected(task, error))
+        if policies.contains(.returnCacheDataDontLoad) {
+            objection = "a background session has no cache, and the request is not to be sent"
+        } else if session.transfers.count >= Self.sessionLimit || transfers.count >= Self.totalLimit {
+            objection = "there are too many background transfers: at most \(Self.sessionLimit) of one session"
         }
-        guard session.transfers.count < Self.sessionLimit, transfers.count < Self.totalLimit else {
-            let error = LoadError(
-                .resourceUnavailable, "there are too many background transfers: at most \(Self.sessionLimit) of one session",
-                url: order.task.request.url)
-            return connection.send(.rejected(task, error))
+        if let objection {
+            return connection.send(
+                .rejected(task, LoadError(.resourceUnavailable, objection, url: order.task.request.url)))
         }
-        lastNumber = lastNumber.addingSaturating(1)
         let transfer = Transfer(
-            number: lastNumber, session: session, task: task, record: TransferRecord(order, session.settings), isAccepted: false)
-        transfers[transfer.number] = transfer
-        session.transfers[task] = transfer
-        session.record.lastTask = max(session.record.lastTask, task)
+            number: nextNumber, session: session, task: task, record: TransferRecord(order, session.settings),
+            life: TransferLife())
+        register(transfer)
         guard case .file(let path) = order.task.request.body else { return enrol(transfer, order, connection) }
         let number = transfer.number
         files(of: session.program).run {
             let version = Spool.version(ofProgramFile: path)
-            self.enter { desk in
-                guard let transfer = desk.transfers[number] else { return }
+            self.enter(number) { desk, transfer in
                 switch version {
                 case .success(let version):
                     transfer.record.uploadFile = version
@@ -120,25 +114,18 @@ extension TransferDesk {
         let number = transfer.number
         let session: [TransferStore.Change] = transfer.session.isSaved ? [] : [.saveSession(transfer.session.row)]
         store.apply(session + [.addTransfer(row, order: encoded)]) { result in
-            self.enter { desk in
+            self.enter(number) { desk, transfer in
                 desk.noteStorage(result)
-                guard let transfer = desk.transfers[number] else { return }
                 switch result {
                 case .success:
-                    transfer.isAccepted = true
                     transfer.session.isSaved = true
                     // It may have come by another connection since.
-                    if let client = transfer.session.client { desk.accept(transfer.task, client) }
-                    if transfer.isOver { return desk.keepEnd(transfer) }
-                    desk.add(transfer)
-                    desk.noteChange(transfer)
+                    transfer.session.client?.accept(transfer.task)
+                    desk.handle(.accepted, transfer)
                 // The next daemon is told again.
                 case .failure(.closed): break
                 case .failure(.busy) where desk.now < patience, .failure(.diskFull) where desk.now < patience:
-                    desk.enter(after: 0.5) { desk in
-                        guard let transfer = desk.transfers[number] else { return }
-                        desk.enrol(transfer, order, connection, until: patience)
-                    }
+                    desk.enter(number, after: 0.5) { $0.enrol($1, order, connection, until: patience) }
                 case .failure(let failure):
                     desk.reject(
                         transfer, LoadError(.cannotWriteToFile, "urlsessiond cannot keep the task: \(failure.reason)"), connection
@@ -149,22 +136,9 @@ extension TransferDesk {
     }
 
     private func reject(_ transfer: Transfer, _ error: LoadError, _ connection: ClientConnection) {
-        transfers[transfer.number] = nil
-        transfer.session.transfers[transfer.task] = nil
+        handle(.rejected, transfer)
+        unregister(transfer)
         (transfer.session.client ?? connection).send(.rejected(transfer.task, error))
-    }
-
-    private func accept(_ task: TaskID, _ connection: ClientConnection) {
-        accepted.append((connection, task))
-        guard accepted.count == 1 else { return }
-        executor.loop.execute { self.assumeIsolated { $0.sayAccepted() } }
-    }
-
-    private func sayAccepted() {
-        var tasks: [ObjectIdentifier: (ClientConnection, [TaskID])] = [:]
-        for (connection, task) in accepted { tasks[ObjectIdentifier(connection), default: (connection, [])].1.append(task) }
-        accepted = []
-        for (connection, list) in tasks.values { connection.send(.accepted(list)) }
     }
 
     // MARK: Commands
@@ -175,10 +149,8 @@ extension TransferDesk {
         case .suspend, .resume:
             transfer.record.isSuspended = if case .suspend = command { true } else { false }
             held(transfer)
-        case .cancel: cancel(transfer, as: .cancelled)
-        case .cancelProducingResumeData:
-            transfer.wantsResumeData = true
-            cancel(transfer, as: .cancelled)
+        case .cancel: handle(.giveUp(.cancelled, wantsData: false), transfer)
+        case .cancelProducingResumeData: handle(.giveUp(.cancelled, wantsData: true), transfer)
         case .setPriority(let priority):
             transfer.record.priority = min(max(priority, 0), 1)
             schedule(.priorityChanged(transfer.number, transfer.record.priority))
@@ -189,56 +161,78 @@ extension TransferDesk {
 
     /// Whether the transfer is held back has changed.
     func held(_ transfer: Transfer) {
-        guard transfer.isAccepted else { return }
+        guard transfer.life.isAccepted else { return }
         schedule(transfer.record.isHeld ? .held(transfer.number) : .released(transfer.number))
         save(transfer)
-        noteChange(transfer)
+        reports.note(transfer, self)
     }
 
-    func cancel(_ transfer: Transfer, as ending: Transfer.Ending) {
-        guard !transfer.isOver else { return }
-        if transfer.isAccepted, transfer.record.givenUp == nil {
-            transfer.record.givenUp = ending
-            save(transfer)
-        }
-        guard !transfer.isClosing else {
-            // It holds if the file that is being dealt with comes to nothing.
-            transfer.ending = transfer.ending ?? ending
-            return
-        }
-        if transfer.attempt != nil {
-            transfer.ending = ending
-            halt(transfer)
-        } else {
-            endAsGivenUp(transfer, ending)
-        }
+    func note(_ why: TransferLife.GivenUp, of transfer: Transfer) {
+        guard transfer.record.givenUp == nil else { return }
+        transfer.record.givenUp = why
+        save(transfer)
     }
 
     // MARK: Ends that were told
 
-    /// The program knows how the task ended, and has its file: nothing of it is kept.
     func told(_ task: TaskID, _ session: Session) {
-        guard let transfer = session.transfers[task], transfer.isOver else {
-            session.client?.send(.forgotten(task))
-            return
+        if let transfer = session.transfers[task] { return handle(.told, transfer) }
+        // Said again after a broken connection, perhaps before it is durable.
+        if !session.departures.contains(task) { session.client?.send(.forgotten(task)) }
+    }
+
+    /// The program knows how the task ended, and has its file: nothing of it is kept.
+    func depart(_ transfer: Transfer) {
+        let session = transfer.session
+        unregister(transfer)
+        reports.noteGone(transfer, self)
+        session.departures.add(Departures.One(number: transfer.number, task: transfer.task, file: transfer.record.end?.file))
+        removeDeparted(of: session)
+        if session.transfers.isEmpty { session.release() }
+        rest.considerIdling(self)
+    }
+
+    /// Removes the rows of those that were told, many at a time, when it is on the disk that their files have left.
+    private func removeDeparted(of session: Session) {
+        guard let departed = session.departures.next() else { return }
+        let (id, folder) = (session.id, session.folder)
+        guard departed.contains(where: { $0.file != nil }) else { return remove(departed, of: id) }
+        departing.run {
+            let trouble = Spool.sync(folder: folder)
+            self.enter { $0.synced(departed, of: id, trouble) }
         }
-        session.transfers[task] = nil
-        transfers[transfer.number] = nil
-        transfer.isEndDurable = false
-        let files = [transfer.record.end?.file, Spool.handedName(transfer.number)].compactMap { $0 }
-        let folder = session.folder
-        noteGone(transfer)
-        // Without its tasks a session would begin to count anew.
-        let id = session.id
-        keep([.removeTransfer(transfer.number)] + (session.transfers.isEmpty ? [.saveSession(session.row)] : [])) { desk in
+    }
+
+    private func synced(_ departed: [Departures.One], of id: Int64, _ trouble: String?) {
+        guard let session = sessionsByID[id] else { return }
+        if let trouble { journal.say(.error, "\(session.folder) cannot be brought to the disk: \(trouble)") }
+        guard session.departures.synced(trouble == nil) else {
+            return enter(after: Self.departurePause) { desk in
+                guard let session = desk.sessionsByID[id] else { return }
+                session.departures.retry()
+                desk.removeDeparted(of: session)
+            }
+        }
+        remove(departed, of: id)
+    }
+
+    private func remove(_ departed: [Departures.One], of id: Int64) {
+        guard let session = sessionsByID[id] else { return }
+        // Without its last task a session would give its number to another one.
+        let isLast = departed.contains { $0.task == session.record.lastTask }
+        keep(departed.map { .removeTransfer($0.number) } + (isLast ? [.saveSession(session.row)] : [])) { desk in
+            guard let session = desk.sessionsByID[id] else { return }
+            let folder = session.folder
+            let files = departed.flatMap { [$0.file, Spool.handedName($0.number)].compactMap { $0 } }
             // Not before: a row whose file is gone would have it downloaded again.
             desk.ownFiles.run { [spool = desk.spool] in for file in files { spool.remove(file, in: folder) } }
-            desk.noteRemoval()
-            desk.sessionsByID[id]?.client?.send(.forgotten(task))
+            desk.space.noteRemoval(desk)
+            session.departures.removed()
+            for departure in departed { session.client?.send(.forgotten(departure.task)) }
+            desk.removeDeparted(of: session)
+            desk.forget(session, ifUnused: session.record.isInvalidated)
+            desk.rest.considerIdling(desk)
         }
-        if session.record.isInvalidated { forget(session, ifUnused: true) }
-        if session.transfers.isEmpty { session.release() }
-        considerIdling()
     }
 
     // MARK: Questions
@@ -256,7 +250,7 @@ extension TransferDesk {
     /// Asks the program, which is started for it where that is possible.
     func put(_ question: Transfer.Question, of transfer: Transfer) {
         transfer.question = question
-        noteChange(transfer)
+        reports.note(transfer, self)
         guard !transfer.session.isListening else {
             transfer.session.client?.send(.question(question.question, transfer.task, question: question.number))
             return
@@ -273,10 +267,8 @@ extension TransferDesk {
         let number = transfer.number
         let session = transfer.session
         let patience = session.canBeLaunched ? options.questionPatience : session.hasProgramEnded ? 0 : options.returnPatience
-        enter(after: patience) { desk in
-            guard let transfer = desk.transfers[number], transfer.question?.number == question.number,
-                !transfer.session.canAnswer
-            else { return }
+        enter(number, after: patience) { desk, transfer in
+            guard transfer.question?.number == question.number, !transfer.session.canAnswer else { return }
             desk.answer(transfer, transfer.question?.defaultAnswer ?? .done)
         }
     }
@@ -292,7 +284,7 @@ extension TransferDesk {
         guard let question = transfer.question else { return }
         transfer.question = nil
         question.answer(answer)
-        noteChange(transfer)
+        reports.note(transfer, self)
     }
 }
 

@@ -9,9 +9,7 @@
 
 import BackgroundProtocol
 import FoundationEssentials
-import HTTPWire
 import LoadingModel
-import NIOCore
 import SystemThreads
 
 /// Programs come and go.
@@ -26,7 +24,7 @@ extension TransferDesk {
         guard let encoded = try? MessageCoding.encode(attachment.settings) else {
             return connection.refuse(.malformed, "the session's settings cannot be kept")
         }
-        guard !endIfDoomed(connection) else { return }
+        guard !quits.endIfDoomed(connection, self) else { return }
         let name = SessionName(program: connection.program, identifier: attachment.identifier)
         let session: Session
         if let known = sessions[name] {
@@ -34,17 +32,18 @@ extension TransferDesk {
             if session.client != nil { return wait(for: session, attachment, connection) }
         } else {
             guard sessions.count < 10_000 else { return connection.refuse(.tooMany, "there are too many background sessions") }
-            lastSession = lastSession.addingSaturating(1)
-            session = Session(
-                id: lastSession, program: name.program, identifier: name.identifier, folder: spool.folder(of: lastSession),
-                settings: attachment.settings, encodedSettings: encoded, record: SessionRecord(), isSaved: false)
-            sessions[name] = session
-            sessionsByID[session.id] = session
+            let id = nextSession
+            let row = TransferStore.SessionRow(
+                id: id, program: name.program, identifier: name.identifier, settings: encoded, state: [])
+            session = Session(row, attachment.settings, folder: spool.folder(of: id), isSaved: false)
+            register(session)
         }
         connection.session = session
         session.client = connection
         session.takesEvents = attachment.takesEvents
         session.isIntroducing = true
+        session.isUnreadable = false
+        session.launchTrouble = nil
         session.record.isInvalidated = false
         session.settings = attachment.settings
         var isOther = session.encodedSettings != encoded
@@ -53,8 +52,10 @@ extension TransferDesk {
             session.isLaunched = false
             // The user started the program: it may be started from here as if it never was.
             for other in sessions.values where other.program == session.program {
-                let mustSave = other !== session && (other.record.wasQuit || other.record.launches != LaunchLimit())
-                isOther = isOther || other === session && other.record.wasQuit
+                let isChanged = other.record.wasQuit || other.hasKeptLaunches
+                let mustSave = other !== session && isChanged
+                isOther = isOther || other === session && isChanged
+                other.hasKeptLaunches = false
                 other.record.launches = LaunchLimit()
                 other.record.wasQuit = false
                 other.record.doomed = nil
@@ -85,19 +86,18 @@ extension TransferDesk {
         let id = session.id
         // What an earlier life of the program ordered at its last moment is either taken or not before anything is said.
         // One whose file is on a disk that does not answer is not waited for.
-        guard patience <= 0 || session.transfers.values.allSatisfy(\.isAccepted) else {
+        guard patience <= 0 || session.transfers.values.allSatisfy(\.life.isAccepted) else {
             return enter(after: 0.005) { desk in
                 guard let session = desk.sessionsByID[id], session.client === connection else { return }
                 desk.introduce(session, to: connection, patience: patience - 0.005)
             }
         }
-        let tasks = session.transfers.values.filter(\.isAccepted).sorted { $0.task < $1.task }
-            .map { (number: $0.number, task: $0.task) }
+        let tasks = session.transfers.values.filter(\.life.isAccepted).sorted { $0.task < $1.task }.map(Introduction.Task.init)
         introduce(tasks[...], id, connection)
     }
 
     /// In pages, each when the program has read the one before: all together may be more than may wait to be read.
-    private func introduce(_ tasks: ArraySlice<(number: Int64, task: TaskID)>, _ id: Int64, _ connection: ClientConnection) {
+    private func introduce(_ tasks: ArraySlice<Introduction.Task>, _ id: Int64, _ connection: ClientConnection) {
         let page = Array(tasks.prefix(Self.introductionPage))
         let rest = tasks.dropFirst(page.count)
         ownFiles.run { [store] in
@@ -111,7 +111,7 @@ extension TransferDesk {
     }
 
     private func introduce(
-        _ parts: ArraySlice<Introduction.Part>, _ rest: ArraySlice<(number: Int64, task: TaskID)>, _ id: Int64,
+        _ parts: ArraySlice<Introduction.Part>, _ rest: ArraySlice<Introduction.Task>, _ id: Int64,
         _ connection: ClientConnection
     ) {
         guard let session = sessionsByID[id], session.client === connection else { return }
@@ -142,7 +142,7 @@ extension TransferDesk {
         session.isIntroducing = false
         guard session.takesEvents else { return }
         for transfer in session.transfers.values.sorted(by: { $0.task < $1.task }) {
-            if transfer.isOver { deliver(transfer) }
+            handle(.awaited, transfer)
             if let question = transfer.question { put(question, of: transfer) }
         }
     }
@@ -150,13 +150,12 @@ extension TransferDesk {
     /// A connection is over.
     func left(_ connection: ClientConnection) {
         connections[ObjectIdentifier(connection)] = nil
-        watchers[ObjectIdentifier(connection)] = nil
-        accepted.removeAll { $0.0 === connection }
-        defer { considerIdling() }
+        reports.remove(connection)
+        defer { rest.considerIdling(self) }
         if let session = connection.session, session.client === connection {
             session.client = nil
             session.hasProgramEnded = connection.isPeerGone
-            if !session.isIntroducing { session.isLaunched = false }
+            let hasLeftLaunch = !session.isIntroducing && session.isLaunched
             session.isIntroducing = false
             for transfer in session.transfers.values where transfer.question != nil { limitQuestion(of: transfer) }
             if let (next, attachment) = session.waiting {
@@ -164,7 +163,9 @@ extension TransferDesk {
                 return attach(attachment, next)
             }
             // A process that runs may have lost its connection alone, and be back at once.
-            if session.isLaunchDue, !connection.isPeerGone {
+            if hasLeftLaunch {
+                endLaunch(of: session)
+            } else if session.candidate.isDue, !connection.isPeerGone {
                 planLaunch(of: session, after: Self.leavePatience)
             } else {
                 considerLaunch(session)
@@ -184,12 +185,13 @@ extension TransferDesk {
     /// A session of which nothing is left.
     func forget(_ session: Session, ifUnused isGivenUp: Bool) {
         guard session.transfers.isEmpty else { return }
+        // It is looked at again when these are dealt with.
+        guard session.departures.isEmpty else { return }
         session.release()
         guard session.record.isInvalidated || isGivenUp || session.client == nil else { return }
         guard session.client == nil || session.record.isInvalidated else { return }
         session.client?.session = nil
-        sessions[SessionName(program: session.program, identifier: session.identifier)] = nil
-        sessionsByID[session.id] = nil
+        unregister(session)
         keep([.removeSession(session.id)])
         let folder = session.folder
         ownFiles.run { [spool] in spool.remove(folder: folder) }
@@ -198,6 +200,26 @@ extension TransferDesk {
 
 /// What the store has of a session's tasks, decoded away from the loop.
 private struct Introduction: Sendable {
+    struct Task: Sendable {
+        var number: Int64
+        var task: TaskID
+        private var url: String
+        private var isUpload: Bool
+        private var created: Double
+
+        init(_ transfer: Transfer) {
+            (number, task) = (transfer.number, transfer.task)
+            (url, isUpload, created) = (transfer.record.url, transfer.record.isUpload, transfer.record.created)
+        }
+
+        /// What is known of an order that cannot be read, whose failure its program is to hear of.
+        var remains: BackgroundOrder {
+            let request = LoadRequest(url: URL(string: url))
+            return BackgroundOrder(
+                TaskOrder(id: task, request: request, delivery: isUpload ? .collect : .download(resuming: nil)), created: created)
+        }
+    }
+
     struct Part: Sendable {
         var number: Int64
         var task: TaskID
@@ -208,10 +230,10 @@ private struct Introduction: Sendable {
     var parts: [Part] = []
 
     /// Nil where the store cannot be read.
-    init?(_ tasks: [(number: Int64, task: TaskID)], from store: TransferStore) {
+    init?(_ tasks: [Task], from store: TransferStore) {
         guard let orders = (try? store.orders(of: tasks.map(\.number)))?.orders else { return nil }
         for task in tasks {
-            guard let bytes = orders[task.number], let order = try? MessageCoding.decodeOrder(bytes) else { continue }
+            let order = orders[task.number].flatMap { try? MessageCoding.decodeOrder($0) } ?? task.remains
             let response = (try? store.part(.response, of: task.number)).flatMap { $0 }.flatMap {
                 try? MessageCoding.decodeResponse($0)
             }

@@ -11,6 +11,7 @@ import BackgroundProtocol
 import CLoadingSystem
 import DequeModule
 import FoundationEssentials
+import HTTPWire
 import LoadingModel
 import NIOCore
 import SystemThreads
@@ -25,13 +26,11 @@ package actor TransferDesk {
     static let totalLimit = 200_000
     /// The most bytes of unfinished messages of all connections.
     static let pendingLimit = 64 << 20
+    /// The most bytes of messages that programs have not read, of all connections.
+    static let unreadLimit = 128 << 20
 
     /// Seconds after which it is looked anew what is due: the machine may have slept, or its clock been set.
     private static let longestSleep = 900.0
-    /// Seconds without anything to do after which memory is given back.
-    private static let restTime = 2.0
-    /// Seconds that a program has to come back to a daemon that was started anew, before it counts as gone.
-    private static let returnPatience = 3.0
     /// Seconds after which what the disk did not take is saved again.
     private static let savePause = 5.0
     /// Seconds by which the clock may be set without more ado.
@@ -45,41 +44,38 @@ package actor TransferDesk {
     /// For the daemon's own files, and for bringing them to the disk, which may take long.
     nonisolated let ownFiles = WorkThread("bg-files")
     nonisolated let syncs = WorkThread("bg-syncs")
+    /// For the folders that files have left, which programs wait for.
+    nonisolated let departing = WorkThread("bg-folders")
     /// For the files of programs, which may be on a disk that does not answer: each program waits for its own alone.
     private var programFiles: [String: WorkThread] = [:]
-    nonisolated let launches = WorkThread("bg-launches")
+    /// A program that takes long to be started keeps a few others waiting, and not all.
+    private nonisolated let launchers = (0..<4).map { _ in WorkThread("bg-launches") }
     nonisolated let started = Date.timeIntervalSinceReferenceDate
 
-    var sessions: [SessionName: Session] = [:]
-    var sessionsByID: [Int64: Session] = [:]
-    var transfers: [Int64: Transfer] = [:]
+    private(set) var sessions: [SessionName: Session] = [:]
+    private(set) var sessionsByID: [Int64: Session] = [:]
+    private(set) var transfers: [Int64: Transfer] = [:]
     var connections: [ObjectIdentifier: ClientConnection] = [:]
     var pendingBytes = 0
+    var unreadBytes = 0
     private(set) var scheduler: TransferScheduler
     /// Those that have not been dealt with.
     private var events: Deque<TransferScheduler.Event> = []
     private var isScheduling = false
-    var conditions = TransferScheduler.Conditions()
-    var timer: Scheduled<Void>?
-    var lastNumber: Int64 = 0
-    var lastSession: Int64 = 0
+    private(set) var conditions = TransferScheduler.Conditions()
+    private var timer: Scheduled<Void>?
+    private var lastNumber: Int64 = 0
+    private var lastSession: Int64 = 0
     var lastQuestion = 0
-    var isClosing = false
-    /// Accepted since the last turn of the loop, to be said together.
-    var accepted: [(ClientConnection, TaskID)] = []
-    var watchers: [ObjectIdentifier: [Int]] = [:]
-    var changed: Set<Int64> = []
-    var isReporting = false
+    private(set) var isClosing = false
     var storageTrouble: String?
     /// What the clock shows beyond the time since the machine started.
     private var clockOffset = Date.timeIntervalSinceReferenceDate - cls_boot_seconds()
-    var isWatchingPower = false
-    var room = Room()
-    /// The processes that end when it is durable that they were quit.
-    var undurableQuits: Set<String> = []
-    private var isResting = false
-    var onIdle: (@Sendable () -> Void)?
-    var idleTimer: Scheduled<Void>?
+    let space = SpaceWatch()
+    let quits = Quits()
+    let reports = Reports()
+    let rest = Rest()
+    let power = PowerWatch()
 
     struct SessionName: Hashable {
         var program: String
@@ -105,14 +101,103 @@ package actor TransferDesk {
     }
 
     nonisolated func enter(after seconds: Double, _ work: @escaping @Sendable (isolated TransferDesk) -> Void) {
+        if seconds > 0 { _ = timer(after: seconds, work) } else { enter(work) }
+    }
+
+    /// The same, and can be cancelled.
+    nonisolated func timer(
+        after seconds: Double, _ work: @escaping @Sendable (isolated TransferDesk) -> Void
+    ) -> Scheduled<Void> {
         executor.loop.scheduleTask(in: .nanoseconds(Int64(max(0, min(seconds, 1e9)) * 1e9))) {
             self.assumeIsolated { work($0) }
         }
     }
 
+    /// The same for a transfer that is still there.
+    nonisolated func enter(
+        _ number: Int64, after seconds: Double = 0, _ work: @escaping @Sendable (isolated TransferDesk, Transfer) -> Void
+    ) {
+        enter(after: seconds) { desk in if let transfer = desk.transfers[number] { work(desk, transfer) } }
+    }
+
     nonisolated var now: Double { Date.timeIntervalSinceReferenceDate }
 
-    // MARK: Scheduling
+    // MARK: What there is
+
+    var nextNumber: Int64 { lastNumber.addingSaturating(1) }
+    var nextSession: Int64 { lastSession.addingSaturating(1) }
+
+    /// Gives no number up to these any more.
+    func reserve(_ number: Int64, session: Int64 = 0) {
+        lastNumber = max(lastNumber, number)
+        lastSession = max(lastSession, session)
+    }
+
+    func register(_ session: Session) {
+        sessions[session.name] = session
+        sessionsByID[session.id] = session
+        reserve(0, session: session.id)
+    }
+
+    func unregister(_ session: Session) {
+        sessions[session.name] = nil
+        sessionsByID[session.id] = nil
+    }
+
+    func register(_ transfer: Transfer) {
+        transfers[transfer.number] = transfer
+        transfer.session.transfers[transfer.task] = transfer
+        transfer.session.record.lastTask = max(transfer.session.record.lastTask, transfer.task)
+        reserve(transfer.number)
+    }
+
+    func unregister(_ transfer: Transfer) {
+        transfers[transfer.number] = nil
+        transfer.session.transfers[transfer.task] = nil
+    }
+
+    /// Nothing is begun any more.
+    func close() {
+        isClosing = true
+        timer?.cancel()
+    }
+
+    // MARK: Deciding
+
+    /// Has a transfer's life decide, and does what it says.
+    func handle(_ event: TransferLife.Event, _ transfer: Transfer) {
+        for action in transfer.handle(event) { perform(action, transfer) }
+        reports.note(transfer, self)
+    }
+
+    private func perform(_ action: TransferLife.Action, _ transfer: Transfer) {
+        switch action {
+        case .add: add(transfer)
+        case .remove: schedule(.removed(transfer.number))
+        case .stopped:
+            transfer.outcome = nil
+            schedule(.stopped(transfer.number))
+        case .retry(let failure, let isRefusal): retry(transfer, failure, isRefusal)
+        case .prepare: prepare(transfer)
+        case .ask: askBeforeBegin(transfer)
+        case .begin: begin(transfer)
+        case .halt: halt(transfer)
+        case .note(let why): note(why, of: transfer)
+        case .discardFile: discardFile(of: transfer)
+        case .forgetPartial: forgetPartial(of: transfer)
+        case .spoil: spoil(transfer)
+        case .closeFile: closeFile(of: transfer)
+        case .keepData: keepData(of: transfer)
+        case .dropData: dropData(of: transfer)
+        case .giveUp(let why): transfer.outcome = TaskOutcome(failing: why.error)
+        case .end(let hasFile): end(transfer, hasFile)
+        case .keepEnd: keepEnd(transfer)
+        case .deliver: if transfer.session.isListening { deliver(transfer) } else { considerLaunch(transfer.session) }
+        case .forgetEnd: forgetEnd(of: transfer)
+        case .depart: depart(transfer)
+        case .sayForgotten: transfer.session.client?.send(.forgotten(transfer.task))
+        }
+    }
 
     /// Has the scheduler decide, and does what it says.
     ///
@@ -124,6 +209,7 @@ package actor TransferDesk {
         defer { isScheduling = false }
         noteClock()
         while let event = events.popFirst() { perform(scheduler.handle(event, now: now)) }
+        rest.consider(self)
     }
 
     /// Moves what counts from an instant along where the clock was set: neither does a week pass in a moment, nor does it begin anew.
@@ -146,20 +232,19 @@ package actor TransferDesk {
             switch action {
             // Nothing begins any more, and nobody is told so: whoever is would ask again.
             case .start where isClosing: break
-            case .start(let number): start(number)
-            case .stop(let number, let reason): stop(number, because: reason)
-            case .expire(let number): expire(number)
+            case .start(let number): decide(.start, number)
+            case .stop(let number, _): decide(.stop, number)
+            case .expire(let number): decide(.giveUp(.expired, wantsData: false), number)
             case .wake(let at):
                 timer?.cancel()
-                timer = nil
-                guard let at else { continue }
-                timer = executor.loop.scheduleTask(
-                    in: .nanoseconds(Int64(max(0, min(at - now, Self.longestSleep)) * 1e9) + 1_000_000)
-                ) {
-                    self.assumeIsolated { $0.schedule(.tick) }
-                }
+                timer = at.map { timer(after: max(0, min($0 - now, Self.longestSleep)) + 0.001) { $0.schedule(.tick) } }
             }
         }
+    }
+
+    private func decide(_ event: TransferLife.Event, _ number: Int64) {
+        guard let transfer = transfers[number] else { return schedule(.removed(number)) }
+        handle(event, transfer)
     }
 
     func setConditions(_ change: (inout TransferScheduler.Conditions) -> Void) {
@@ -168,19 +253,16 @@ package actor TransferDesk {
         guard next != conditions else { return }
         conditions = next
         schedule(.conditionsChanged(next, random: .random(in: 0 ... .max)))
-        for transfer in transfers.values where !transfer.isOver { noteChange(transfer) }
+        for transfer in transfers.values where !transfer.isOver { reports.note(transfer, self) }
     }
 
     func add(_ transfer: Transfer) {
         let record = transfer.record
-        if record.isDiscretionary, !isWatchingPower {
-            isWatchingPower = true
-            watchPower()
-        }
+        if record.isDiscretionary { power.begin(self) }
         var item = TransferScheduler.Item(
             id: transfer.number, program: programNumber(transfer.session.program), session: transfer.session.id,
-            host: record.host,
-            hostLimit: record.hostLimit, priority: record.priority, deadline: record.deadline)
+            host: record.host, origin: record.origin, hostLimit: record.hostLimit, priority: record.priority,
+            deadline: record.deadline)
         item.isDiscretionary = record.isDiscretionary
         item.isUpload = record.isUpload
         item.isLocal = record.isLocal
@@ -209,27 +291,16 @@ package actor TransferDesk {
         return made
     }
 
+    func launcher(of program: String) -> WorkThread {
+        launchers[Int(programNumber(program).magnitude % UInt64(launchers.count))]
+    }
+
     // MARK: Keeping
 
     /// Has the store keep something whose failure nobody waits for; what is lost by it is had again.
     func keep(_ changes: [TransferStore.Change]) {
         store.apply(changes) { result in
             self.enter { $0.noteStorage(result) }
-        }
-    }
-
-    /// Has the store keep how a transfer or a session is now, and calls back where that fails.
-    private func keepState(
-        _ changes: [TransferStore.Change], orElse: @escaping @Sendable (isolated TransferDesk) -> Void
-    ) {
-        store.apply(changes) { result in
-            self.enter { desk in
-                desk.noteStorage(result)
-                switch result {
-                case .success, .failure(.missing), .failure(.closed): break
-                case .failure: orElse(desk)
-                }
-            }
         }
     }
 
@@ -256,136 +327,28 @@ package actor TransferDesk {
         }
     }
 
-    func save(_ transfer: Transfer) {
-        // It is saved as it is when the disk is looked at again.
-        guard !unsaved.contains(transfer.number) else { return }
-        let number = transfer.number
-        keepState([.setState(number, transfer.record.encoded)]) { desk in
-            guard desk.unsaved.insert(number).inserted else { return }
-            desk.enter(after: Self.savePause) { desk in
-                desk.unsaved.remove(number)
-                if let transfer = desk.transfers[number] { desk.save(transfer) }
-            }
-        }
-    }
+    func save(_ transfer: Transfer) { save(transfer.number) }
+    func save(_ session: Session) { save(-session.id) }
 
-    func save(_ session: Session) {
-        guard !unsaved.contains(-session.id) else { return }
-        let id = session.id
-        keepState([.saveSession(session.row)]) { desk in
-            guard desk.unsaved.insert(-id).inserted else { return }
-            desk.enter(after: Self.savePause) { desk in
-                desk.unsaved.remove(-id)
-                if let session = desk.sessionsByID[id] { desk.save(session) }
-            }
-        }
-    }
-
-    // MARK: Beginning and ending
-
-    /// Takes over what an earlier daemon left.
-    func restore(_ contents: TransferStore.Contents) {
-        // What cannot be read stays as it is, and nothing else is given its number.
-        lastSession = contents.damagedSessions.max() ?? 0
-        lastNumber = contents.damagedTransfers.max() ?? 0
-        for id in contents.damagedSessions { journal.say(.error, "session \(id) is damaged") }
-        for id in contents.damagedTransfers { journal.say(.error, "transfer \(id) is damaged") }
-        for row in contents.sessions {
-            lastSession = max(lastSession, row.id)
-            guard let settings = try? MessageCoding.decodeSettings(row.settings) else {
-                journal.say(.error, "session \(row.identifier) of \(row.program) cannot be read")
-                continue
-            }
-            let session = Session(
-                id: row.id, program: row.program, identifier: row.identifier, folder: spool.folder(of: row.id),
-                settings: settings,
-                encodedSettings: row.settings, record: SessionRecord.decoded(row.state) ?? SessionRecord(), isSaved: true)
-            sessions[SessionName(program: row.program, identifier: row.identifier)] = session
-            sessionsByID[row.id] = session
-        }
-        var files: [Int64: Set<String>] = [:]
-        for row in contents.transfers {
-            lastNumber = max(lastNumber, row.id)
-            guard let session = sessionsByID[row.session], let record = TransferRecord.decoded(row.state) else {
-                journal.say(.error, "transfer \(row.id) cannot be read")
-                continue
-            }
-            let transfer = Transfer(number: row.id, session: session, task: row.task, record: record, isAccepted: true)
-            transfer.counts.received = record.syncedBytes
-            transfer.isEndDurable = transfer.isOver
-            transfers[row.id] = transfer
-            session.transfers[row.task] = transfer
-            session.record.lastTask = max(session.record.lastTask, row.task)
-            // What was handed over may be in a program's hands.
-            let handed = record.end?.file == nil ? nil : Spool.handedName(row.id)
-            files[session.id, default: []].formUnion([record.partial, record.end?.file, handed].compactMap { $0 })
-        }
-        // A number is not given again while a file of it may be there.
-        lastNumber = max(lastNumber, spool.highestNumber)
-        let known = files
-        let numbers = Set(contents.sessions.map(\.id))
-        // Whose files those of a damaged transfer are is not known.
-        let unreadable = contents.damagedTransfers.isEmpty ? contents.damagedSessions : contents.sessions.map(\.id)
-        let skipped = Set(unreadable + contents.damagedSessions)
-        ownFiles.run { [spool] in spool.tidy(sessions: numbers, files: known, unreadable: skipped) }
-        for transfer in transfers.values.sorted(by: { $0.number < $1.number }) where !transfer.isOver {
-            if let ending = transfer.record.givenUp { endAsGivenUp(transfer, ending) } else { add(transfer) }
-        }
-        // Programs that run have their sessions again in a moment.
-        for session in sessions.values where session.isLaunchDue { planLaunch(of: session, after: Self.returnPatience) }
-        considerIdling()
-    }
-
-    /// Ends what goes on so that another daemon can go on with it; calls back when everything is on the disk.
-    func shutDown(_ done: @escaping @Sendable () -> Void) {
-        isClosing = true
-        timer?.cancel()
-        for connection in connections.values { connection.close() }
-        for transfer in transfers.values where transfer.attempt != nil {
-            transfer.ending = transfer.ending ?? .stopped
-            halt(transfer)
-        }
-        waitForEnd(2, done)
-    }
-
-    private func waitForEnd(_ seconds: Double, _ done: @escaping @Sendable () -> Void) {
-        guard seconds > 0, transfers.values.contains(where: { $0.attempt != nil || $0.isClosing }) else {
-            ownFiles.run { [store] in
-                store.close()
-                done()
-            }
+    /// Has the store keep how a transfer, or by a negative number a session, is now.
+    private func save(_ number: Int64) {
+        let transfer = transfers[number].map { TransferStore.Change.setState(number, $0.record.encoded) }
+        // What the disk did not take is saved as it is when that is looked at again.
+        guard !unsaved.contains(number), let change = transfer ?? sessionsByID[-number].map({ .saveSession($0.row) }) else {
             return
         }
-        enter(after: 0.02) { $0.waitForEnd(seconds - 0.02, done) }
-    }
-
-    /// Ends the daemon after a while in which nobody wants anything of it.
-    func considerIdling() {
-        let isIdle =
-            connections.isEmpty && !sessions.values.contains { $0.endedCount < $0.transfers.count || $0.isLaunchDue }
-        if isIdle, !isResting {
-            isResting = true
-            enter(after: Self.restTime) { $0.rest() }
-        } else if !isIdle {
-            isResting = false
-        }
-        guard let limit = options.idleLimit, isIdle, !isClosing else {
-            idleTimer?.cancel()
-            idleTimer = nil
-            return
-        }
-        guard idleTimer == nil else { return }
-        idleTimer = executor.loop.scheduleTask(in: .nanoseconds(Int64(limit * 1e9))) {
-            self.assumeIsolated { desk in
-                desk.idleTimer = nil
-                desk.onIdle?()
+        store.apply([change]) { result in
+            self.enter { desk in
+                desk.noteStorage(result)
+                switch result {
+                case .success, .failure(.missing), .failure(.closed): return
+                case .failure: guard desk.unsaved.insert(number).inserted else { return }
+                }
+                desk.enter(after: Self.savePause) { desk in
+                    desk.unsaved.remove(number)
+                    desk.save(number)
+                }
             }
         }
-    }
-
-    /// Gives memory back that an idle daemon has no use for.
-    private func rest() {
-        guard isResting, connections.isEmpty else { return }
-        ownFiles.run { cls_rest() }
     }
 }

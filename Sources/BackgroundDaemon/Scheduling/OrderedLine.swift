@@ -20,6 +20,9 @@ struct OrderedLine<ID: Hashable & Sendable, Place: Comparable & Sendable>: Senda
     var isEmpty: Bool { slots.isEmpty }
     var count: Int { slots.count }
 
+    /// All of them, in no order.
+    var ids: [ID] { slots.map(\.id) }
+
     /// The one in front.
     var first: (id: ID, at: Place)? { slots.first.map { ($0.id, $0.at) } }
 

@@ -94,5 +94,8 @@ struct ReadyTransfers: Sendable {
         return found.flatMap { front(of: $0) }
     }
 
+    /// All that lead to a host, the older ones first.
+    func ids(at host: String) -> [ID] { (hosts[host] ?? []).flatMap { lines[$0]?.ids ?? [] }.sorted() }
+
     func hasLine(at host: String, where isWanted: (LineKey) -> Bool) -> Bool { hosts[host]?.contains(where: isWanted) ?? false }
 }

@@ -35,6 +35,9 @@ extension TransferScheduler {
 
     /// What the machine is like.
     package struct Conditions: Sendable, Hashable {
+        /// There is a way to other networks.
+        ///
+        /// Without one there may be some to near hosts, which is found out by trying.
         package var isConnected = true
         package var isMetered = false
         package var hasExternalPower = true
@@ -51,6 +54,8 @@ extension TransferScheduler {
         package var program: Int64
         package var session: Int64
         package var host: String
+        /// The host and its port.
+        package var origin: String
         /// The most to this host of this session.
         package var hostLimit: Int
         /// 0 to 1.
@@ -68,12 +73,14 @@ extension TransferScheduler {
         package var notBefore: Double?
 
         package init(
-            id: ID, program: Int64, session: Int64, host: String, hostLimit: Int = 6, priority: Float = 0.5, deadline: Double
+            id: ID, program: Int64, session: Int64, host: String, origin: String? = nil, hostLimit: Int = 6,
+            priority: Float = 0.5, deadline: Double
         ) {
             self.id = id
             self.program = program
             self.session = session
             self.host = host
+            self.origin = origin ?? host
             self.hostLimit = hostLimit
             self.priority = priority
             self.deadline = deadline
@@ -82,13 +89,15 @@ extension TransferScheduler {
 
     package enum Failure: Hashable, Sendable { case network, server, noSpace, other }
 
-    package enum StopReason: Hashable, Sendable { case held, conditions, yields, tooSlow }
+    package enum StopReason: Hashable, Sendable { case held, conditions, yields, tooSlow, network }
 
     /// Why a transfer does not run.
     package enum WaitReason: Hashable, Sendable {
         case turn, host
         case earliestBegin(Double)
         case retry(at: Double, attempts: Int)
+        /// The origin did not answer so often in a row.
+        case origin(until: Double, attempts: Int)
         case network, meteredOrBattery, held, space
     }
 
@@ -99,6 +108,8 @@ extension TransferScheduler {
         case held(ID)
         case released(ID)
         case priorityChanged(ID, Float)
+        /// The server answered it, whatever it said.
+        case answered(ID)
         /// All that it moved so far.
         case progressed(ID, bytes: Int64)
         /// It does not run any more, as it was told to stop.
@@ -106,6 +117,10 @@ extension TransferScheduler {
         /// It does not run any more, and is to be tried again.
         case failed(ID, Failure, madeProgress: Bool, retryAfter: Double?, random: UInt64)
         case conditionsChanged(Conditions, random: UInt64)
+        /// It runs, and finds no way to its host.
+        case lacksNetwork(ID)
+        /// There may be a way to some hosts now.
+        case networkChanged
         /// What it needs of the disk is not there, or is there again, whatever others find.
         case lacksSpace(ID)
         case foundSpace(ID, endsPause: Bool)

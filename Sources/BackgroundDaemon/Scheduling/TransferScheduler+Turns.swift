@@ -11,6 +11,8 @@
 extension TransferScheduler {
     /// Those whose time has come.
     mutating func bringDue(_ now: Double, _ actions: inout [Action]) {
+        // Those that wait for an origin have waited longer than the one that tried it last.
+        bringProbes(now)
         while let (id, rank) = instants.first, rank.at <= now { reconsider(id, now) }
         while let (id, rank) = deadlines.first, rank.at <= now {
             deadlines.remove(id)
@@ -19,12 +21,14 @@ extension TransferScheduler {
             reconsider(id, now)
             actions.append(.expire(id))
         }
+        // Some may have been the ones that try.
+        bringProbes(now)
     }
 
     /// Gives and takes places until nothing more is to be done now.
     mutating func settle(_ now: Double, _ actions: inout [Action]) {
         guard isUnsettled || sampleDue <= now else { return }
-        fill(&actions)
+        fill(now, &actions)
         judgeSpeed(now, &actions)
         isUnsettled = false
     }
@@ -35,8 +39,8 @@ extension TransferScheduler {
     private var hasDiscretionaryPlace: Bool { hasPlace && runningDiscretionary < max(1, limits.simultaneous / 2) }
 
     /// Gives free places to those whose turn it is.
-    private mutating func fill(_ actions: inout [Action]) {
-        while hasPlace, let id = next(of: ordinary) { start(id, &actions) }
+    private mutating func fill(_ now: Double, _ actions: inout [Action]) {
+        while hasPlace, let id = next(of: ordinary) { start(id, now, &actions) }
         // One that the system may put off makes room for one that it may not: one at a time, as each may be all that is needed.
         if runningDiscretionary > 0, stoppingCount == 0, !ordinary.isEmpty {
             let isAnyReady = !hasPlace && next(of: ordinary) != nil
@@ -46,15 +50,17 @@ extension TransferScheduler {
             }
             if let id = leaving.max() { stop(id, .yields, &actions) }
         }
-        while hasDiscretionaryPlace, let id = next(of: discretionary) { start(id, &actions) }
+        while hasDiscretionaryPlace, let id = next(of: discretionary) { start(id, now, &actions) }
     }
 
-    private mutating func start(_ id: ID, _ actions: inout [Action]) {
+    private mutating func start(_ id: ID, _ now: Double, _ actions: inout [Action]) {
         guard var entry = entries[id] else { return }
         takeFromLine(entry)
         entry.place = .running
         entry.isBehind = false
+        entry.startTime = now
         entry.failure = nil
+        entry.lacksNetwork = false
         entry.serverBound = nil
         entries[id] = entry
         running.insert(id)
@@ -78,6 +84,32 @@ extension TransferScheduler {
     /// Whether somebody waits for the same host who could run if this one were gone.
     private func makesRoom(_ entry: Entry, for ready: ReadyTransfers) -> Bool {
         ready.hasLine(at: entry.item.host) { hasRoom($0, in: ready, without: entry) }
+    }
+
+    // MARK: Without a way to other networks
+
+    func isOffline(_ entry: Entry) -> Bool {
+        !conditions.isConnected && !entry.item.isLocal && offline.contains(entry.line)
+    }
+
+    /// One tries for all of its line: where it finds no way, they wait for the network to change, and none of them has a place.
+    mutating func lacksNetwork(_ id: ID, _ now: Double, _ actions: inout [Action]) {
+        guard let entry = entries[id], entry.place == .running else { return }
+        entries[id]?.lacksNetwork = true
+        guard !conditions.isConnected, !entry.item.isLocal else { return }
+        stop(id, .network, &actions)
+        // Since it was tried there may be a way: it is tried again.
+        guard entry.startTime >= networkChange else { return }
+        offline.insert(entry.line)
+        for other in (members[entry.line] ?? []).sorted() { reconsider(other, now) }
+    }
+
+    mutating func tryNetwork(_ now: Double) {
+        networkChange = now
+        endPauses(now)
+        guard !offline.isEmpty else { return }
+        offline = []
+        for id in entries.keys.sorted() { reconsider(id, now) }
     }
 
     // MARK: Speed
@@ -125,7 +157,9 @@ extension TransferScheduler {
     // MARK: The timer
 
     mutating func setTimer(_ isGone: Bool, _ actions: inout [Action]) {
-        let time = min(instants.first?.at.at ?? .infinity, deadlines.first?.at.at ?? .infinity, sampleDue)
+        let time = min(
+            instants.first?.at.at ?? .infinity, deadlines.first?.at.at ?? .infinity, originInstants.first?.at ?? .infinity,
+            sampleDue)
         let next = time == .infinity ? nil : time
         guard next != wakeTime || isGone && next != nil else { return }
         wakeTime = next
@@ -146,6 +180,9 @@ extension TransferScheduler {
         let item = entry.item
         switch entry.place {
         case .running, .stopping: return nil
+        case .origin:
+            guard let pause = origins[item.origin]?.pause, pause.probe == nil else { return .host }
+            return .origin(until: pause.until, attempts: pause.attempts)
         case .timed:
             if let begin = item.earliestBegin, begin >= entry.instant { return .earliestBegin(begin) }
             return .retry(at: entry.instant, attempts: item.attempts)
@@ -154,7 +191,7 @@ extension TransferScheduler {
             return isRoomy || !hasPlace ? .turn : .host
         case .parked:
             if item.isHeld { return .held }
-            if !conditions.isConnected, !item.isLocal { return .network }
+            if isOffline(entry) { return .network }
             if entry.lacksSpace || !conditions.hasSpace && !item.isUpload { return .space }
             return item.isDiscretionary ? .meteredOrBattery : .turn
         }

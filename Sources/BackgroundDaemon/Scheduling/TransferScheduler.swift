@@ -21,6 +21,8 @@ package struct TransferScheduler: Sendable {
         case ready
         /// For an instant.
         case timed
+        /// For its origin to answer another one.
+        case origin
         /// For the network, room on the disk, or whoever holds it.
         case parked
         case running
@@ -40,9 +42,13 @@ package struct TransferScheduler: Sendable {
         var failure: Failure?
         /// The disk has less room than it needs.
         var lacksSpace = false
+        /// It runs, and has found no way to its host.
+        var lacksNetwork = false
         /// Not before that, as the server asked for it.
         var serverBound: Double?
         var isExpired = false
+        /// When its last attempt began.
+        var startTime = -Double.infinity
         /// When its speed began to be measured; nil where nobody waits for its place.
         var sampleTime: Double?
         var sampleBytes: Int64 = 0
@@ -57,12 +63,17 @@ package struct TransferScheduler: Sendable {
     let limits: Limits
     var conditions = Conditions()
     var entries: [ID: Entry] = [:]
+    /// Which of them are of one session and host.
+    var members: [LineKey: Set<ID>] = [:]
     var ordinary = ReadyTransfers()
     var discretionary = ReadyTransfers()
     /// Of each program that has transfers that run or are ready.
     var turns: [Int64: Turn] = [:]
     var instants = OrderedLine<ID, Rank>()
     var deadlines = OrderedLine<ID, Rank>()
+    /// Of all transfers, and of those that do not answer when the next attempt is due.
+    var origins: [String: Origin] = [:]
+    var originInstants = OrderedLine<String, Double>()
     var running: Set<ID> = []
     /// Of those that run, and of these those that are to stop.
     var runningDiscretionary = 0
@@ -71,6 +82,9 @@ package struct TransferScheduler: Sendable {
     /// Those that have as many as they may.
     var fullHosts: Set<String> = []
     var sessionHostCounts: [LineKey: Int] = [:]
+    /// Without a way to other networks: the lines of which one found none to its host since the network last changed.
+    var offline: Set<LineKey> = []
+    var networkChange = -Double.infinity
     var served = 0
     /// When somebody's speed is to be judged.
     var sampleDue = Double.infinity
@@ -91,16 +105,20 @@ package struct TransferScheduler: Sendable {
             guard entries[id]?.item.isHeld == true else { break }
             entries[id]?.item.isHeld = false
             entries[id]?.since = now
+            if let origin = entries[id]?.item.origin { hasten(origin, now) }
             reconsider(id, now)
         case .priorityChanged(let id, let priority):
             guard entries[id] != nil else { break }
             entries[id]?.item.priority = Self.cleaned(priority)
             reconsider(id, now)
         case .progressed(let id, let bytes): progressed(id, bytes)
+        case .answered(let id): noteAnswer(id, now)
         case .stopped(let id): stopped(id, now)
         case .failed(let id, let failure, let madeProgress, let retryAfter, let random):
             failed(id, failure, madeProgress, retryAfter, random, now)
         case .conditionsChanged(let next, let random): change(next, random, now, &actions)
+        case .lacksNetwork(let id): lacksNetwork(id, now, &actions)
+        case .networkChanged: tryNetwork(now)
         case .lacksSpace(let id):
             guard let entry = entries[id], !entry.lacksSpace else { break }
             entries[id]?.lacksSpace = true
@@ -130,16 +148,22 @@ package struct TransferScheduler: Sendable {
         if item.deadline.isNaN { item.deadline = .infinity }
         entries[item.id] = Entry(item: item, since: max(now, item.earliestBegin ?? now))
         deadlines.insert(item.id, at: Rank(at: item.deadline, id: item.id))
+        let line = LineKey(program: item.program, session: item.session, host: item.host)
+        members[line, default: []].insert(item.id)
+        join(item.origin, now)
         reconsider(item.id, now)
     }
 
     private static func cleaned(_ priority: Float) -> Float { priority.isNaN ? 0.5 : min(max(priority, 0), 1) }
 
     private mutating func remove(_ id: ID) {
-        guard entries[id] != nil else { return }
+        guard let entry = entries[id] else { return }
         park(id)
         deadlines.remove(id)
         entries[id] = nil
+        members[entry.line]?.remove(id)
+        if members[entry.line]?.isEmpty == true { members[entry.line] = nil }
+        leave(entry.item.origin)
     }
 
     private mutating func hold(_ id: ID, _ actions: inout [Action]) {
@@ -147,7 +171,7 @@ package struct TransferScheduler: Sendable {
         entries[id]?.item.isHeld = true
         switch entry.place {
         case .running: stop(id, .held, &actions)
-        case .ready, .timed: park(id)
+        case .ready, .timed, .origin: park(id)
         case .parked, .stopping: break
         }
     }
@@ -164,6 +188,7 @@ package struct TransferScheduler: Sendable {
     private mutating func progressed(_ id: ID, _ bytes: Int64) {
         guard let entry = entries[id], entry.place == .running else { return }
         entries[id]?.bytes = bytes
+        if bytes > entry.bytes { entries[id]?.lacksNetwork = false }
         // It began anew.
         if bytes < entry.bytes { entries[id]?.sampleBytes = min(entry.sampleBytes, bytes) }
     }
@@ -174,7 +199,7 @@ package struct TransferScheduler: Sendable {
         switch entry.place {
         case .stopping(let reason): isTooSlow = reason == .tooSlow
         case .running: break
-        case .ready, .timed, .parked: return
+        case .ready, .timed, .origin, .parked: return
         }
         park(id)
         if isTooSlow {
@@ -191,14 +216,13 @@ package struct TransferScheduler: Sendable {
         guard let entry = entries[id] else { return }
         switch entry.place {
         case .running, .stopping: break
-        case .ready, .timed, .parked: return
+        case .ready, .timed, .origin, .parked: return
         }
+        if failure == .network, !madeProgress { noteSilence(entry, share: Self.share(random), now) }
         park(id)
         let attempts = madeProgress ? 1 : max(0, min(entry.item.attempts, 1 << 30)) + 1
         // Exponential, with full jitter: those that failed together do not come back together.
-        var longest = limits.firstPause
-        for _ in 1..<max(1, min(attempts, 32)) where longest < limits.longestPause { longest *= 2 }
-        let end = now + min(longest, limits.longestPause) * Self.share(random)
+        let end = now + longestPause(after: attempts) * Self.share(random)
         let bound = retryAfter.map { now + min(max(0, $0), limits.longestRetryAfter) }
         let notBefore = max(end, bound ?? end)
         entries[id]?.item.attempts = attempts
@@ -210,6 +234,12 @@ package struct TransferScheduler: Sendable {
         reconsider(id, now)
     }
 
+    func longestPause(after attempts: Int) -> Double {
+        var longest = limits.firstPause
+        for _ in 1..<max(1, min(attempts, 32)) where longest < limits.longestPause { longest *= 2 }
+        return min(longest, limits.longestPause)
+    }
+
     private mutating func change(_ next: Conditions, _ random: UInt64, _ now: Double, _ actions: inout [Action]) {
         let before = conditions
         guard before != next else { return }
@@ -218,6 +248,13 @@ package struct TransferScheduler: Sendable {
             for id in running.sorted() where entries[id]?.item.isDiscretionary == true { stop(id, .conditions, &actions) }
         }
         let isBack = next.isConnected && !before.isConnected
+        if isBack {
+            offline = []
+            endPauses(now)
+        }
+        if before.isConnected, !next.isConnected {
+            for id in running.sorted() where entries[id]?.lacksNetwork == true { lacksNetwork(id, now, &actions) }
+        }
         // What is in a line or waits for an instant may have to be parked, and the other way round.
         var random = random
         for id in entries.keys.sorted() {
@@ -247,6 +284,8 @@ package struct TransferScheduler: Sendable {
 
     private mutating func moveClock(by seconds: Double, _ now: Double) {
         guard seconds.isFinite else { return }
+        moveOrigins(by: seconds)
+        networkChange += seconds
         for id in entries.keys.sorted() {
             guard var entry = entries[id] else { continue }
             entry.item.deadline += seconds
@@ -254,6 +293,7 @@ package struct TransferScheduler: Sendable {
             entry.serverBound = entry.serverBound.map { $0 + seconds }
             entry.sampleTime = entry.sampleTime.map { $0 + seconds }
             entry.since += seconds
+            entry.startTime += seconds
             entries[id] = entry
             if !entry.isExpired { deadlines.insert(id, at: Rank(at: entry.item.deadline, id: id)) }
             reconsider(id, now)
@@ -271,7 +311,7 @@ package struct TransferScheduler: Sendable {
         guard let entry = entries[id], !running.contains(id) else { return }
         park(id)
         let item = entry.item
-        guard !item.isHeld, !entry.isExpired, conditions.isConnected || item.isLocal, item.isUpload || conditions.hasSpace,
+        guard !item.isHeld, !entry.isExpired, !isOffline(entry), item.isUpload || conditions.hasSpace,
             !entry.lacksSpace, conditions.allowDiscretionary || !item.isDiscretionary
         else { return }
         let instant = max(item.notBefore ?? -.infinity, item.earliestBegin ?? -.infinity)
@@ -280,13 +320,14 @@ package struct TransferScheduler: Sendable {
             entries[id]?.instant = instant
             instants.insert(id, at: Rank(at: instant, id: id))
         } else {
-            enqueue(entry)
+            enqueue(entry, now)
         }
     }
 
-    private mutating func enqueue(_ entry: Entry) {
+    private mutating func enqueue(_ entry: Entry, _ now: Double) {
         let item = entry.item
         let rank = entry.since - (entry.isBehind ? 0 : Double(item.priority) * limits.aging)
+        if holdBack(entry, at: rank, now) { return }
         let turn = turns[item.program, default: Turn(program: item.program)]
         turns[item.program] = turn
         entries[item.id]?.place = .ready
@@ -305,9 +346,13 @@ package struct TransferScheduler: Sendable {
         switch entry.place {
         case .parked: return
         case .timed: return instants.remove(id)
-        case .ready: takeFromLine(entry)
+        case .origin: return takeFromOrigin(entry.item)
+        case .ready:
+            takeFromLine(entry)
+            giveUpProbe(entry.item)
         case .running, .stopping:
             if case .stopping = entry.place { stoppingCount -= 1 }
+            giveUpProbe(entry.item)
             entries[id]?.sampleTime = nil
             running.remove(id)
             count(entry, by: -1)

@@ -9,7 +9,9 @@
 
 import BackgroundProtocol
 import CLoadingSystem
+import LoadingModel
 import NIOCore
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -22,7 +24,7 @@ import Musl
 /// What it sends is looked at on the desk's loop, which it shares with all others: a connection that sends much takes turns with them, and
 /// one that does not read what it is sent is closed. Nothing is lost by that, as it is told anew when it comes back.
 ///
-/// Sendable because all that changes is on the desk's event loop; `send` and `close` go there.
+/// Sendable because all that changes is on the desk's event loop, but for the version, which is atomic; `send` and `close` go there.
 final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
 
@@ -39,11 +41,15 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     private let desk: TransferDesk
     private let channel: any Channel
     private let mayManage: Bool
+    /// Of the protocol that both sides speak: the program's own, where that is older.
+    private let version = Atomic(1)
     private var reader = FrameReader(limit: helloLimit)
     private var isUsed = false
     /// Bytes of messages that have not come as a whole.
-    private var pendingBytes = 0
+    private(set) var pendingBytes = 0
     private(set) var role: ClientMessage.Role?
+    /// Tasks that were accepted in this turn of the loop.
+    private var accepted: [TaskID] = []
     private var outgoing: [UInt8] = []
     private var isFlushing = false
     private var waitingBytes = 0
@@ -71,7 +77,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     func channelActive(context: ChannelHandlerContext) {
         desk.assumeIsolated { desk in
             desk.connections[ObjectIdentifier(self)] = self
-            desk.considerIdling()
+            desk.rest.considerIdling(desk)
         }
         channel.eventLoop.scheduleTask(in: .seconds(Int64(Self.patience))) {
             if !self.isUsed { self.close() }
@@ -99,16 +105,35 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         }
     }
 
-    /// All unfinished messages together have a limit: whoever exceeds it has to go.
+    /// All unfinished messages together have a limit: of those who exceed it the one with the most has to leave.
     private func notePending(_ count: Int) {
         let change = count - pendingBytes
         guard change != 0 else { return }
         pendingBytes = count
-        let isTooMuch = desk.assumeIsolated { desk in
+        let largest: ClientConnection? = desk.assumeIsolated { desk in
             desk.pendingBytes += change
-            return change > 0 && desk.pendingBytes > TransferDesk.pendingLimit
+            guard change > 0, desk.pendingBytes > TransferDesk.pendingLimit else { return nil }
+            return desk.connections.values.max { $0.pendingBytes < $1.pendingBytes }
         }
-        if isTooMuch { refuse(.tooMany, "there are too many unfinished messages") }
+        largest?.refuse(.tooMany, "there are too many unfinished messages")
+    }
+
+    /// The same of what programs have not read.
+    private func noteUnread(_ change: Int) {
+        desk.assumeIsolated { desk in
+            desk.unreadBytes += change
+            guard change > 0, desk.unreadBytes > TransferDesk.unreadLimit else { return }
+            desk.connections.values.max { $0.unreadBytes < $1.unreadBytes }?.abandon()
+        }
+    }
+
+    /// Closes it, whatever it has not read.
+    private func abandon() {
+        guard !isOver else { return }
+        isOver = true
+        noteUnread(-outgoing.count)
+        outgoing = []
+        channel.eventLoop.execute { self.channel.close(promise: nil) }
     }
 
     private func receive(_ payload: [UInt8]) {
@@ -132,12 +157,16 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
             return refuse(.malformed, SocketServer.managerRefusal(of: program))
         }
         self.role = role
-        send(.welcome(version: MessageCoding.version))
+        let spoken = max(1, version)
+        self.version.store(spoken, ordering: .relaxed)
+        send(.welcome(version: spoken))
     }
 
     func channelInactive(context: ChannelHandlerContext) {
         isOver = true
         notePending(0)
+        noteUnread(-outgoing.count)
+        outgoing = []
         onWritten = []
         desk.assumeIsolated { $0.left(self) }
     }
@@ -148,15 +177,28 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
 
     /// From any thread.
     func send(_ message: DaemonMessage) {
-        guard let payload = try? MessageCoding.encode(message) else { return }
+        guard let payload = try? MessageCoding.encode(message, version: version.load(ordering: .relaxed)) else { return }
         if channel.eventLoop.inEventLoop { return enqueue(payload) }
         channel.eventLoop.execute { self.enqueue(payload) }
     }
 
+    /// Says it together with what else is accepted in this turn of the loop.
+    func accept(_ task: TaskID) {
+        accepted.append(task)
+        guard accepted.count == 1 else { return }
+        channel.eventLoop.execute {
+            self.send(.accepted(self.accepted))
+            self.accepted = []
+        }
+    }
+
     private func enqueue(_ payload: [UInt8]) {
         guard !isOver else { return }
-        outgoing += FrameReader.frame(payload)
-        guard outgoing.count + waitingBytes <= Self.outgoingLimit else { return close() }
+        let frame = FrameReader.frame(payload)
+        outgoing += frame
+        noteUnread(frame.count)
+        guard !isOver else { return }
+        guard unreadBytes <= Self.outgoingLimit else { return close() }
         guard !isFlushing else { return }
         isFlushing = true
         channel.eventLoop.execute { self.flush() }
@@ -171,6 +213,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         waitingBytes += count
         channel.writeAndFlush(buffer).whenComplete { _ in
             self.waitingBytes -= count
+            self.noteUnread(-count)
             guard self.waitingBytes == 0, self.outgoing.isEmpty else { return }
             let actions = self.onWritten
             self.onWritten = []
@@ -190,6 +233,8 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     func refuse(_ refusal: DaemonMessage.Refusal, _ reason: String) {
         guard !isOver, !isRefused else { return }
         isRefused = true
+        reader = FrameReader()
+        notePending(0)
         desk.journal.say(.warning, "\(program) (\(process)): \(reason)")
         send(.refused(refusal, reason))
         close()

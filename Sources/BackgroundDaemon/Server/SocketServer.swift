@@ -12,6 +12,7 @@ import CLoadingSystem
 import FoundationEssentials
 import NIOCore
 import NIOPosix
+import SystemThreads
 
 #if canImport(Glibc)
 import Glibc
@@ -21,9 +22,10 @@ import Musl
 
 /// Listens for the user's programs, and for nobody else's.
 struct SocketServer: Sendable {
-    private static let connectionLimit = 1024
+    /// Half of the quarter of the descriptors that the engine leaves; the other half is for the database and what is looked at for a moment.
+    private static let connectionLimit = min(1024, max(16, DescriptorLimit.divisible() / 8))
     /// Of one program.
-    private static let programLimit = 256
+    private static let programLimit = min(256, max(8, connectionLimit / 2))
 
     let desk: TransferDesk
     let group: MultiThreadedEventLoopGroup
@@ -41,10 +43,10 @@ struct SocketServer: Sendable {
         defer { umask(old) }
         let channel = try bootstrap.bind(unixDomainSocketPath: temporary).wait()
         guard rename(temporary, place.socket) == 0 else {
-            let reason = String(cString: strerror(errno))
+            let error = errno
             try? channel.close().wait()
             unlink(temporary)
-            throw StorageFailure.failed("The socket \(place.socket) cannot be made: \(reason).")
+            throw StorageFailure(error, "The socket \(place.socket) cannot be made")
         }
         return channel
     }

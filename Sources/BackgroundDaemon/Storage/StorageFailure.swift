@@ -10,6 +10,12 @@
 import GRDB
 import LoadingStores
 
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
 /// Why the daemon's store could not read or keep something.
 package enum StorageFailure: Error, Hashable, Sendable {
     /// Too much waits for the disk already.
@@ -41,8 +47,16 @@ package enum StorageFailure: Error, Hashable, Sendable {
     init(_ failure: StoreFailure) {
         switch failure {
         case .refused(let reason): self = .refused("The store of background transfers cannot be used: \(reason).")
+        case .system(ENOSPC, _), .system(EDQUOT, _):
+            self = .diskFull("The disk has no room for background transfers: \(failure.reason).")
         case .system, .killed: self = .failed("The store of background transfers cannot be used: \(failure.reason).")
         }
+    }
+
+    /// What the system said of something that begins this sentence.
+    init(_ error: CInt, _ sentence: String) {
+        let reason = "\(sentence): \(String(cString: strerror(error)))."
+        self = error == ENOSPC || error == EDQUOT ? .diskFull(reason) : .failed(reason)
     }
 
     init(_ error: any Error) {

@@ -25,21 +25,32 @@ extension TransferFile {
                 contents.sessions.append(session)
             } else {
                 contents.damagedSessions.append(id)
+                if let names = names(id, row) { contents.namedSessions.append(names) }
             }
         }
         let transfers = try Row.fetchCursor(
             database.cachedStatement(sql: "SELECT id, session, task, state FROM transfers ORDER BY id"))
         while let row = try transfers.next() {
             guard let id = Self.number(row[0]) else { continue }
-            if let session = Self.number(row[1]), let task = Self.number(row[2]).flatMap(Int.init(exactly:)),
-                let state = Self.bytes(row[3])
-            {
+            if let session = Self.number(row[1]), let task = Self.number(row[2]).flatMap(Int.init(exactly:)) {
+                let state = Self.bytes(row[3]) ?? Data()
                 contents.transfers.append(TransferStore.TransferRow(id: id, session: session, task: task, state: [UInt8](state)))
             } else {
                 contents.damagedTransfers.append(id)
             }
         }
+        if contents.sessions.isEmpty, !contents.damagedSessions.isEmpty { try demandOwnKey(contents.transfers, database) }
         return contents
+    }
+
+    /// Throws where nothing opens: what was sealed is not damaged then, but the key is another one, which may be brought back.
+    private func demandOwnKey(_ transfers: [TransferStore.TransferRow], _ database: Database) throws {
+        let sample = transfers.prefix(16)
+        guard !sample.isEmpty else { return }
+        for transfer in sample where (try? part(.order, of: transfer.id, database)) != nil { return }
+        throw StorageFailure.refused(
+            "The key in \(keyPath) is not the one that the list of background transfers was written with: bring that back, or remove "
+                + "\(Self.name) beside it, and all transfers with it.")
     }
 
     func part(_ part: TransferStore.Part, of transfer: Int64, _ database: Database) throws -> [UInt8]? {
@@ -52,12 +63,19 @@ extension TransferFile {
     }
 
     private func session(_ id: Int64, _ row: Row) -> TransferStore.SessionRow? {
-        guard let program = Self.bytes(row[1]).flatMap({ String(validating: $0, as: UTF8.self) }),
-            let identifier = Self.bytes(row[2]).flatMap({ String(validating: $0, as: UTF8.self) }),
-            let settings = Self.bytes(row[3]).flatMap({ try? seal.open($0, "settings", id) }), let state = Self.bytes(row[4])
+        guard var session = names(id, row),
+            let settings = Self.bytes(row[3]).flatMap({ try? seal.open($0, "settings", id) }), Self.bytes(row[4]) != nil
         else { return nil }
-        return TransferStore.SessionRow(
-            id: id, program: program, identifier: identifier, settings: settings, state: [UInt8](state))
+        session.settings = settings
+        return session
+    }
+
+    private func names(_ id: Int64, _ row: Row) -> TransferStore.SessionRow? {
+        guard let program = Self.bytes(row[1]).flatMap({ String(validating: $0, as: UTF8.self) }), !program.isEmpty,
+            let identifier = Self.bytes(row[2]).flatMap({ String(validating: $0, as: UTF8.self) })
+        else { return nil }
+        let state = Self.bytes(row[4]) ?? Data()
+        return TransferStore.SessionRow(id: id, program: program, identifier: identifier, settings: [], state: [UInt8](state))
     }
 
     /// Out of line: the optimiser of Swift 6.3 fails where it is compiled in place.

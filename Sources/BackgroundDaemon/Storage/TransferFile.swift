@@ -31,6 +31,7 @@ struct TransferFile: Sendable {
     let pool: DatabasePool
     let seal: StorageSeal
     private let directory: String
+    var keyPath: String { directory + "/" + StorageKey.name }
 
     /// Opens it, or begins a new one where there is none, or a damaged one, which is set aside.
     ///
@@ -107,6 +108,9 @@ extension TransferFile {
                         """)
             }
         }
+        // From here on rows are written in the form of the protocol's version 2, and read in either: versions that know the other one alone
+        // leave the database alone. Nothing is rewritten now, as programs wait, and the disk may be full.
+        migrator.registerMigration("2", foreignKeyChecks: .immediate) { _ in }
         return migrator
     }
 

@@ -73,10 +73,13 @@ package final class TransferStore: Sendable {
     /// All rows, by id.
     package struct Contents: Sendable {
         package var sessions: [SessionRow] = []
+        /// A transfer whose state cannot be read has none.
         package var transfers: [TransferRow] = []
         /// What is there, but cannot be read: the ids.
         package var damagedSessions: [Int64] = []
         package var damagedTransfers: [Int64] = []
+        /// Of the damaged sessions those whose names can be read; their settings are empty.
+        package var namedSessions: [SessionRow] = []
     }
 
     /// What is to be told to whoever runs the daemon: that a damaged database was set aside.

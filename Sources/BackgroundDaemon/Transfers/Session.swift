@@ -31,10 +31,11 @@ final class Session {
     var encodedSettings: [UInt8]
     var isSaved: Bool
     var transfers: [TaskID: Transfer] = [:]
+    var departures = Departures()
     /// Of these: that run, that need a decision, and whose end is durable.
-    var runningCount = 0
+    private(set) var runningCount = 0
     var askingCount = 0
-    var endedCount = 0
+    private(set) var endedCount = 0
     /// The program, while it has the session.
     var client: ClientConnection?
     /// It does not hear of events yet: what it is to know is being put together.
@@ -44,28 +45,40 @@ final class Session {
     var waiting: (ClientConnection, ClientMessage.Attachment)?
     /// The program was started from here, and has not said that it dealt with the events.
     var isLaunched = false
+    /// Which start of the program was the last one, of which late news may come.
+    var launchNumber = 0
+    /// Why the program could not be started the last time; nil where it could.
+    var launchTrouble: String?
     /// When it is looked at again whether the program is to be started.
     var launchTimer: Scheduled<Void>?
+    /// Its settings could not be read, so that its unfinished transfers have failed.
+    var isUnreadable: Bool
+    /// Its row says how often its program was started, which holds for all of the program's sessions.
+    var hasKeptLaunches: Bool
     private var engine: (any LoadingService)?
     private var engineSettings: [UInt8] = []
 
-    init(
-        id: Int64, program: String, identifier: String, folder: String, settings: BackgroundSettings, encodedSettings: [UInt8],
-        record: SessionRecord, isSaved: Bool
-    ) {
-        self.id = id
-        self.program = program
-        self.identifier = identifier
+    init(_ row: TransferStore.SessionRow, _ settings: BackgroundSettings?, folder: String, isSaved: Bool) {
+        (id, program, identifier, encodedSettings) = (row.id, row.program, row.identifier, row.settings)
+        record = SessionRecord.decoded(row.state) ?? SessionRecord()
+        self.settings = settings ?? BackgroundSettings()
+        isUnreadable = settings == nil
+        hasKeptLaunches = record.launches != LaunchLimit()
         self.folder = folder
-        self.settings = settings
-        self.encodedSettings = encodedSettings
-        self.record = record
         self.isSaved = isSaved
     }
+
+    var name: TransferDesk.SessionName { TransferDesk.SessionName(program: program, identifier: identifier) }
 
     var row: TransferStore.SessionRow {
         TransferStore.SessionRow(
             id: id, program: program, identifier: identifier, settings: encodedSettings, state: record.encoded)
+    }
+
+    /// Counts a transfer by what it is at now.
+    func count(_ before: TransferLife?, _ after: TransferLife) {
+        runningCount += (after.hasAttempt ? 1 : 0) - (before?.hasAttempt == true ? 1 : 0)
+        endedCount += (after.state == .ended ? 1 : 0) - (before?.state == .ended ? 1 : 0)
     }
 
     /// The program hears what is said.

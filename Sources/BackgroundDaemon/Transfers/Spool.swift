@@ -45,9 +45,10 @@ struct Spool: Sendable {
 
     /// Makes a folder for its owner alone.
     static func make(_ path: String) throws(StorageFailure) {
-        if mkdir(path, 0o700) != 0, errno != EEXIST {
-            throw .failed("The folder \(path) cannot be made: \(String(cString: strerror(errno))).")
-        }
+        let isNew = mkdir(path, 0o700) == 0
+        if !isNew, errno != EEXIST { throw StorageFailure(errno, "The folder \(path) cannot be made") }
+        // Or a loss of power might take it with all that is brought to the disk in it.
+        if isNew { _ = sync(folder: path.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }) }
         var facts = cls_file_facts()
         guard cls_path_facts(path, &facts) == 0, facts.kind == 2, facts.owner == geteuid(), facts.mode & 0o022 == 0
         else {
@@ -142,15 +143,19 @@ struct Spool: Sendable {
     /// - Returns: What it is then; nil where the disk would not.
     func finish(_ file: String, in folder: String) -> TransferRecord.FileVersion? {
         let version = withFile(file, folder) { fd in cls_sync(fd) == 0 ? Self.version(fd) : nil }
-        guard let version, syncFolder(folder) else { return nil }
+        guard let version, Self.sync(folder: folder) == nil else { return nil }
         return version
     }
 
-    private func syncFolder(_ folder: String) -> Bool {
-        let fd = cls_open_directory(folder)
-        guard fd >= 0 else { return false }
+    /// Brings what was added to a folder, renamed or removed to the disk.
+    ///
+    /// - Returns: What keeps it from that; nothing does where the folder is missing, or its file system does not sync folders.
+    static func sync(folder: String) -> String? {
+        let fd = cls_open_directory(folder.isEmpty ? "/" : folder)
+        guard fd >= 0 else { return fd == -ENOENT ? nil : String(cString: strerror(-fd)) }
         defer { _ = cls_close(fd) }
-        return cls_sync(fd) == 0
+        let result = cls_sync(fd)
+        return result == 0 || result == -EINVAL ? nil : String(cString: strerror(-result))
     }
 
     private func withFile<Value>(_ file: String, _ folder: String, _ body: (CInt) -> Value?) -> Value? {
@@ -182,7 +187,7 @@ struct Spool: Sendable {
     /// - Returns: Whether it does.
     func keep(_ file: String, number: Int64, in folder: String) -> Bool {
         guard ResumePoint.isFileName(file) else { return false }
-        return rename(folder + "/" + file, folder + "/" + Self.keptName(number)) == 0
+        return rename(folder + "/" + file, folder + "/" + Self.keptName(number)) == 0 && Self.sync(folder: folder) == nil
     }
 
     func remove(_ file: String, in folder: String) {
@@ -193,9 +198,7 @@ struct Spool: Sendable {
     // MARK: Leftovers
 
     func remove(folder: String) {
-        var facts = cls_file_facts()
-        // What a link leads to is not the daemon's.
-        guard cls_path_facts(folder, &facts) == 0, facts.kind == 2 else {
+        guard isFolder(folder) else {
             _ = cls_unlink(folder)
             return
         }
@@ -205,21 +208,40 @@ struct Spool: Sendable {
 
     /// Removes what no transfer has a use for, as a daemon that was killed leaves it; what resume data names stays for a week.
     ///
-    /// What the daemon did not make is left alone, and so are the folders of sessions that cannot be read.
-    func tidy(sessions: Set<Int64>, files: [Int64: Set<String>], unreadable: Set<Int64>) {
+    /// So does what was written before the machine was started: after a loss of power it may be the only copy of what a program took, on a
+    /// file system that forgets what was synced. What the daemon did not make is left alone, and so are the folders of sessions that
+    /// cannot be read.
+    ///
+    /// - Returns: How many files stay for the second reason.
+    func tidy(sessions: Set<Int64>, files: [Int64: Set<String>], unreadable: Set<Int64>) -> Int {
+        var count = 0
         for name in names(in: directory) {
             guard let number = Int64(name), String(number) == name, !unreadable.contains(number) else { continue }
-            guard sessions.contains(number) else {
-                remove(folder: directory + "/" + name)
+            let folder = folder(of: number)
+            // What a link leads to is not the daemon's.
+            guard isFolder(folder) else {
+                if !sessions.contains(number) { _ = cls_unlink(folder) }
                 continue
             }
-            let folder = folder(of: number)
+            var isEmpty = true
             for file in names(in: folder) where Self.isOwn(file) && files[number]?.contains(file) != true {
-                if Self.isKept(file), let age = age(of: folder + "/" + file), age < 604_800 { continue }
+                if let age = age(of: folder + "/" + file), age < Self.keptAge {
+                    let isOld = age > cls_boot_seconds()
+                    if isOld { count += 1 }
+                    if isOld || Self.isKept(file) && sessions.contains(number) {
+                        isEmpty = false
+                        continue
+                    }
+                }
                 _ = cls_unlink(folder + "/" + file)
             }
+            if isEmpty, !sessions.contains(number) { remove(folder: folder) }
         }
+        return count
     }
+
+    /// Seconds for which a file stays of which no transfer knows.
+    private static let keptAge = 604_800.0
 
     /// No transfer has a higher number; a file whose name has is somebody else's.
     private static let lastNumber: Int64 = 1 << 53
@@ -241,6 +263,11 @@ struct Spool: Sendable {
     /// Whether a file's name is one that the daemon or its engine gives.
     private static func isOwn(_ file: String) -> Bool {
         file.hasPrefix("done-") || isKept(file) || file.hasPrefix("CFNetworkDownload_") && file.hasSuffix(".tmp")
+    }
+
+    private func isFolder(_ path: String) -> Bool {
+        var facts = cls_file_facts()
+        return cls_path_facts(path, &facts) == 0 && facts.kind == 2
     }
 
     private func age(of path: String) -> Double? {

@@ -15,16 +15,6 @@ import LoadingModel
 ///
 /// Confined to the desk.
 final class Transfer {
-    /// Why a running attempt is made to end.
-    enum Ending: String, Codable {
-        /// To be gone on with later.
-        case stopped
-        case cancelled
-        case expired
-        /// The user ended the program by force.
-        case quit
-    }
-
     struct Question {
         let number: Int
         let question: TaskQuestion
@@ -36,60 +26,68 @@ final class Transfer {
     let session: Session
     let task: TaskID
     var record: TransferRecord
-    /// False until its order is durable.
-    var isAccepted: Bool
-    /// A running attempt, or one that is being made ready.
-    var attempt: Attempt? {
-        didSet { session.runningCount += (attempt == nil ? 0 : 1) - (oldValue == nil ? 0 : 1) }
-    }
-    var ending: Ending?
-    /// Its files are being dealt with, and it is neither running nor over.
-    var isClosing = false
+    private(set) var life: TransferLife
+    /// What runs, or is being made ready.
+    var attempt: Attempt?
     var counts = TransferCounts()
-    /// Bytes that this attempt began with.
+    /// Bytes that the last attempt began with.
     var startCount: Int64 = 0
     var isWaitingForNetwork = false
-    /// What came of it is being brought to the disk.
-    var isSyncing = false
-    /// Some of the file that is being written was lost by the disk.
-    var isSpoiled = false
+    var hasToldThatItWaits = false
     var lastTrouble = ""
     var question: Question? {
         didSet { session.askingCount += (question == nil ? 0 : 1) - (oldValue == nil ? 0 : 1) }
     }
-    /// How it ended, until that is durable.
+    /// What came of its attempt, until that is dealt with or durable.
     var outcome: TaskOutcome?
-    var isEndDurable = false {
-        didSet { session.endedCount += (isEndDurable ? 1 : 0) - (oldValue ? 1 : 0) }
-    }
-    /// Given up so that it can be gone on with by resume data.
-    var wantsResumeData = false
-    /// Bytes that must be free before it is tried again, as it found too few.
-    var neededSpace: Int64 = 0
-    /// How often its file was not what it had been.
-    var repeats = 0
-    /// Asked whether it may begin, and allowed to.
-    var mayBegin = false
+    /// Its whole file, when that is on the disk.
+    var finishedFile: TransferRecord.FileVersion?
 
-    init(number: Int64, session: Session, task: TaskID, record: TransferRecord, isAccepted: Bool) {
+    init(number: Int64, session: Session, task: TaskID, record: TransferRecord, life: TransferLife) {
         self.number = number
         self.session = session
         self.task = task
         self.record = record
-        self.isAccepted = isAccepted
+        self.life = life
+        session.count(nil, life)
     }
 
-    var isOver: Bool { record.end != nil }
+    var isOver: Bool { life.isOver }
     var movedBytes: Int64 { counts.sent.addingSaturating(counts.received) }
+
+    func handle(_ event: TransferLife.Event) -> [TransferLife.Action] {
+        let before = life
+        let actions = life.handle(event)
+        session.count(before, life)
+        if before.hasAttempt, !life.hasAttempt {
+            attempt = nil
+            question = nil
+            isWaitingForNetwork = false
+        }
+        return actions
+    }
 }
 
 /// One try of a transfer.
 final class Attempt {
     let load: RunningLoad
-    var isOrdered = false
-    /// It goes on from resume data of the program's.
-    var resumesForProgram = false
+    /// Nil until it is known.
+    var preparation: Preparation?
+    /// Some of its file is being brought to the disk.
+    var isSyncing = false
     /// What carries it out.
-    var service: (any LoadingService)?
+    private var service: (any LoadingService)?
+
     init(_ load: RunningLoad) { self.load = load }
+
+    var isOrdered: Bool { service != nil }
+
+    func begin(_ order: TaskOrder, with service: any LoadingService) {
+        self.service = service
+        if service.submit(order, client: load) { service.wake() }
+    }
+
+    func halt(with command: TaskCommand, _ number: Int) {
+        if let service, service.command(command, for: number) { service.wake() }
+    }
 }

@@ -15,23 +15,22 @@ import LoadingModel
 ///
 /// It is in clear on the disk, so it has no header fields, queries or passwords.
 struct TransferRecord: Codable, Sendable {
-    /// A file as it was at one moment, so that another one in its place is noticed.
-    struct FileVersion: Codable, Sendable, Hashable {
-        var size: Int64
-        /// Nanoseconds since 1970.
-        var changed: Int64
-        var inode: UInt64
-    }
+    typealias FileVersion = LoadingModel.FileVersion
 
     struct End: Codable, Sendable {
         /// The file in the session's spool that waits for the program.
         var file: String?
         var version: FileVersion?
+        /// Bytes that it moved in the end.
+        var sent: Int64?
+        var received: Int64?
     }
 
     /// Without user, password and query.
     var url = ""
     var host = ""
+    /// Nil for the scheme's own, and in rows of versions that did not keep it.
+    var port: Int?
     var isUpload = false
     /// It leads to the machine itself.
     var isLocal = false
@@ -61,7 +60,7 @@ struct TransferRecord: Codable, Sendable {
     var bootID = ""
     var end: End?
     /// Somebody gave it up, and it has not ended yet.
-    var givenUp: Transfer.Ending?
+    var givenUp: TransferLife.GivenUp?
 
     struct Notes: Codable, Sendable {
         var description: String?
@@ -83,10 +82,14 @@ struct TransferRecord: Codable, Sendable {
         }
     }
 
+    /// Of a task of which nothing is known any more.
+    init() { notes = Notes(BackgroundOrder.Notes()) }
+
     init(_ order: BackgroundOrder, _ settings: BackgroundSettings) {
         let url = order.task.request.url
         self.url = Self.shown(url)
         host = (url?.host() ?? "").lowercased()
+        port = url?.port
         isLocal = ["localhost", "127.0.0.1", "::1", "[::1]"].contains(host) || host.hasPrefix("127.")
         if case .download = order.task.delivery { isUpload = false } else { isUpload = true }
         hostLimit = settings.policy.maximumConnectionsPerHost
@@ -99,6 +102,9 @@ struct TransferRecord: Codable, Sendable {
         asksBeforeBegin = order.task.earliestBegin != nil && order.task.interests.contains(.delayedRequests)
         notes = Notes(order.notes)
     }
+
+    /// What answers or does not, as far as the daemon can tell.
+    var origin: String { port.map { "\(host):\($0)" } ?? (url.hasPrefix("http:") ? host + ":80" : host) }
 
     var isHeld: Bool { isSuspended || isPaused }
 

@@ -35,16 +35,34 @@ struct BackgroundInstallCommand: AsyncParsableCommand {
         let units = try ServiceUnits()
         try units.write(program: URL(fileURLWithPath: program).standardizedFileURL.path)
         try StandardOutput.write([ServiceUnits.socket, ServiceUnits.service].map { units.file($0).path + "\n" }.joined())
-        let commands = [["daemon-reload"], ["enable", "--now", ServiceUnits.socket, ServiceUnits.service]]
+        let names = [ServiceUnits.socket, ServiceUnits.service]
         guard now else {
-            let lines = commands.map { "  systemctl --user \($0.joined(separator: " "))\n" }
+            let lines = [["daemon-reload"], ["enable", "--now"] + names].map {
+                "  systemctl --user \($0.joined(separator: " "))\n"
+            }
             return StandardError.write("To have them take effect, now and from now on:\n\(lines.joined())")
         }
         // The one that a program started has the socket's place.
         if let manager = ManagerConnection.open() { _ = try? await manager.ask(.handOver) }
-        for command in commands where !ServiceUnits.systemctl(command) {
+        // A socket that is there already may have lost its path to that one.
+        for command in [["daemon-reload"], ["enable"] + names, ["restart"] + names] where !ServiceUnits.systemctl(command) {
             throw ToolFailure(1, "systemctl --user \(command.joined(separator: " ")) failed")
         }
+        try await seeThatItAnswers()
+    }
+
+    private func seeThatItAnswers() async throws {
+        var reason = "none listens at \(DaemonPlace().socket)"
+        do throws(LoadError) {
+            if let manager = ManagerConnection.open() {
+                _ = try await manager.ask(.status)
+                return
+            }
+        } catch {
+            reason = TextTable.harmless(error.message)
+        }
+        throw ToolFailure(
+            7, "urlsessiond does not answer (\(reason)); see: journalctl --user -u \(ServiceUnits.service)")
     }
 }
 

@@ -20,7 +20,7 @@ struct BackgroundListCommand: AsyncParsableCommand {
         abstract: "Shows the background transfers of all programs.",
         discussion: """
             Each with its number, its state (running, waiting, paused, or ended: its program has not taken it), its program, how far it \
-            is, its URL without the query, and why it waits.
+            is, its URL without the query, and why it waits. On a terminal long ones are cut, so that each has one line.
             """
     )
 
@@ -84,7 +84,7 @@ struct BackgroundListCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard let manager = ManagerConnection.find() else {
+        guard let manager = try ManagerConnection.found() else {
             if output.json { return try output.write([Item]()) }
             return StandardError.print(ToolFailure.noDaemon.message ?? "")
         }
@@ -94,6 +94,6 @@ struct BackgroundListCommand: AsyncParsableCommand {
         } catch {
             throw ToolFailure(error)
         }
-        try output.write(reports.map(Item.init))
+        try output.write(reports.map(Item.init), fits: true)
     }
 }

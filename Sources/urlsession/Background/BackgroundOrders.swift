@@ -134,3 +134,19 @@ extension ToolFailure {
 
     static var noDaemon: ToolFailure { ToolFailure(7, "urlsessiond does not run: nothing is transferred in the background") }
 }
+
+extension ManagerConnection {
+    /// The way to the daemon; nil where none runs, and none has left anything.
+    static func found() throws(ToolFailure) -> ManagerConnection? {
+        do throws(LoadError) {
+            return try find()
+        } catch {
+            throw ToolFailure(error)
+        }
+    }
+
+    static func required() throws(ToolFailure) -> ManagerConnection {
+        guard let manager = try found() else { throw .noDaemon }
+        return manager
+    }
+}

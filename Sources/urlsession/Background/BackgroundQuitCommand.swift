@@ -24,7 +24,7 @@ struct BackgroundQuitCommand: AsyncParsableCommand {
     var program: String
 
     func run() async throws {
-        guard let manager = ManagerConnection.find() else { throw ToolFailure.noDaemon }
+        let manager = try ManagerConnection.required()
         do throws(LoadError) {
             _ = try await manager.ask(.quit(program: program))
         } catch {
@@ -41,7 +41,7 @@ struct BackgroundLogCommand: AsyncParsableCommand {
     )
 
     func run() async throws {
-        guard let manager = ManagerConnection.find() else { throw ToolFailure.noDaemon }
+        let manager = try ManagerConnection.required()
         var lines: [String] = []
         do throws(LoadError) {
             let answer = try await manager.ask(.log)

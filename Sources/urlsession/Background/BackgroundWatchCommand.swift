@@ -24,7 +24,7 @@ struct BackgroundWatchCommand: AsyncParsableCommand {
     var untilDone = false
 
     func run() async throws {
-        guard let manager = ManagerConnection.find() else { return StandardError.print(ToolFailure.noDaemon.message ?? "") }
+        guard let manager = try ManagerConnection.found() else { return StandardError.print(ToolFailure.noDaemon.message ?? "") }
         let screen = TransferScreen(.standardOutput)
         SignalActions.set(SIGINT) {
             screen.finish()

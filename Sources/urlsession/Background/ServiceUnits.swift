@@ -16,6 +16,8 @@ struct ServiceUnits {
     static let service = "urlsessiond.service"
     /// Seconds without work after which the daemon ends; systemd starts it again for the next one who comes.
     private static let idleLimit = 60
+    /// Seconds after which one that was killed is started again, however often that happens.
+    private static let restartPause = 1
 
     let folder: URL
 
@@ -62,11 +64,14 @@ struct ServiceUnits {
         Description=Background transfers of programs
         Requires=\(socket)
         After=\(socket)
+        StartLimitIntervalSec=0
 
         [Service]
         Type=simple
         ExecStart=\(quoted(program)) --idle-exit \(idleLimit)
         Restart=on-failure
+        RestartSec=\(restartPause)
+        RestartPreventExitStatus=64 73 74
         KillMode=process
 
         [Install]

@@ -56,7 +56,7 @@ struct TransferNote: Codable, Sendable {
     /// Puts a complete file in its place, in one step, and answers with the path.
     ///
     /// What is there is replaced where that was wanted; otherwise the file gets a number. The same file is taken once, should the tool
-    /// have ended before it could say that it has it.
+    /// have ended before it could say that it has it. It is on the disk by its name when this returns: then the daemon forgets it.
     func take(_ location: URL, named name: String? = nil) throws(ToolFailure) -> String {
         guard var target else { throw ToolFailure(23, "there is no place for it") }
         if takesSuggestion, let name {
@@ -93,7 +93,27 @@ struct TransferNote: Codable, Sendable {
         var forTool: ToolFailure { ToolFailure(23, "cannot write \(path): \(String(cString: strerror(number)))") }
     }
 
+    /// Brings the file to the disk, gives it its name, and brings that to the disk.
     private func put(_ file: String, at target: String) throws(PutFailure) -> String {
+        try Self.sync(file)
+        let path = try name(file, target)
+        try Self.sync(URL(fileURLWithPath: path).deletingLastPathComponent().path)
+        return path
+    }
+
+    private static func sync(_ path: String) throws(PutFailure) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        // A folder may be written to and not be read.
+        if descriptor < 0, errno == EACCES { return }
+        guard descriptor >= 0 else { throw PutFailure(path: path) }
+        let result = fsync(descriptor)
+        // A file system that cannot do that for a folder says so by EINVAL.
+        let failure = result == 0 || errno == EINVAL ? nil : PutFailure(path: path)
+        close(descriptor)
+        if let failure { throw failure }
+    }
+
+    private func name(_ file: String, _ target: String) throws(PutFailure) -> String {
         if force {
             guard rename(file, target) == 0 else { throw PutFailure(path: target) }
             return target

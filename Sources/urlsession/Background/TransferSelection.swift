@@ -27,7 +27,7 @@ struct TransferSelection: ParsableArguments {
 
     /// Asks for each of them, and throws when that is done, where one of them could not be.
     func ask(_ request: (Int64) -> ManagerRequest) async throws {
-        guard let manager = ManagerConnection.find() else { throw ToolFailure.noDaemon }
+        let manager = try ManagerConnection.required()
         var failures: [ToolFailure] = []
         for number in try await chosen(manager) {
             do throws(LoadError) {

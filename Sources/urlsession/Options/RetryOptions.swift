@@ -67,7 +67,7 @@ struct RetryOptions: ParsableArguments {
         func wait(after response: HTTPURLResponse) -> Double? {
             // Those that curl tries again.
             guard [408, 429, 500, 502, 503, 504].contains(response.statusCode) else { return nil }
-            return wait(atLeast: RetryOptions.seconds(retryAfter: response.value(forHTTPHeaderField: "Retry-After")))
+            return wait(atLeast: response.retryAfter)
         }
     }
 
@@ -92,16 +92,5 @@ struct RetryOptions: ParsableArguments {
                 attempts.pause = min(attempts.pause * 2, 600)
             }
         }
-    }
-
-    /// The seconds of a `Retry-After` (RFC 9110, section 10.2.3), which may be a number or a date.
-    private static func seconds(retryAfter text: String?, now: Date = Date()) -> Double? {
-        guard let text = text?.trimmingCharacters(in: .whitespaces) else { return nil }
-        if let seconds = Int(text) { return seconds > 0 ? Double(seconds) : nil }
-        let reader = DateFormatter()
-        reader.locale = Locale(identifier: "en_US_POSIX")
-        reader.timeZone = TimeZone(secondsFromGMT: 0)
-        reader.dateFormat = "EEE, dd MMM yyyy HH:mm:ss zzz"
-        return reader.date(from: text).flatMap { max(0, $0.timeIntervalSince(now)) }
     }
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import ArgumentParser
+import Foundation
 
 /// One thing that a `list` command shows: as JSON what a program reads, and a row for people.
 protocol ListItem: Encodable {
@@ -21,7 +22,13 @@ struct ListOutput: ParsableArguments {
     @Flag(help: "Show them as JSON.")
     var json = false
 
-    func write<Item: ListItem>(_ items: [Item]) throws {
-        try StandardOutput.write(json ? JSONText.of(items) : TextTable.text(items.map(\.row), titles: Item.titles))
+    /// - Parameters:
+    ///   - items: What is listed.
+    ///   - fits: Whether cells are cut on a terminal, so that each item has one line there.
+    /// - Throws: That they cannot be written.
+    func write<Item: ListItem>(_ items: [Item], fits: Bool = false) throws {
+        let columns = fits && StandardOutput.isTerminal ? TerminalWidth.size(of: STDOUT_FILENO).columns : nil
+        try StandardOutput.write(
+            json ? JSONText.of(items) : TextTable.text(items.map(\.row), titles: Item.titles, columns: columns))
     }
 }

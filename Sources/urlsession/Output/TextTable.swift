@@ -10,9 +10,16 @@
 /// Lists for people: a title line, and a line for each row, columns below one another, the last one as long as it is.
 enum TextTable {
     /// Nothing where there are no rows.
-    static func text(_ rows: [[String]], titles: [String]) -> String {
+    ///
+    /// - Parameters:
+    ///   - rows: The cells.
+    ///   - titles: What stands above them.
+    ///   - columns: How wide a terminal is that the lines have to fit: the longest cells are cut; nil where they need not.
+    /// - Returns: The lines.
+    static func text(_ rows: [[String]], titles: [String], columns: Int? = nil) -> String {
         guard !rows.isEmpty else { return "" }
-        let rows = [titles] + rows.map { $0.map { harmless($0) } }
+        var rows = [titles] + rows.map { $0.map { harmless($0) } }
+        if let columns { fit(&rows, columns) }
         var widths: [Int] = []
         var cells: [Int] = []
         for row in rows {
@@ -35,6 +42,28 @@ enum TextTable {
             text.append(UInt8(ascii: "\n"))
         }
         return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Cuts cells so that no line is longer: of the widest columns first, down to their titles, and these too where they do not fit.
+    private static func fit(_ rows: inout [[String]], _ columns: Int) {
+        guard let titles = rows.first?.map(width) else { return }
+        var widths = titles
+        for row in rows {
+            for (column, cell) in row.enumerated() where column < widths.count {
+                widths[column] = max(widths[column], width(cell))
+            }
+        }
+        let room = columns - 2 * (widths.count - 1)
+        var limit = widths.max() ?? 0
+        let areTitlesWhole = titles.reduce(0, +) <= room
+        func cut(_ column: Int) -> Int { min(widths[column], max(limit, areTitlesWhole ? titles[column] : 1)) }
+        while limit > 0, widths.indices.reduce(0, { $0 + cut($1) }) > room { limit -= 1 }
+        guard limit < widths.max() ?? 0 else { return }
+        for row in rows.indices {
+            for column in rows[row].indices where column < widths.count && width(rows[row][column]) > cut(column) {
+                rows[row][column] = rows[row][column].prefix(max(0, cut(column) - 1)) + "…"
+            }
+        }
     }
 
     /// Counting characters takes its time, and nearly all text is plain.

@@ -1,0 +1,110 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import LoadingModel
+import SystemThreads
+
+extension RemoteSession {
+    /// Seconds between attempts to reach a daemon that does not listen.
+    private static let pauses = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
+    /// Seconds between two starts of one.
+    private static let startPause = 1.0
+
+    /// What the session's thread does: is connected, hears what the daemon says, and connects again when that ends.
+    func live() {
+        var attempt = 0
+        var start: StartReport?
+        var nextStart = 0.0
+        // What one that was started waits for.
+        var obstacle: String?
+        while true {
+            guard let end = monitor.locked({ link.isJoining ? attemptsEnd : nil }) else { return }
+            let unusable = place.prepare()
+            // The one that is to take the place of an older one may not be able to.
+            if let reason = replacement?.look() { return lose(reason) }
+            if let connection = DaemonConnection.open(place, isUsable: unusable == nil, patience: Int(patience)) {
+                attempt = 0
+                start = nil
+                happens(.opened) { self.connection = connection }
+                connection.receive { self.receive($0) }
+                closed()
+                // One that ends while it is joined may do so at every attempt.
+                pause(0.02)
+                continue
+            }
+            if let reason = unusable ?? start?.look() { return lose(reason) }
+            if case .waits(let known)? = start?.word ?? replacement?.word { obstacle = known }
+            guard Monitor.clock < end else {
+                return lose(obstacle ?? "urlsessiond cannot be reached at \(place.socket); see \(place.log)")
+            }
+            // None listens. One that was started and has ended may have found that another one has not ended yet.
+            if start?.isOver != false, replacement?.isOver != false, Monitor.clock >= nextStart {
+                do throws(LoadError) {
+                    start = try DaemonStarter.start(place)
+                } catch {
+                    return happens(.lose(error))
+                }
+                nextStart = Monitor.clock + Self.startPause
+            }
+            pause(Self.pauses[min(attempt, Self.pauses.count - 1)])
+            attempt += 1
+        }
+    }
+
+    private func pause(_ seconds: Double) {
+        let end = Monitor.clock + seconds
+        monitor.locked {
+            while link.isJoining, monitor.wait(until: end) {}
+        }
+    }
+
+    private func closed() {
+        happens(.closed) {
+            connection = nil
+            if link.isAttached { attemptsEnd = Monitor.clock + patience }
+        }
+        guard monitor.locked({ link.isJoining && attemptsEnd < Monitor.clock }) else { return }
+        lose(objection?.reason ?? "urlsessiond ends again and again; see \(place.log)")
+    }
+
+    private func receive(_ message: DaemonMessage) {
+        switch message {
+        case .refused(let refusal, let reason): refused(refusal, reason)
+        case .attached:
+            (objection, replacement) = (nil, nil)
+            happens(.heard(message))
+        default: happens(.heard(message))
+        }
+    }
+
+    private func refused(_ refusal: DaemonMessage.Refusal, _ reason: String) {
+        switch refusal {
+        case .inUse: happens(.lose(LoadError(.backgroundSessionInUse, reason)))
+        case .version:
+            let process = monitor.locked {
+                connection?.close()
+                return connection?.process ?? 0
+            }
+            guard let before = objection else {
+                // The daemon is of an older version: one of this version takes its place.
+                objection = (process, reason)
+                do throws(LoadError) {
+                    replacement = try DaemonStarter.start(place, replacing: true)
+                } catch {
+                    happens(.lose(error))
+                }
+                return
+            }
+            // It may not have ended yet. The one after it is no better.
+            if process != before.process || replacement?.word == .listens { lose(reason) }
+        case .malformed, .tooMany, .storage: lose(reason)
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import LoadingModel
+
+/// What follows from what a daemon does.
+extension SessionLink {
+    // MARK: Joining
+
+    mutating func opened() -> [Action] {
+        guard isJoining else { return [.close] }
+        isOpen = true
+        known = []
+        var attachment = attachment
+        attachment.told = told.sorted()
+        return [.say(.hello(version: MessageCoding.version, role: .session)), .say(.attach(attachment))]
+    }
+
+    private mutating func attached(_ last: TaskID) -> [Action] {
+        guard isJoining, isOpen else { return [] }
+        standing = .attached
+        generation += 1
+        lastTask = max(lastTask, last)
+        var actions: [Action] = [.endureSilence] + dropLosses()
+        let there = Dictionary(known.map { ($0.order.task.id, $0) }) { first, _ in first }
+        // Some may have been told of since the daemon was joined.
+        actions += told.sorted().map { .say(.told($0)) }
+        for (id, entry) in entries.sorted(by: { $0.key < $1.key }) where !entry.isEnded {
+            if let task = there[id] {
+                settle(id)
+                actions += wishes(entry, of: id, task.phase)
+            } else if let order = entry.order {
+                actions += [.say(.submit(order))] + wishes(entry, of: id, .running)
+            } else {
+                entries[id] = nil
+                actions.append(
+                    .fail(id, LoadError(.backgroundSessionDisconnected, "urlsessiond does not have the task any more")))
+            }
+        }
+        return actions
+    }
+
+    /// Says again what may have been lost with the connection.
+    private func wishes(_ entry: Entry, of id: TaskID, _ phase: KnownTask.Phase) -> [Action] {
+        let isSuspended: Bool
+        switch phase {
+        case .running: isSuspended = false
+        case .suspended: isSuspended = true
+        case .ended: return []
+        }
+        var messages: [ClientMessage] = []
+        if entry.isSuspended != isSuspended { messages.append(.command(entry.isSuspended ? .suspend : .resume, id)) }
+        if let priority = entry.priority { messages.append(.command(.setPriority(priority), id)) }
+        if let notes = entry.notes { messages.append(.note(notes, id)) }
+        if let end = entry.end { messages.append(.command(end, id)) }
+        return messages.map { .say($0) }
+    }
+
+    /// Has the daemon give up what failed for the program; those that it does not have are forgotten.
+    private mutating func dropLosses() -> [Action] {
+        guard !losses.isEmpty else { return [] }
+        let there = known.filter { losses[$0.order.task.id] == $0.order.created }
+        let tasks = Set(there.map(\.order.task.id))
+        losses = losses.filter { tasks.contains($0.key) }
+        known.removeAll { tasks.contains($0.order.task.id) }
+        var actions: [Action] = losses.isEmpty ? [.writeLosses([:])] : []
+        for task in there {
+            if case .ended = task.phase { continue }
+            actions.append(.say(.command(.cancel, task.order.task.id)))
+        }
+        return actions
+    }
+
+    mutating func lose(_ error: LoadError) -> [Action] {
+        switch standing {
+        case .lost, .left: return []
+        case .apart, .joining, .attached: break
+        }
+        standing = .lost(error)
+        waiting = [:]
+        let failed = entries.filter { !$0.value.isEnded }
+        for id in failed.keys { entries[id]?.isEnded = true }
+        // Another process that has the session has its tasks as well.
+        let kept: [Action] =
+            error.kind == .backgroundSessionDisconnected ? [.keepLosses(failed.mapValues(\.created))] : []
+        return [.close] + kept + failed.keys.sorted().map { .fail($0, error) } + [.report(error)]
+    }
+
+    // MARK: What the daemon says
+
+    mutating func heard(_ message: DaemonMessage) -> [Action] {
+        switch message {
+        case .welcome, .refused: return []
+        case .known(let task):
+            known.append(task)
+            return []
+        case .attached(let last): return attached(last)
+        case .accepted(let tasks):
+            for id in tasks { settle(id) }
+            return []
+        case .rejected(let task, let error):
+            settle(task)
+            return tell(
+                [.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0))], of: task)
+        case .forgotten(let task):
+            told.remove(task)
+            forgetsLate = false
+            return losses.removeValue(forKey: task) == nil ? [] : [.writeLosses(losses)]
+        case .event, .question:
+            guard held == nil else {
+                held?.append((message, generation))
+                return []
+            }
+            return handOver(message, generation)
+        case .renewed(let request), .proxies(_, let request), .failed(_, let request), .done(let request),
+            .status(_, let request), .log(_, let request), .transfers(_, let request, _):
+            return requests.remove(request).map { [.reply($0, message)] } ?? []
+        }
+    }
+
+    /// What came before the program had taken over what is known.
+    mutating func deliver() -> [Action] {
+        guard let messages = held, !messages.isEmpty else {
+            held = nil
+            return farewell()
+        }
+        held = []
+        return messages.flatMap { handOver($0.message, $0.generation) }
+    }
+
+    private mutating func handOver(_ message: DaemonMessage, _ generation: Int) -> [Action] {
+        switch message {
+        case .event(.finished(let outcome), let task):
+            guard losses[task] == nil else {
+                // Its program gave it up with the session that was lost.
+                told.insert(task)
+                return say(.told(task))
+            }
+            return tell(Self.end(outcome), of: task)
+        case .event(let event, let task): return tell([event], of: task)
+        case .question(let question, let task, let number):
+            mayBeAsked = false
+            guard let entry = entries[task], !entry.isEnded else { return [] }
+            openQuestions += 1
+            return [.ask(task, question, number: number, generation: generation)]
+        default: return []
+        }
+    }
+
+    private mutating func tell(_ events: [TaskEvent], of task: TaskID) -> [Action] {
+        guard let entry = entries[task], !entry.isEnded else { return [] }
+        if case .finished? = events.last { entries[task]?.isEnded = true }
+        return events.map { .tell(task, $0) }
+    }
+
+    /// An upload's answer was collected by the daemon; the delegate hears of it as data.
+    private static func end(_ outcome: TaskOutcome) -> [TaskEvent] {
+        var outcome = outcome
+        var events: [TaskEvent] = outcome.response.map { [.response($0)] } ?? []
+        if case .success(.collected(let data)) = outcome.result {
+            if !data.isEmpty { events.append(.data(data)) }
+            outcome.result = .success(.none)
+        }
+        return events + [.finished(outcome)]
+    }
+}

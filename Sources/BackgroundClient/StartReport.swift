@@ -1,0 +1,93 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import CLoadingSystem
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// How the start of a daemon goes, as that one says until it listens or ends.
+///
+/// Of one thread.
+package final class StartReport {
+    /// Bytes of what others than the daemon say of its start.
+    private static let textLimit = 1000
+    private static let bytesLimit = 8 * StartWord.limit
+
+    private let descriptor: CInt
+    private let log: String
+    /// Bytes that the log had before.
+    private let logged: Int64
+    private var rest: [UInt8] = []
+    private var count = 0
+    /// The last one.
+    private(set) var word: StartWord?
+    /// Nothing more is to come.
+    private(set) var isOver = false
+
+    init(_ descriptor: CInt, log: String, logged: Int64) {
+        self.descriptor = descriptor
+        self.log = log
+        self.logged = logged
+    }
+
+    deinit { _ = cls_close(descriptor) }
+
+    static func size(of log: String) -> Int64 {
+        var facts = cls_file_facts()
+        return cls_path_facts(log, &facts) == 0 ? facts.size : 0
+    }
+
+    /// Takes what was said, for which it waits so many milliseconds.
+    ///
+    /// - Returns: Why the daemon will never listen; nil where it may.
+    func look(_ milliseconds: CInt = 0) -> String? {
+        if !isOver { read(milliseconds) }
+        if case .failed(let reason) = word { return reason }
+        // One that was killed says nothing, and the next one may do better. The system says why it could not run it at all.
+        if isOver, word == nil, let text = loggedText { return "urlsessiond cannot be run: \(text)" }
+        return nil
+    }
+
+    private func read(_ milliseconds: CInt) {
+        guard milliseconds == 0 || cls_wait_any([descriptor], 1, milliseconds) != 0 else { return }
+        var piece = [UInt8](repeating: 0, count: StartWord.limit)
+        while !isOver {
+            let read = cls_read_some(descriptor, &piece, piece.count)
+            if read == -Int64(EAGAIN) { return }
+            count += Int(max(0, read))
+            guard read > 0, count <= Self.bytesLimit else {
+                isOver = true
+                return
+            }
+            rest += piece.prefix(Int(read))
+            while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+                if let said = StartWord(line: String(decoding: rest[..<end], as: UTF8.self)) { word = said }
+                rest.removeSubrange(...end)
+            }
+        }
+    }
+
+    /// What was added to the log since, but for the lines of daemons, which begin with a date.
+    private var loggedText: String? {
+        let file = cls_open_for_reading(log)
+        guard file >= 0 else { return nil }
+        defer { _ = cls_close(file) }
+        var bytes = [UInt8](repeating: 0, count: Self.textLimit)
+        let count = cls_read_at(file, &bytes, bytes.count, logged)
+        guard count > 0 else { return nil }
+        let lines = String(decoding: bytes.prefix(Int(count)), as: UTF8.self).split(whereSeparator: \.isNewline)
+        let text = lines.filter { $0.utf8.first.map { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ?? false }
+        return text.isEmpty ? nil : text.joined(separator: " ")
+    }
+}

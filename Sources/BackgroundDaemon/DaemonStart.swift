@@ -1,0 +1,282 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import CLoadingSystem
+import FoundationEssentials
+import NIOCore
+import SystemThreads
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// Why a daemon does not begin.
+enum StartFailure: Error {
+    /// Another one is there, and answers.
+    case another
+    /// Another one is there, and does not answer; one that is started later may find that it does.
+    case silent(String)
+    /// An exit status, and the reason.
+    case failed(Int32, String)
+    /// A signal came.
+    case signal(CInt)
+}
+
+/// A daemon on its way to be the one that listens: takes the locks, waits where the disk has no room, and tells those who wait for it why.
+final class DaemonStart {
+    /// Seconds that another daemon has to end.
+    private static let patience = 30.0
+    /// Seconds that is waited for one that ends by itself, or begins.
+    private static let endPatience = 10.0
+    /// How often one that is found to listen has to be, and one that is found to listen nowhere: each may be about to change.
+    private static let looks = (listening: 4, stranded: 2)
+    /// Bytes that a disk has to have room for before more is tried.
+    private static let probeSize = 64 << 10
+    private static let longestPause = 60.0
+
+    let journal: Journal
+    let place: DaemonPlace
+    let stateDirectory: String
+    /// The socket that systemd listens on for us.
+    let inherited: CInt?
+    let replaces: Bool
+    /// Blocked; the daemon ends by them.
+    let signals: sigset_t
+    /// Seconds between two looks at a disk that has no room.
+    let interval: Double
+    private var locks: [CInt] = []
+    /// What it waits for.
+    private var reason = ""
+    private let reports: Bool
+
+    init(_ journal: Journal, _ options: DaemonOptions, _ signals: sigset_t) {
+        self.journal = journal
+        place = DaemonPlace()
+        stateDirectory = options.stateDirectory
+        inherited = Self.inheritedSocket()
+        replaces = options.replaces || inherited != nil
+        self.signals = signals
+        interval = options.spaceInterval
+        reports = ProcessInfo.processInfo.environment[StartWord.variable] != nil
+        // What it starts itself is to say nothing of the kind.
+        unsetenv(StartWord.variable)
+    }
+
+    /// The socket that systemd listens on for us (sd_listen_fds(3)).
+    private static func inheritedSocket() -> CInt? {
+        let environment = ProcessInfo.processInfo.environment
+        guard environment["LISTEN_PID"].flatMap(Int32.init) == getpid(), let count = environment["LISTEN_FDS"].flatMap(Int.init),
+            count >= 1
+        else { return nil }
+        return 3
+    }
+
+    // MARK: Locks
+
+    /// Takes the place and the state, each of which one daemon has for its life.
+    func takeLocks() throws {
+        if let trouble = place.prepare() { throw StartFailure.failed(73, trouble) }
+        try takeLock(place.lock, at: { place.socket })
+        let folder = stateDirectory
+        try whenThereIsRoom {
+            let error = Self.makeFolders(folder)
+            if error != 0 { throw StorageFailure(error, "The folder \(folder) cannot be made") }
+        }
+        // Of one state, whatever places there are to listen at.
+        try takeLock(folder + "/urlsessiond.lock", at: { DaemonPlace.notedSocket(in: folder) })
+        // That of a daemon before this one.
+        unlink(DaemonPlace.note(in: folder))
+    }
+
+    /// Waits for a lock that another daemon holds, as long as that may end or begin; one whose place this one takes is asked to end.
+    ///
+    /// One that has the state and does not listen where it says so, as the runtime directory of a login is gone, say, is of no use.
+    private func takeLock(_ path: String, at socket: () -> String?) throws {
+        let isPlace = path == place.lock
+        var lock = try openLock(path)
+        var end = Monitor.clock + (replaces ? Self.patience : Self.endPatience)
+        var (answers, silences, asked) = (0, 0, Int32(0))
+        var isTaking = replaces
+        while lock == -EWOULDBLOCK, Monitor.clock < end {
+            // A program that lost its daemon may have started another one meanwhile.
+            let holder = cls_lock_holder(path)
+            if isTaking {
+                if holder > 1, holder != asked {
+                    journal.say(.notice, "process \(holder) is to end")
+                    kill(holder, SIGTERM)
+                    asked = holder
+                }
+            } else if let socket = socket() {
+                (answers, silences) = Self.isListening(at: socket) ? (answers + 1, 0) : (0, silences + 1)
+                if answers >= Self.looks.listening { throw StartFailure.another }
+                isTaking = !isPlace && silences >= Self.looks.stranded
+                if isTaking { end = Monitor.clock + Self.patience }
+            }
+            // What one says that was killed is of the past.
+            if !isTaking, holder > 1, let reason = Self.reason(in: path) { throw StartFailure.silent(reason) }
+            // The first to have it is the one that takes another's place. Whether one listens is nothing that can be waited for.
+            cls_wait_for_end(holder, !isTaking ? 50 : holder > 1 ? 1_000 : 2)
+            lock = try openLock(path)
+        }
+        guard lock >= 0 else { throw StartFailure.silent("another urlsessiond holds \(path), and does not answer") }
+        locks.append(lock)
+        cls_lock_sign(lock, reason)
+    }
+
+    private func openLock(_ path: String) throws -> CInt {
+        try whenThereIsRoom {
+            let lock = cls_lock_file(path, 0)
+            if lock < 0, lock != -EWOULDBLOCK { throw StorageFailure(-lock, "The file \(path) cannot be made") }
+            return lock
+        }
+    }
+
+    /// What the holder of a lock waits for, as it says there.
+    private static func reason(in path: String) -> String? {
+        let text = SmallFile.contents(of: path, limit: 1024).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.count > 1 && !lines[1].isEmpty ? String(lines[1]) : nil
+    }
+
+    private static func isListening(at socket: String) -> Bool {
+        let descriptor = cls_connect(socket, 1)
+        guard descriptor >= 0 else { return false }
+        _ = cls_close(descriptor)
+        return true
+    }
+
+    /// - Returns: 0, or the system's error.
+    private static func makeFolders(_ path: String) -> CInt {
+        var made = ""
+        var error: CInt = 0
+        for part in path.split(separator: "/") {
+            made += "/" + part
+            error = mkdir(made, 0o700) == 0 || errno == EEXIST ? 0 : errno
+        }
+        return error
+    }
+
+    // MARK: Room on the disk
+
+    /// Does what needs room on the disk, anew until there is some; other failures end the daemon.
+    func whenThereIsRoom<Value>(_ work: () throws -> Value) throws -> Value {
+        var pause = interval
+        while true {
+            let failure: StorageFailure
+            do {
+                return try work()
+            } catch let error as IOError {
+                failure = StorageFailure(error.errnoCode, "The socket \(place.socket) cannot be made")
+            } catch {
+                failure = StorageFailure(error)
+            }
+            guard case .diskFull(let reason) = failure else { throw StartFailure.failed(74, failure.reason) }
+            repeat { try wait(pause, because: reason) } while !hasRoom
+            // A little room is not enough: the next look is later.
+            pause = min(pause * 2, Self.longestPause)
+        }
+    }
+
+    /// Whether the state's disk takes a little; true, too, where that cannot be told.
+    private var hasRoom: Bool {
+        let file = stateDirectory + "/urlsessiond.room"
+        let error = SmallFile.replace(file, with: [UInt8](repeating: 0x20, count: Self.probeSize))
+        unlink(file)
+        return error != ENOSPC && error != EDQUOT
+    }
+
+    private func wait(_ seconds: Double, because reason: String) throws {
+        let text = "urlsessiond waits for room on the disk: \(reason)"
+        if self.reason != text {
+            self.reason = text
+            journal.say(.error, text)
+            for lock in locks { cls_lock_sign(lock, text) }
+            report(.waits(text))
+        }
+        let end = Monitor.clock + seconds
+        var signals = signals
+        while true {
+            refuseWaiting(text)
+            let rest = min(end - Monitor.clock, inherited == nil ? seconds : 1)
+            guard rest > 0 else { return }
+            var time = timespec(tv_sec: Int(rest), tv_nsec: Int((rest - rest.rounded(.down)) * 1e9))
+            let number = sigtimedwait(&signals, nil, &time)
+            if number > 0 { throw StartFailure.signal(number) }
+        }
+    }
+
+    // MARK: Who waits for it
+
+    /// It listens, and is found by those who look.
+    func listens() {
+        reason = ""
+        for lock in locks { cls_lock_sign(lock, "") }
+        report(.listens)
+        hush()
+    }
+
+    /// - Returns: The exit status.
+    func end(_ failure: StartFailure) -> Int32 {
+        defer { leave() }
+        switch failure {
+        case .another:
+            report(.another)
+            return 0
+        case .silent(let reason):
+            journal.say(.error, reason)
+            report(.waits(reason))
+            refuseWaiting(reason)
+            return 75
+        case .failed(let status, let reason):
+            journal.say(.error, reason)
+            report(.failed(reason))
+            refuseWaiting(reason)
+            return status
+        case .signal(let number):
+            journal.say(.notice, "urlsessiond ends: signal \(number)")
+            return 0
+        }
+    }
+
+    /// Lets the locks go.
+    func leave() {
+        for lock in locks { _ = cls_close(lock) }
+        locks = []
+    }
+
+    private func report(_ word: StartWord) {
+        guard reports else { return }
+        _ = Array(word.line.utf8).withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+    }
+
+    /// Has the program that started the daemon see that nothing more is to come.
+    private func hush() {
+        guard reports else { return }
+        let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
+        guard null >= 0 else { return }
+        dup2(null, 1)
+        close(null)
+    }
+
+    /// Answers those who have come to the service manager's socket.
+    private func refuseWaiting(_ reason: String) {
+        guard let inherited, let payload = try? MessageCoding.encode(.refused(.storage, reason)) else { return }
+        let frame = FrameReader.frame(payload)
+        while case let socket = cls_accept_waiting(inherited), socket >= 0 {
+            var peer = cls_peer()
+            if cls_peer(socket, &peer) == 0, peer.user == geteuid() {
+                _ = frame.withUnsafeBytes { cls_send_all(socket, $0.baseAddress, $0.count) }
+            }
+            _ = cls_close(socket)
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import CLoadingSystem
+import FoundationEssentials
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// The ways to start a program.
+enum ProgramLauncher {
+    /// Seconds that a service manager or a bus has to say that it cannot start something.
+    private static let patience = 10
+    /// Bytes of what it says.
+    private static let textLimit = 1000
+
+    /// May wait some seconds for a service manager or a bus.
+    ///
+    /// - Returns: Nil, or why it cannot be started.
+    static func start(_ launch: BackgroundSettings.Launch, identifiers: [String]) -> String? {
+        switch launch {
+        case .arguments(let arguments, let directory):
+            guard let program = arguments.first, program.hasPrefix("/") else { return "its path is not absolute" }
+            return run(program, arguments, in: directory, ["URLSESSION_BACKGROUND_EVENTS": identifiers.joined(separator: "\n")])
+        case .systemdUnit(let unit):
+            return command("/usr/bin/systemctl", ["systemctl", "--user", "start", "--", unit])
+        case .dBusName(let name):
+            return command(
+                "/usr/bin/dbus-send",
+                [
+                    "dbus-send", "--session", "--print-reply", "--type=method_call", "--dest=org.freedesktop.DBus",
+                    "/org/freedesktop/DBus",
+                    "org.freedesktop.DBus.StartServiceByName", "string:\(name)", "uint32:0",
+                ])
+        }
+    }
+
+    /// Leaves word for a program that has no variable of ours in its environment.
+    static func announce(_ identifiers: [String], to program: String) {
+        for path in DaemonPlace().events(for: program) {
+            let text = SmallFile.contents(of: path, limit: eventsLimit).map { String(decoding: $0, as: UTF8.self) } ?? ""
+            let known = text.split(separator: "\n").map(String.init)
+            let new = identifiers.filter { !known.contains($0) && !$0.contains("\n") }
+            guard !new.isEmpty, known.count < 1000 else { continue }
+            SmallFile.replace(path, with: Array((known + new).joined(separator: "\n").utf8))
+        }
+    }
+
+    /// Bytes of a list of sessions: identifiers have at most 1024.
+    private static let eventsLimit = 2 << 20
+
+    /// One that takes longer has begun to do it.
+    private static func command(_ program: String, _ arguments: [String]) -> String? {
+        let environment = ProcessInfo.processInfo.environment
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: textLimit) { said in
+            guard let start = said.baseAddress else { return nil }
+            let result = CStringList.with(arguments) { arguments in
+                CStringList.with(environment.map { "\($0.key)=\($0.value)" }) { environment in
+                    cls_run_command(program, arguments, environment, CInt(patience), start, said.count)
+                }
+            }
+            guard result != 0, result != -ETIMEDOUT else { return nil }
+            guard result > 0 else { return "\(program): \(String(cString: strerror(-result)))" }
+            let text = String(cString: start).split(whereSeparator: \.isNewline).joined(separator: " ")
+            return "\(arguments[0]) ended with \(result)" + (text.isEmpty ? "" : ": \(text)")
+        }
+    }
+
+    private static func run(
+        _ program: String, _ arguments: [String], in directory: String?, _ additional: [String: String]
+    ) -> String? {
+        let environment = ProcessInfo.processInfo.environment.merging(additional) { $1 }
+        let result = CStringList.with(arguments) { arguments in
+            CStringList.with(environment.map { "\($0.key)=\($0.value)" }) { environment in
+                cls_start_daemon(program, arguments, environment, directory ?? "/", nil, nil)
+            }
+        }
+        return result == 0 ? nil : "\(program): \(String(cString: strerror(-result)))"
+    }
+}

@@ -1,0 +1,110 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import FoundationEssentials
+
+/// Tells people of transfers, and those who watch them of what changes.
+final class Reports {
+    /// Characters of a URL or a description that people see.
+    private static let textLimit = 1000
+    /// Seconds between two reports to those who watch.
+    private static let interval = 0.2
+
+    private var watchers: [ObjectIdentifier: [Int]] = [:]
+    private var changed: Set<Int64> = []
+    private var isPlanned = false
+
+    func add(_ connection: ClientConnection, _ request: Int) {
+        watchers[ObjectIdentifier(connection), default: []].append(request)
+    }
+
+    func remove(_ connection: ClientConnection) { watchers[ObjectIdentifier(connection)] = nil }
+
+    func report(on transfer: Transfer, _ desk: isolated TransferDesk) -> TransferReport {
+        let record = transfer.record
+        var state = TransferReport.State.waiting
+        if transfer.isOver {
+            state = .ended
+        } else if record.isHeld {
+            state = .paused
+        } else if transfer.life.hasAttempt || transfer.life.isClosing {
+            state = .running
+        }
+        return TransferReport(
+            number: transfer.number, program: transfer.session.program, session: transfer.session.identifier, task: transfer.task,
+            url: String(record.url.prefix(Self.textLimit)), isUpload: record.isUpload, state: state,
+            reason: reason(of: transfer, state, desk), counts: transfer.counts,
+            created: record.created, description: record.notes.description.map { String($0.prefix(Self.textLimit)) })
+    }
+
+    /// Why it waits, or how it ended, in plain words.
+    private func reason(of transfer: Transfer, _ state: TransferReport.State, _ desk: isolated TransferDesk) -> String {
+        if transfer.question != nil {
+            return "needs a decision of its program" + absence(of: transfer.session)
+        }
+        switch state {
+        case .running: return transfer.isWaitingForNetwork ? "no network" : ""
+        case .ended where transfer.lastTrouble.isEmpty: return "waits for its program" + absence(of: transfer.session)
+        case .ended: return transfer.lastTrouble
+        case .gone: return ""
+        case .paused where transfer.record.isPaused: return "paused"
+        case .waiting, .paused: break
+        }
+        let trouble = transfer.lastTrouble.isEmpty ? "" : ": \(transfer.lastTrouble)"
+        switch desk.scheduler.waitReason(of: transfer.number) {
+        case .turn?: return "its turn"
+        case .host?: return "others at its host"
+        case .earliestBegin(let date)?: return "until \(Date(timeIntervalSinceReferenceDate: date).formatted(.iso8601))"
+        case .retry(let at, let attempts)?:
+            return "tried again in \(max(1, Int(min(at - desk.now, 1e15).rounded(.up)))) s after \(attempts) attempts\(trouble)"
+        case .origin(let at, let attempts)?:
+            return
+                "its host did not answer \(attempts) times; tried again in \(max(1, Int(min(at - desk.now, 1e15).rounded(.up)))) s"
+        case .network?: return "no network"
+        case .meteredOrBattery?: return "an unmetered network and external power"
+        case .held?: return "held back by its program"
+        case .space?: return "room on the disk\(trouble)\(desk.space.reason(of: transfer))"
+        case nil: return ""
+        }
+    }
+
+    private func absence(of session: Session) -> String {
+        guard session.client == nil else { return "" }
+        return session.launchTrouble.map { ", which cannot be started: \($0)" } ?? ", which is not running"
+    }
+
+    /// Those who watch are told soon.
+    func note(_ transfer: Transfer, _ desk: isolated TransferDesk) {
+        guard !watchers.isEmpty else { return }
+        changed.insert(transfer.number)
+        guard !isPlanned else { return }
+        isPlanned = true
+        desk.enter(after: Self.interval) { $0.reports.tell([], $0) }
+    }
+
+    /// The program knows how it ended.
+    func noteGone(_ transfer: Transfer, _ desk: isolated TransferDesk) {
+        guard !watchers.isEmpty else { return }
+        changed.remove(transfer.number)
+        var last = report(on: transfer, desk)
+        last.state = .gone
+        tell([last], desk)
+    }
+
+    private func tell(_ additional: [TransferReport], _ desk: isolated TransferDesk) {
+        isPlanned = false
+        let reports = changed.sorted().compactMap { desk.transfers[$0] }.map { report(on: $0, desk) } + additional
+        changed = []
+        guard !reports.isEmpty else { return }
+        for (id, requests) in watchers {
+            for request in requests { desk.connections[id]?.send(.transfers(reports, request: request, isLast: true)) }
+        }
+    }
+}

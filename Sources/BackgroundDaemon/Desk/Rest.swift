@@ -1,0 +1,57 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CLoadingSystem
+import NIOCore
+import SystemThreads
+
+/// Ends a daemon that has nothing to do, or gives memory back.
+final class Rest {
+    /// Seconds without anything to do after which memory is given back.
+    private static let pause = 2.0
+
+    /// Called when the daemon is to end.
+    private var onEnd: (@Sendable () -> Void)?
+    private var idleTimer: Scheduled<Void>?
+    /// Gives memory back; it stays when it has come.
+    private var timer: Scheduled<Void>?
+
+    func begin(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
+    func end() { onEnd?() }
+
+    /// Ends the daemon after a while without anything to do.
+    func considerIdling(_ desk: isolated TransferDesk) {
+        let isIdle =
+            desk.connections.isEmpty
+            && !desk.sessions.values.contains {
+                $0.endedCount < $0.transfers.count || $0.candidate.isDue || !$0.departures.isEmpty
+            }
+        consider(desk)
+        guard let limit = desk.options.idleLimit, isIdle, !desk.isClosing else {
+            idleTimer?.cancel()
+            idleTimer = nil
+            return
+        }
+        guard idleTimer == nil else { return }
+        idleTimer = desk.timer(after: limit) { desk in
+            desk.rest.idleTimer = nil
+            desk.rest.end()
+        }
+    }
+
+    /// Gives memory back that a daemon has no use for with which no program speaks, and which transfers nothing.
+    func consider(_ desk: isolated TransferDesk) {
+        if !desk.connections.isEmpty || !desk.scheduler.running.isEmpty {
+            timer?.cancel()
+            timer = nil
+        } else if timer == nil {
+            timer = desk.timer(after: Self.pause) { $0.ownFiles.run { cls_rest() } }
+        }
+    }
+}

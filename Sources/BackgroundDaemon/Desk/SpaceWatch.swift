@@ -1,0 +1,95 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import HTTPRules
+import HTTPWire
+import LoadingModel
+import NIOCore
+import SystemThreads
+
+/// Looks at the disk for downloads that wait for room on it.
+final class SpaceWatch {
+    private var line = SpaceLine()
+    private var timer: Scheduled<Void>?
+
+    /// Has downloads wait while the disk has no room at all, and this one until there is room for what is left of it.
+    func wait(_ transfer: Transfer, after outcome: TaskOutcome, _ desk: isolated TransferDesk) {
+        let actions = line.lack(transfer.number, max(Spool.leastSpace, Self.neededSpace(transfer, outcome)))
+        // However short its pause is.
+        desk.schedule(.lacksSpace(transfer.number))
+        perform(actions, desk)
+    }
+
+    private static func neededSpace(_ transfer: Transfer, _ outcome: TaskOutcome) -> Int64 {
+        guard case .failure(let error) = outcome.result else { return 0 }
+        if let point = error.resumeData.flatMap({ try? ResumePoint(decoding: $0) }) {
+            return point.totalByteCount.map { $0 - point.receivedByteCount } ?? 2 * Spool.leastSpace
+        }
+        // All of it anew, and more than there was room for.
+        let expected = max(outcome.response?.expectedLength ?? -1, transfer.counts.expectedToReceive)
+        return max(expected, outcome.receivedBodyBytes.addingSaturating(Spool.leastSpace))
+    }
+
+    /// Something of the daemon's was removed from the disk.
+    func noteRemoval(_ desk: isolated TransferDesk) { perform(line.noteRemoval(), desk) }
+
+    private func found(_ free: Int64?, _ desk: isolated TransferDesk) {
+        let isWanted = desk.transfers.values.contains { !$0.isOver && !$0.record.isUpload }
+        desk.setConditions { $0.hasSpace = free != nil || !isWanted }
+        let actions = line.found(free, isFull: !desk.conditions.hasSpace) { number in
+            guard let transfer = desk.transfers[number], !transfer.isOver else { return nil }
+            let isUnderWay =
+                switch desk.scheduler.waitReason(of: number) {
+                case nil, .turn?, .host?: true
+                case .earliestBegin?, .retry?, .origin?, .network?, .meteredOrBattery?, .held?, .space?: false
+                }
+            let hasFile = transfer.attempt?.isOrdered == true || transfer.record.partial != nil
+            return SpaceLine.Download(
+                isHeld: transfer.record.isHeld, present: hasFile ? transfer.counts.received : 0, isUnderWay: isUnderWay)
+        }
+        perform(actions, desk)
+        for number in line.waiting { if let transfer = desk.transfers[number] { desk.reports.note(transfer, desk) } }
+    }
+
+    private func perform(_ actions: [SpaceLine.Action], _ desk: isolated TransferDesk) {
+        for action in actions {
+            switch action {
+            case .letIn(let number, let endsPause):
+                desk.schedule(.foundSpace(number, endsPause: endsPause))
+                if let transfer = desk.transfers[number] { desk.reports.note(transfer, desk) }
+            case .look:
+                timer?.cancel()
+                desk.ownFiles.run { [spool = desk.spool] in
+                    let free = spool.hasSpace ? spool.freeSpace : nil
+                    desk.enter { $0.space.found(free, $0) }
+                }
+            case .pause where desk.isClosing: break
+            case .pause(let factor):
+                let pause = desk.options.spaceInterval * Double(factor)
+                timer = desk.timer(after: pause) { $0.space.perform($0.space.line.beginLook(), $0) }
+            }
+        }
+    }
+
+    /// What a transfer needs, for people; empty where that is not known.
+    func reason(of transfer: Transfer) -> String {
+        guard let (needed, free) = line.missing(for: transfer.number) else { return "" }
+        return ": \(needed) bytes are needed, and \(free) are free"
+    }
+
+    /// That downloads wait for the disk, for people; nil where none does.
+    func trouble(_ desk: isolated TransferDesk) -> String? {
+        guard line.isWaitedFor else { return nil }
+        let count = desk.transfers.values.count { desk.scheduler.waitReason(of: $0.number) == .space }
+        guard count > 0 else { return nil }
+        let which = count == 1 ? "a download waits" : "\(count) downloads wait"
+        return "\(which) for room on the disk: \(line.free ?? 0) bytes are free in \(desk.spool.directory)"
+    }
+}

@@ -1,0 +1,104 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import LoadingModel
+import SystemThreads
+
+/// One daemon takes over where another one ended, or was ended.
+extension TransferDesk {
+    /// Seconds that a program has to come back to a daemon that was started anew, before it counts as gone.
+    private static let returnPatience = 3.0
+
+    /// Takes over what an earlier daemon left.
+    func restore(_ contents: TransferStore.Contents) {
+        // What cannot be read stays as it is, and nothing else is given its number.
+        reserve(contents.damagedTransfers.max() ?? 0, session: contents.damagedSessions.max() ?? 0)
+        for id in contents.damagedSessions { journal.say(.error, "session \(id) is damaged") }
+        for id in contents.damagedTransfers { journal.say(.error, "transfer \(id) is damaged") }
+        for row in contents.sessions + contents.namedSessions {
+            let settings = try? MessageCoding.decodeSettings(row.settings)
+            if settings == nil { journal.say(.error, "session \(row.identifier) of \(row.program) cannot be read") }
+            register(Session(row, settings, folder: spool.folder(of: row.id), isSaved: settings != nil))
+        }
+        var files: [Int64: Set<String>] = [:]
+        var unreadable: Set<Int64> = []
+        for row in contents.transfers {
+            let known = TransferRecord.decoded(row.state)
+            guard let session = sessionsByID[row.session], session.transfers[row.task] == nil else {
+                journal.say(.error, "transfer \(row.id) cannot be read")
+                reserve(row.id)
+                continue
+            }
+            let record = known ?? TransferRecord()
+            let transfer = Transfer(
+                number: row.id, session: session, task: row.task, record: record,
+                life: TransferLife(record.end == nil ? .waiting : .ended))
+            transfer.counts.sent = record.end?.sent ?? 0
+            transfer.counts.received = record.end?.received ?? record.syncedBytes
+            if known == nil || session.isUnreadable, !transfer.isOver { unreadable.insert(row.id) }
+            register(transfer)
+            // What was handed over may be in a program's hands.
+            let handed = record.end?.file == nil ? nil : Spool.handedName(row.id)
+            files[session.id, default: []].formUnion([record.partial, record.end?.file, handed].compactMap { $0 })
+        }
+        for known in Dictionary(grouping: sessions.values, by: \.program).values {
+            let limit = LaunchLimit.latest(known.map(\.record.launches))
+            for session in known { session.record.launches = limit }
+        }
+        // A number is not given again while a file of it may be there.
+        reserve(spool.highestNumber)
+        let known = files
+        let numbers = Set(contents.sessions.map(\.id))
+        // Whose files those of a damaged transfer are is not known.
+        let isWhole = contents.damagedTransfers.isEmpty && unreadable.isEmpty
+        let skipped = Set((isWhole ? [] : contents.sessions.map(\.id)) + contents.damagedSessions)
+        ownFiles.run { [spool, journal] in
+            let count = spool.tidy(sessions: numbers, files: known, unreadable: skipped)
+            guard count > 0 else { return }
+            let place = spool.directory
+            journal.say(.notice, "\(count) files in \(place) are older than this start of the machine, and stay for a week")
+        }
+        for transfer in transfers.values.sorted(by: { $0.number < $1.number }) where !transfer.isOver {
+            guard !unreadable.contains(transfer.number) else {
+                journal.say(.error, "transfer \(transfer.number) cannot be read, and has failed")
+                let reason = "the task cannot be read any more: urlsessiond's list of transfers was damaged"
+                transfer.outcome = TaskOutcome(failing: LoadError(.cannotOpenFile, reason))
+                handle(.unreadable, transfer)
+                continue
+            }
+            if let why = transfer.record.givenUp { handle(.giveUp(why, wantsData: false), transfer) } else { add(transfer) }
+        }
+        // Programs that run have their sessions again in a moment.
+        for session in sessions.values where session.candidate.isDue { planLaunch(of: session, after: Self.returnPatience) }
+        rest.considerIdling(self)
+    }
+
+    /// Ends what is under way so that another daemon can take it over; calls back when everything is on the disk.
+    func shutDown(_ done: @escaping @Sendable () -> Void) {
+        close()
+        for connection in connections.values { connection.close() }
+        for transfer in transfers.values where transfer.life.hasAttempt { handle(.stop, transfer) }
+        waitForEnd(2, done)
+    }
+
+    private func waitForEnd(_ seconds: Double, _ done: @escaping @Sendable () -> Void) {
+        let isBusy =
+            transfers.values.contains { $0.life.hasAttempt || $0.life.isClosing }
+            || sessions.values.contains { !$0.departures.isEmpty }
+        guard seconds > 0, isBusy else {
+            ownFiles.run { [store] in
+                store.close()
+                done()
+            }
+            return
+        }
+        enter(after: 0.02) { $0.waitForEnd(seconds - 0.02, done) }
+    }
+}

@@ -1,0 +1,77 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import FoundationEssentials
+import HTTPRules
+import LoadingModel
+
+/// What an attempt needs from the disk.
+struct Preparation: Sendable {
+    var order: BackgroundOrder
+    private var resuming: Data?
+    private(set) var startCount: Int64 = 0
+    /// It begins with what the program gave.
+    private(set) var resumesForProgram = false
+
+    init(
+        _ number: Int64, _ record: TransferRecord, _ folder: String, _ store: TransferStore, _ spool: Spool
+    ) throws(LoadError) {
+        do {
+            try Spool.make(folder)
+            guard let bytes = try store.part(.order, of: number) else { throw StorageFailure.missing("There is no such order.") }
+            order = try MessageCoding.decodeOrder(bytes)
+        } catch let failure as StorageFailure {
+            switch failure {
+            case .failed: throw LoadError(.cannotCreateFile, failure.reason)
+            // That the disk does not give it now says nothing of the next time.
+            case .busy, .diskFull, .closed: throw LoadError(.resourceUnavailable, failure.reason)
+            case .damaged, .newer, .missing, .refused:
+                throw LoadError(.cannotOpenFile, "the task cannot be read any more: \(failure.reason)")
+            }
+        } catch {
+            throw LoadError(.cannotOpenFile, "the task cannot be read any more: \(error)")
+        }
+        guard case .download(let given) = order.task.delivery else { return }
+        resuming = given
+        resumesForProgram = given != nil
+        guard let file = record.partial else { return }
+        let found: [UInt8]?
+        do { found = try store.part(.resume, of: number) } catch { return }
+        guard let bytes = found, var point = try? ResumePoint(decoding: Data(bytes)), point.temporaryFileName == file else {
+            // Nothing says what it is a part of.
+            spool.remove(file, in: folder)
+            return
+        }
+        resumesForProgram = false
+        let usable = spool.usableBytes(of: file, in: folder, synced: record.syncedBytes, bootID: record.bootID)
+        point.receivedByteCount = usable
+        if usable > 0, point.totalByteCount.map({ $0 >= usable }) ?? true, let data = point.encodedIfPossible() {
+            resuming = data
+            startCount = usable
+        } else {
+            resuming = nil
+            spool.remove(file, in: folder)
+        }
+        return
+    }
+
+    /// The order as the engine has it.
+    func engineOrder(for transfer: Transfer) -> TaskOrder {
+        var task = order.task
+        // Numbers of an engine are its own: the same task may be tried again before the last of an earlier attempt was heard.
+        task.id = Int(transfer.number)
+        task.earliestBegin = nil
+        task.bodyFile = transfer.record.uploadFile
+        task.interests = order.task.interests.intersection([.challenges, .metrics])
+        task.interests.formUnion([.sentBytes, .receivedBytes, .resumePoints])
+        if case .download = task.delivery { task.delivery = .download(resuming: resuming) }
+        return task
+    }
+}

@@ -1,0 +1,248 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+
+/// The form of version 2 and later: a field is its number, the length of what it has, and that.
+///
+/// A number takes one byte; a length seven bits of each of up to five, the lowest first, of which all but the last have the highest bit.
+/// An integer has the bytes it needs, the highest first, in two's complement; a number with a fraction eight, as IEEE 754 has it. An element is its
+/// length and what it has. What has fields has them in ascending order of their numbers, so that what is not known is passed over.
+enum BinaryForm {
+    /// Comes before the length of all; no JSON begins with it.
+    static let mark: UInt8 = 2
+    static let lengthBytes = 5
+    /// More fields and elements than any message has.
+    static let valueLimit = 1 << 20
+
+    static func write<Value: Coded>(_ value: Value) throws -> [UInt8] {
+        let writer = BinaryWriter()
+        try writer.sized { _ = try Value.coded(value, writer) }
+        return writer.bytes
+    }
+
+    static func read<Value: Coded>(_ bytes: [UInt8]) throws -> Value {
+        let reader = BinaryReader(bytes)
+        var value: Value?
+        try reader.within(try reader.length()) { value = try Value.coded(nil, reader) }
+        guard let value, reader.isAtEnd else { throw MessageFailure.malformed("there is more than the message") }
+        return value
+    }
+}
+
+final class BinaryWriter: Coder {
+    @exclusivity(unchecked) fileprivate(set) var bytes = [BinaryForm.mark]
+
+    init() { super.init(isReading: false) }
+
+    override func truth(_ value: Bool?) throws -> Bool { try written(value) { bytes.append($0 ? 1 : 0) } }
+
+    override func integer(_ value: Int64?) throws -> Int64 {
+        try written(value) { value in
+            let unused = (value < 0 ? ~value : value).leadingZeroBitCount
+            // One bit for the sign.
+            for byte in (0...(64 - unused) / 8).reversed() where byte < 8 {
+                bytes.append(UInt8(truncatingIfNeeded: value >> Int64(byte * 8)))
+            }
+        }
+    }
+
+    override func real(_ value: Double?) throws -> Double {
+        try written(value) { value in
+            for byte in (0..<8).reversed() as ReversedCollection<Range<UInt64>> {
+                bytes.append(UInt8(truncatingIfNeeded: value.bitPattern >> (byte * 8)))
+            }
+        }
+    }
+
+    override func single(_ value: Float?) throws -> Float { Float(try real(value.map { Double($0) })) }
+    override func text(_ value: String?) throws -> String { try written(value) { bytes.append(contentsOf: $0.utf8) } }
+    override func data(_ value: Data?) throws -> Data { try written(value) { bytes.append(contentsOf: $0) } }
+    override func octets(_ value: ArraySlice<UInt8>?) throws -> ArraySlice<UInt8> {
+        try written(value) { bytes.append(contentsOf: $0) }
+    }
+    override func nothing(_ value: Bool?) throws -> Bool { value ?? true }
+    override func begin() throws -> Int { 0 }
+
+    override func list(_ count: Int?, _ each: (Int) throws -> Void) throws {
+        for index in 0..<(count ?? 0) { try sized { try each(index) } }
+    }
+
+    override func enter(_ number: UInt8, _ name: StaticString) throws -> Int? {
+        bytes.append(number)
+        bytes.append(0)
+        path.append(name)
+        return bytes.count
+    }
+
+    override func leave(_ outer: Int) throws {
+        path.removeLast()
+        size(from: outer)
+    }
+
+    private func written<Value>(_ value: Value?, _ write: (Value) -> Void) throws -> Value {
+        guard let value else { throw unknown }
+        write(value)
+        return value
+    }
+
+    /// Puts the length before what `body` writes.
+    fileprivate func sized(_ body: () throws -> Void) throws {
+        bytes.append(0)
+        let start = bytes.count
+        try body()
+        size(from: start)
+    }
+
+    /// Puts the length in the byte before, and as many more as it needs.
+    private func size(from start: Int) {
+        var rest = bytes.count - start
+        guard rest >= 0x80 else {
+            bytes[start - 1] = UInt8(truncatingIfNeeded: rest)
+            return
+        }
+        var length: [UInt8] = []
+        while rest >= 0x80 {
+            length.append(UInt8(truncatingIfNeeded: rest & 0x7F) | 0x80)
+            rest >>= 7
+        }
+        length.append(UInt8(truncatingIfNeeded: rest))
+        bytes.replaceSubrange(start - 1..<start, with: length)
+    }
+}
+
+/// Reads what anybody may have written: no length leads beyond what it is in, and nothing is made room for before it is there.
+final class BinaryReader: Coder {
+    private let bytes: [UInt8]
+    @exclusivity(unchecked) private var at = 1
+    /// Where what is read now ends.
+    @exclusivity(unchecked) private var end: Int
+    /// The number of the last field of what is read now.
+    @exclusivity(unchecked) private var last: UInt8 = 0
+    @exclusivity(unchecked) private var values = 0
+
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+        end = bytes.count
+        super.init(isReading: true)
+    }
+
+    var isAtEnd: Bool { at == end }
+
+    fileprivate func length() throws -> Int {
+        var length = 0
+        for index in 0..<BinaryForm.lengthBytes {
+            guard at < end else { break }
+            let byte = bytes[at]
+            at += 1
+            length |= Int(byte & 0x7F) << (7 * index)
+            if byte & 0x80 == 0 {
+                guard length <= end - at else { break }
+                return length
+            }
+        }
+        throw fault("has a length that leads beyond its end")
+    }
+
+    /// Reads so many bytes, all of them.
+    fileprivate func within(_ length: Int, _ body: () throws -> Void) throws {
+        let outer = try narrow(to: length)
+        try body()
+        try widen(to: outer)
+    }
+
+    private func narrow(to length: Int) throws -> Int {
+        values += 1
+        guard values <= BinaryForm.valueLimit else { throw MessageFailure.malformed("it has more values than a message has") }
+        defer { end = at + length }
+        return end
+    }
+
+    private func widen(to outer: Int) throws {
+        guard at == end else { throw otherType }
+        end = outer
+    }
+
+    private func take(_ count: Int) throws -> ArraySlice<UInt8> {
+        guard count == end - at else { throw otherType }
+        defer { at = end }
+        return bytes[at..<end]
+    }
+
+    private var rest: ArraySlice<UInt8> {
+        defer { at = end }
+        return bytes[at..<end]
+    }
+
+    override func truth(_ value: Bool?) throws -> Bool {
+        guard let byte = try take(1).first, byte <= 1 else { throw unreadable }
+        return byte == 1
+    }
+
+    override func integer(_ value: Int64?) throws -> Int64 {
+        let rest = rest
+        guard 1...8 ~= rest.count, let first = rest.first else { throw otherType }
+        return rest.reduce(first & 0x80 == 0 ? 0 : -1) { $0 << 8 | Int64($1) }
+    }
+
+    override func real(_ value: Double?) throws -> Double {
+        Double(bitPattern: try take(8).reduce(0) { $0 << 8 | UInt64($1) })
+    }
+
+    override func single(_ value: Float?) throws -> Float { Float(try real(nil)) }
+
+    override func text(_ value: String?) throws -> String {
+        guard let text = String(validating: rest, as: UTF8.self) else { throw fault("is no text") }
+        return text
+    }
+
+    override func data(_ value: Data?) throws -> Data { Data(rest) }
+    override func octets(_ value: ArraySlice<UInt8>?) throws -> ArraySlice<UInt8> { rest }
+    override func nothing(_ value: Bool?) throws -> Bool { isAtEnd }
+
+    override func begin() throws -> Int {
+        defer { last = 0 }
+        return Int(last)
+    }
+
+    override func end(_ outer: Int) throws {
+        while !isAtEnd { try skip() }
+        last = UInt8(truncatingIfNeeded: outer)
+    }
+
+    override func list(_ count: Int?, _ each: (Int) throws -> Void) throws {
+        var index = 0
+        while !isAtEnd {
+            try within(try length()) { try each(index) }
+            index += 1
+        }
+    }
+
+    override func enter(_ number: UInt8, _ name: StaticString) throws -> Int? {
+        while !isAtEnd, bytes[at] < number { try skip() }
+        guard !isAtEnd, bytes[at] == number else { return nil }
+        path.append(name)
+        return try narrow(to: try header())
+    }
+
+    override func leave(_ outer: Int) throws {
+        try widen(to: outer)
+        path.removeLast()
+    }
+
+    private func header() throws -> Int {
+        let number = bytes[at]
+        guard number > last else { throw fault("has fields that are not in order") }
+        last = number
+        at += 1
+        return try length()
+    }
+
+    private func skip() throws { at += try header() }
+}

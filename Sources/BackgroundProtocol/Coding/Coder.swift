@@ -1,0 +1,262 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import LoadingModel
+
+/// Goes through a value, and writes it or reads one: each type is described once for both, and for every form of the protocol.
+///
+/// A field has a number and a name; one form knows it by the one, the other by the other. Numbers ascend in the order in which fields are
+/// gone through, and are never given to another field.
+///
+/// A class, and no protocol, so that what is generic here is compiled for each type; each form overrides all of it.
+class Coder {
+    final let isReading: Bool
+    /// The fields that lead to the place, for people who look for a fault.
+    @exclusivity(unchecked) final var path: [StaticString] = []
+
+    init(isReading: Bool) { self.isReading = isReading }
+
+    // Each writes the value at the place, or reads one there where it is nil.
+    func truth(_ value: Bool?) throws -> Bool { throw unknown }
+    func integer(_ value: Int64?) throws -> Int64 { throw unknown }
+    func real(_ value: Double?) throws -> Double { throw unknown }
+    func single(_ value: Float?) throws -> Float { throw unknown }
+    func text(_ value: String?) throws -> String { throw unknown }
+    func data(_ value: Data?) throws -> Data { throw unknown }
+    /// Bytes of a field of HTTP, which are a text mostly.
+    func octets(_ value: ArraySlice<UInt8>?) throws -> ArraySlice<UInt8> { throw unknown }
+    /// Whether there is nothing at the place of an element.
+    func nothing(_ value: Bool?) throws -> Bool { throw unknown }
+
+    /// The place has fields, which come until ``end(_:)``.
+    ///
+    /// - Returns: What that is to be given.
+    func begin() throws -> Int { throw unknown }
+    func end(_ outer: Int) throws {}
+    /// The place has elements: so many, or as many as there are.
+    func list(_ count: Int?, _ each: (Int) throws -> Void) throws { throw unknown }
+    /// Goes to a field, and stays there until ``leave(_:)``.
+    ///
+    /// - Returns: What that is to be given; nil where the field is not there.
+    func enter(_ number: UInt8, _ name: StaticString) throws -> Int? { throw unknown }
+    func leave(_ outer: Int) throws {}
+}
+
+/// What a message is made of.
+protocol Coded {
+    /// Writes the value, or reads one where it is nil.
+    static func coded(_ value: Self?, _ coder: Coder) throws -> Self
+}
+
+/// What is gone through field by field.
+protocol CodedFields: Coded {
+    /// What is there before anything is read: the usual values.
+    static var blank: Self { get }
+    mutating func visit(_ coder: Coder) throws
+}
+
+extension CodedFields {
+    static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
+        let outer = try coder.begin()
+        var value = value ?? blank
+        try value.visit(coder)
+        try coder.end(outer)
+        return value
+    }
+}
+
+/// One of several kinds, which have fields of their own.
+protocol CodedKinds: Coded {
+    init(kind: String, from coder: Coder) throws
+    func write(to coder: Coder) throws
+}
+
+extension CodedKinds {
+    static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
+        try coder.object {
+            guard let value else { return try Self(kind: coder.need(1, "kind"), from: coder) }
+            try value.write(to: coder)
+            return value
+        }
+    }
+}
+
+extension Coder {
+    final func object<Value>(_ body: () throws -> Value) throws -> Value {
+        let outer = try begin()
+        let value = try body()
+        try end(outer)
+        return value
+    }
+
+    func fault(_ fault: String) -> MessageFailure {
+        let path = path.suffix(16).map { "\($0)" }.joined(separator: ".")
+        return .malformed("\(path.isEmpty ? "the message" : path) \(fault)")
+    }
+
+    var otherType: MessageFailure { fault("is of another type") }
+    var unreadable: MessageFailure { fault("cannot be read") }
+    var unknown: MessageFailure { fault("is missing, or is not known") }
+
+    /// A field that may not be there.
+    @discardableResult
+    func maybe<Value: Coded>(
+        _ number: UInt8, _ name: StaticString, _ value: Value? = nil, _ rule: Rule<Value> = .any
+    ) throws -> Value? {
+        let value = try value.map(rule.judge)
+        if !isReading, value == nil { return nil }
+        guard let outer = try enter(number, name) else { return nil }
+        let coded = try Value.coded(isReading ? nil : value, self)
+        try leave(outer)
+        return isReading ? try rule.judge(coded) : coded
+    }
+
+    /// One that has to be there.
+    @discardableResult
+    func need<Value: Coded>(
+        _ number: UInt8, _ name: StaticString, _ value: Value? = nil, _ rule: Rule<Value> = .any
+    ) throws -> Value {
+        if let found = try maybe(number, name, value, rule) { return found }
+        path.append(name)
+        throw unknown
+    }
+
+    /// One that is left out where it has its usual value.
+    @discardableResult
+    func usual<Value: Coded & Equatable>(
+        _ number: UInt8, _ name: StaticString, _ usual: Value, _ value: Value? = nil, _ rule: Rule<Value> = .any
+    ) throws -> Value {
+        let value = try value.map(rule.judge)
+        return try maybe(number, name, value == usual ? nil : value, isReading ? rule : .any) ?? usual
+    }
+
+    /// A list, which is left out when it is empty.
+    @discardableResult
+    func list<Element: Coded>(
+        _ number: UInt8, _ name: StaticString, _ values: [Element]? = nil, _ rule: Rule<[Element]> = .any
+    ) throws -> [Element] {
+        try maybe(number, name, values?.isEmpty == true ? nil : values, rule) ?? []
+    }
+
+    func maybe<Value: Coded>(
+        _ number: UInt8, _ name: StaticString, _ value: inout Value?, _ rule: Rule<Value> = .any
+    ) throws {
+        value = try maybe(number, name, value, rule)
+    }
+
+    func need<Value: Coded>(_ number: UInt8, _ name: StaticString, _ value: inout Value, _ rule: Rule<Value> = .any) throws {
+        value = try need(number, name, isReading ? nil : value, rule)
+    }
+
+    func usual<Value: Coded & Equatable>(
+        _ number: UInt8, _ name: StaticString, _ usual: Value, _ value: inout Value, _ rule: Rule<Value> = .any
+    ) throws {
+        value = try self.usual(number, name, usual, isReading ? nil : value, rule)
+    }
+
+    func list<Element: Coded>(
+        _ number: UInt8, _ name: StaticString, _ values: inout [Element], _ rule: Rule<[Element]> = .any
+    ) throws {
+        values = try list(number, name, isReading ? nil : values, rule)
+    }
+
+    func kind(_ kind: String) throws { try need(1, "kind", kind) }
+
+    /// One of some values that have names.
+    func named<Value: Equatable>(_ names: KeyValuePairs<String, Value>, _ value: Value?) throws -> Value {
+        let name = try text(value.flatMap { value in names.first { $0.value == value }?.key })
+        guard let found = names.first(where: { $0.key == name }) else { throw unknown }
+        return found.value
+    }
+
+    /// A choice of which a newer version may have more: what is not known is the usual one.
+    func choice<Choice: RawRepresentable & Equatable>(
+        _ number: UInt8, _ name: StaticString, _ usual: Choice, _ value: inout Choice
+    ) throws where Choice.RawValue == String {
+        let raw = try self.usual(number, name, usual.rawValue, isReading ? nil : value.rawValue)
+        value = Choice(rawValue: raw) ?? usual
+    }
+
+    func choice<Choice: RawRepresentable & Equatable>(
+        _ number: UInt8, _ name: StaticString, _ usual: Choice, _ value: inout Choice
+    ) throws where Choice.RawValue: BinaryInteger {
+        let raw = try self.usual(number, name, Int64(clamping: usual.rawValue), isReading ? nil : Int64(clamping: value.rawValue))
+        value = Choice.RawValue(exactly: raw).flatMap(Choice.init(rawValue:)) ?? usual
+    }
+}
+
+// MARK: Values
+
+extension Bool: Coded {
+    static func coded(_ value: Bool?, _ coder: Coder) throws -> Bool { try coder.truth(value) }
+}
+
+extension Double: Coded {
+    static func coded(_ value: Double?, _ coder: Coder) throws -> Double { try coder.real(value) }
+}
+
+extension Float: Coded {
+    static func coded(_ value: Float?, _ coder: Coder) throws -> Float { try coder.single(value) }
+}
+
+extension String: Coded {
+    static func coded(_ value: String?, _ coder: Coder) throws -> String { try coder.text(value) }
+}
+
+extension Data: Coded {
+    static func coded(_ value: Data?, _ coder: Coder) throws -> Data { try coder.data(value) }
+}
+
+extension FixedWidthInteger {
+    static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
+        guard let value = Self(exactly: try coder.integer(value.map { Int64(clamping: $0) })) else { throw coder.unreadable }
+        return value
+    }
+}
+
+extension Int: Coded {}
+extension Int64: Coded {}
+extension Int32: Coded {}
+extension UInt16: Coded {}
+extension UInt8: Coded {}
+
+extension URL: Coded {
+    static func coded(_ value: URL?, _ coder: Coder) throws -> URL {
+        let text = try coder.text(try value.map { try Rule.text("a URL").judge($0.absoluteString) })
+        // A URL is not sent unless its text reads as a URL: the other side could not decode it.
+        guard let url = URL(string: try Rule.text("a URL").judge(text)) else { throw coder.fault("is not a URL") }
+        return value ?? url
+    }
+}
+
+extension Array: Coded where Element: Coded {
+    static func coded(_ value: [Element]?, _ coder: Coder) throws -> [Element] {
+        var read: [Element] = []
+        try coder.list(value?.count) { index in
+            if let value { _ = try Element.coded(value[index], coder) } else { read.append(try Element.coded(nil, coder)) }
+        }
+        return value ?? read
+    }
+}
+
+/// An element that there may not be.
+extension Optional: Coded where Wrapped == URL {
+    static func coded(_ value: URL??, _ coder: Coder) throws -> URL? {
+        if try coder.nothing(value.map { $0 == nil }) { return nil }
+        return try URL.coded(value ?? nil, coder)
+    }
+}
+
+extension Coded where Self: RawRepresentable, RawValue == String {
+    static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
+        guard let value = Self(rawValue: try coder.text(value?.rawValue)) else { throw coder.unknown }
+        return value
+    }
+}

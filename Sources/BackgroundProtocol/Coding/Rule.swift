@@ -1,0 +1,128 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPWire
+
+/// What holds for a value, whether it is written or read: what the other side would not take is not sent.
+struct Rule<Value> {
+    /// Returns the value, or the nearest one that is allowed; throws if no value is.
+    let judge: (Value) throws -> Value
+
+    static var any: Rule { Rule { $0 } }
+
+    static func holds(_ fault: String, _ isSound: @escaping (Value) -> Bool) -> Rule {
+        Rule { value in
+            try Limits.check(isSound(value), fault)
+            return value
+        }
+    }
+
+    static func list<Element>(
+        _ name: String, limit: Int = Limits.list, _ each: Rule<Element> = .any
+    ) -> Rule where Value == [Element] {
+        Rule { values in
+            try Limits.check(values.count <= limit, "\(name) has too many entries")
+            return try values.map(each.judge)
+        }
+    }
+}
+
+enum Limits {
+    /// The longest body that is in a message, and the longest text.
+    static let body = 1 << 20
+    static let fields = 1_000
+    /// Bytes of names and values of all fields together.
+    static let fieldBytes = 256 << 10
+    static let identifier = 1_024
+    static let credentials = 1_000
+    static let certificates = 100
+    static let list = 10_000
+    /// Of an error's cause, which is there for people to read.
+    static let cause = 4_096
+
+    static func check(_ isSound: Bool, _ fault: @autoclosure () -> String) throws {
+        if !isSound { throw MessageFailure.malformed(fault()) }
+    }
+}
+
+extension Rule where Value == String {
+    static func text(_ name: String, limit: Int = Limits.body) -> Rule {
+        .holds("\(name) is too long") { $0.utf8.count <= limit }
+    }
+
+    /// A text that C is told.
+    static func plain(_ name: String, limit: Int = Limits.identifier) -> Rule {
+        .holds("\(name) is empty or too long, or has a NUL") { 1...limit ~= $0.utf8.count && !$0.utf8.contains(0) }
+    }
+
+    static func path(_ name: String) -> Rule {
+        Rule { path in
+            try Limits.check(path.utf8.first == UInt8(ascii: "/"), "\(name) is not absolute")
+            return try Rule.plain(name, limit: 64 << 10).judge(path)
+        }
+    }
+}
+
+extension Rule where Value == Double {
+    static func finite(_ name: String) -> Rule { .holds("\(name) is not a number", \.isFinite) }
+
+    /// A time for which there is no end is the longest that there is.
+    static func duration(_ name: String) -> Rule {
+        Rule { seconds in
+            let longest = Double.greatestFiniteMagnitude
+            return try finite(name).judge(seconds.isInfinite ? (seconds > 0 ? longest : -longest) : seconds)
+        }
+    }
+}
+
+extension Rule where Value == Float {
+    /// Of what is no number, the usual one.
+    static var priority: Rule { Rule { $0.isNaN ? 0.5 : min(max($0, 0), 1) } }
+}
+
+extension Rule where Value: FixedWidthInteger {
+    static func atLeast(_ least: Value) -> Rule { Rule { max(least, $0) } }
+
+    static func port(_ name: String) -> Rule { .holds("\(name) is no port") { 0...65_535 ~= $0 } }
+}
+
+extension Rule where Value == Int64 {
+    static var count: Rule { .holds("a count is less than nothing") { $0 >= 0 } }
+    static var size: Rule { .holds("a limit is less than nothing") { $0 >= 0 } }
+}
+
+extension Rule where Value == Int {
+    static var task: Rule { .holds("a task's number is less than 1") { $0 >= 1 } }
+
+    /// The number that the next one is counted from.
+    static var lastTask: Rule {
+        Rule { number in
+            try Limits.check(number >= 0, "a task's number is less than 0")
+            try Limits.check(number <= 1 << 53, "a task's number is greater than any")
+            return number
+        }
+    }
+}
+
+extension Rule where Value == [Int] {
+    static var tasks: Rule { Rule { try $0.map(Rule<Int>.task.judge) } }
+}
+
+extension Rule where Value == HeaderBlock {
+    /// Whether a request may have them; those of a response were judged as they were received.
+    static var request: Rule {
+        Rule { block in
+            try Limits.check(block.count <= Limits.fields, "a request has too many fields")
+            let bytes = block.lines.reduce(0) { $0 + $1.name.count + $1.value.count }
+            try Limits.check(bytes <= Limits.fieldBytes, "a request's fields are too long")
+            return block
+        }
+    }
+}

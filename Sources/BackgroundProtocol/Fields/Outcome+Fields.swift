@@ -1,0 +1,237 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPWire
+import LoadingModel
+
+extension TaskOutcome: Coded {
+    static func coded(_ value: TaskOutcome?, _ coder: Coder) throws -> TaskOutcome {
+        try coder.object {
+            var (body, error): (Body?, LoadError?) =
+                switch value?.result {
+                case .success(.none), nil: (nil, nil)
+                case .success(let body): (body, nil)
+                case .failure(let error): (nil, error)
+                }
+            try coder.maybe(1, "body", &body)
+            try coder.maybe(2, "error", &error)
+            return TaskOutcome(
+                result: error.map { .failure($0) } ?? .success(body ?? .none),
+                response: try coder.maybe(3, "response", value?.response),
+                timelines: try coder.list(4, "timelines", value?.timelines, .list("the timelines")),
+                redirectCount: try coder.usual(5, "redirectCount", 0, value?.redirectCount, .atLeast(0)),
+                sentBodyBytes: try coder.usual(6, "sentBodyBytes", 0, value?.sentBodyBytes, .atLeast(0)),
+                receivedBodyBytes: try coder.usual(7, "receivedBodyBytes", 0, value?.receivedBodyBytes, .atLeast(0)))
+        }
+    }
+}
+
+extension TaskOutcome.Body: CodedKinds {
+    init(kind: String, from coder: Coder) throws {
+        switch kind {
+        case "data": self = .collected(try coder.need(2, "data"))
+        case "file": self = .file(path: try coder.need(3, "path", nil, .path("a download's file")))
+        default: throw coder.fault("has a kind that is not known")
+        }
+    }
+
+    func write(to coder: Coder) throws {
+        switch self {
+        case .none: break
+        case .collected(let data):
+            try coder.kind("data")
+            try coder.need(2, "data", data)
+        case .file(let path):
+            try coder.kind("file")
+            try coder.need(3, "path", path, .path("a download's file"))
+        }
+    }
+}
+
+extension LoadError: Coded {
+    private static let names = Dictionary(uniqueKeysWithValues: Kind.allCases.map { ($0, String(describing: $0)) })
+    private static let kinds = Dictionary(uniqueKeysWithValues: names.map { ($1, $0) })
+
+    static func coded(_ value: LoadError?, _ coder: Coder) throws -> LoadError {
+        try coder.object {
+            let kind = try coder.usual(1, "kind", "unknown", value.flatMap { names[$0.kind] })
+            var error = LoadError(kinds[kind] ?? .unknown, try coder.usual(2, "message", "", value?.message))
+            let cause = try coder.maybe(
+                3, "cause", value?.cause.map { cut(String(describing: $0)) }, .text("a cause", limit: Limits.cause))
+            error.cause = cause.map { DescribedError($0) }
+            error.url = try coder.maybe(4, "url", value?.url)
+            error.resumeData = try coder.maybe(5, "resumeData", value?.resumeData)
+            error.peerTrust = try coder.list(6, "peerTrust", value?.peerTrust, .list("a chain"))
+            error.isOfProxy = try coder.usual(7, "isOfProxy", false, value?.isOfProxy)
+            error.isForWantOfAnswer = try coder.usual(8, "isForWantOfAnswer", false, value?.isForWantOfAnswer)
+            error.networkObjection = try coder.maybe(9, "networkObjection", value?.networkObjection?.rawValue)
+                .flatMap(NetworkObjection.init(rawValue:))
+            error.cancelReason = try coder.maybe(10, "cancelReason", value?.cancelReason?.rawValue)
+                .flatMap(CancelReason.init(rawValue:))
+            return error
+        }
+    }
+
+    /// Whole characters, within the limit.
+    private static func cut(_ text: String) -> String {
+        guard text.utf8.count > Limits.cause else { return text }
+        var end = text.utf8.index(text.utf8.startIndex, offsetBy: Limits.cause)
+        while end > text.startIndex, end.samePosition(in: text.unicodeScalars) == nil { end = text.utf8.index(before: end) }
+        return String(text[..<end])
+    }
+}
+
+extension LoadResponse: Coded {
+    private struct Local: CodedFields {
+        static var blank: Self { Self() }
+        var mimeType: String?
+        var textEncoding: String?
+
+        mutating func visit(_ coder: Coder) throws {
+            try coder.maybe(1, "mimeType", &mimeType)
+            try coder.maybe(2, "textEncoding", &textEncoding)
+        }
+    }
+
+    static func coded(_ value: LoadResponse?, _ coder: Coder) throws -> LoadResponse {
+        try coder.object {
+            let url = try coder.need(1, "url", value?.url)
+            var local: Local?
+            switch value?.kind {
+            case .http, nil: break
+            case .local(let mimeType, let textEncoding): local = Local(mimeType: mimeType, textEncoding: textEncoding)
+            case .application: throw MessageFailure.malformed("an app's own response cannot be carried")
+            }
+            let kind: Kind
+            if let head = try coder.maybe(2, "http", value?.head) {
+                kind = .http(head)
+            } else {
+                let local = try coder.need(3, "local", local)
+                kind = .local(mimeType: local.mimeType, textEncoding: local.textEncoding)
+            }
+            return LoadResponse(
+                url: url, kind: kind,
+                expectedLength: try coder.usual(4, "expectedLength", -1, value?.expectedLength, .atLeast(-1)))
+        }
+    }
+}
+
+extension ResponseHead: CodedFields {
+    static var blank: Self { Self(status: 0) }
+
+    mutating func visit(_ coder: Coder) throws {
+        let version = "a response's version is not known"
+        try coder.usual(1, "majorVersion", 1, &majorVersion, .holds(version) { 1...9 ~= $0 })
+        try coder.usual(2, "minorVersion", 1, &minorVersion, .holds(version) { 0...9 ~= $0 })
+        try coder.need(3, "status", &status, .holds("a status has more than three digits") { 0...999 ~= $0 })
+        try coder.usual(4, "reason", "", &reason)
+        try coder.usual(5, "fields", HeaderBlock(), &headers)
+    }
+}
+
+extension RequestHead: CodedFields {
+    static var blank: Self { Self(method: "", target: "", headers: HeaderBlock()) }
+
+    mutating func visit(_ coder: Coder) throws {
+        try coder.need(1, "method", &method)
+        try coder.need(2, "target", &target)
+        try coder.usual(3, "fields", HeaderBlock(), &headers)
+        try coder.usual(4, "majorVersion", 1, &majorVersion, .holds("a request's version is not known") { 1...9 ~= $0 })
+    }
+}
+
+extension TransactionTimeline.Source: Coded {
+    /// A source that this version does not know reads as `unknown`.
+    static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
+        let text = try coder.text(value.map { $0 == .localCache ? "localCache" : "unknown" })
+        return text == "localCache" ? .localCache : .unknown
+    }
+}
+
+extension TransactionTimeline: CodedFields {
+    static var blank: Self { Self(request: .blank) }
+
+    mutating func visit(_ coder: Coder) throws {
+        let time = Rule.finite("a time")
+        try coder.need(1, "request", &request)
+        try coder.maybe(2, "response", &response)
+        try coder.usual(3, "source", .network, &source)
+        try coder.usual(4, "fetchStart", 0, &fetchStart, time)
+        try coder.maybe(5, "domainLookupStart", &domainLookupStart, time)
+        try coder.maybe(6, "domainLookupEnd", &domainLookupEnd, time)
+        try coder.maybe(7, "connectStart", &connectStart, time)
+        try coder.maybe(8, "secureConnectionStart", &secureConnectionStart, time)
+        try coder.maybe(9, "secureConnectionEnd", &secureConnectionEnd, time)
+        try coder.maybe(10, "connectEnd", &connectEnd, time)
+        try coder.maybe(11, "requestStart", &requestStart, time)
+        try coder.maybe(12, "requestEnd", &requestEnd, time)
+        try coder.maybe(13, "responseStart", &responseStart, time)
+        try coder.maybe(14, "responseEnd", &responseEnd, time)
+        try coder.maybe(15, "networkProtocol", &networkProtocol)
+        try coder.usual(16, "isReusedConnection", false, &isReusedConnection)
+        try coder.usual(17, "isProxyConnection", false, &isProxyConnection)
+        try coder.usual(18, "requestHeaderBytes", 0, &requestHeaderBytes)
+        try coder.usual(19, "requestBodyBytes", 0, &requestBodyBytes)
+        try coder.usual(20, "requestBodyBytesBeforeEncoding", 0, &requestBodyBytesBeforeEncoding)
+        try coder.usual(21, "responseHeaderBytes", 0, &responseHeaderBytes)
+        try coder.usual(22, "responseBodyBytes", 0, &responseBodyBytes)
+        try coder.usual(23, "responseBodyBytesAfterDecoding", 0, &responseBodyBytesAfterDecoding)
+        try coder.maybe(24, "connection", &connection)
+    }
+}
+
+extension ConnectionFacts: Coded {
+    static func coded(_ value: ConnectionFacts?, _ coder: Coder) throws -> ConnectionFacts {
+        let time = Rule.finite("a time")
+        return try coder.object {
+            ConnectionFacts(
+                localAddress: try coder.maybe(1, "localAddress", value?.localAddress),
+                localPort: try coder.maybe(2, "localPort", value?.localPort),
+                remoteAddress: try coder.maybe(3, "remoteAddress", value?.remoteAddress),
+                remotePort: try coder.maybe(4, "remotePort", value?.remotePort),
+                tlsVersion: try coder.maybe(5, "tlsVersion", value?.tlsVersion),
+                tlsCipherSuite: try coder.maybe(6, "tlsCipherSuite", value?.tlsCipherSuite),
+                domainLookupStart: try coder.maybe(7, "domainLookupStart", value?.domainLookupStart, time),
+                domainLookupEnd: try coder.maybe(8, "domainLookupEnd", value?.domainLookupEnd, time),
+                connectStart: try coder.maybe(9, "connectStart", value?.connectStart, time),
+                secureConnectionStart: try coder.maybe(10, "secureConnectionStart", value?.secureConnectionStart, time),
+                secureConnectionEnd: try coder.maybe(11, "secureConnectionEnd", value?.secureConnectionEnd, time),
+                connectEnd: try coder.maybe(12, "connectEnd", value?.connectEnd, time),
+                wasAskedForCertificate: try coder.usual(13, "wasAskedForCertificate", false, value?.wasAskedForCertificate),
+                hasShownCertificate: try coder.usual(14, "hasShownCertificate", false, value?.hasShownCertificate),
+                isVerified: try coder.usual(15, "isVerified", false, value?.isVerified),
+                serverCertificate: try coder.maybe(16, "serverCertificate", value?.serverCertificate),
+                isToProxy: try coder.usual(17, "isToProxy", false, value?.isToProxy),
+                isMultipath: try coder.usual(18, "isMultipath", false, value?.isMultipath),
+                isForwarded: try coder.usual(19, "isForwarded", false, value?.isForwarded),
+                interface: try coder.maybe(20, "interface", value?.interface),
+                askedNameServers: try coder.usual(21, "askedNameServers", false, value?.askedNameServers),
+                // Left out where it is what the version says.
+                isInTLS: try coder.maybe(
+                    22, "isInTLS", value.flatMap { $0.isInTLS == ($0.tlsVersion != nil) ? nil : $0.isInTLS }),
+                applicationProtocol: try coder.maybe(
+                    23, "applicationProtocol", value?.applicationProtocol, .plain("a protocol")))
+        }
+    }
+}
+
+extension NetworkPath.Interface: CodedFields {
+    static var blank: Self { .unknown }
+
+    mutating func visit(_ coder: Coder) throws {
+        try coder.need(1, "name", &name)
+        try coder.need(2, "index", &index)
+        kind = try coder.maybe(3, "kind", coder.isReading ? nil : kind.rawValue).flatMap(Kind.init(rawValue:)) ?? .other
+        try coder.usual(4, "isExpensive", false, &isExpensive)
+        try coder.usual(5, "isConstrained", false, &isConstrained)
+        try coder.usual(6, "isUltraConstrained", false, &isUltraConstrained)
+        try coder.list(7, "addresses", &addresses)
+    }
+}

@@ -1,0 +1,150 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+
+// MARK: Proxies
+
+extension ProxyRules: CodedFields {
+    static var blank: Self { Self() }
+
+    mutating func visit(_ coder: Coder) throws {
+        try coder.usual(1, "http", .direct, &http)
+        try coder.usual(2, "https", .direct, &https)
+        try coder.usual(3, "exceptions", .blank, &exceptions)
+        try coder.list(4, "list", &list, .list("the proxies"))
+    }
+}
+
+extension ProxyExceptions: CodedFields {
+    static var blank: Self { Self() }
+
+    mutating func visit(_ coder: Coder) throws {
+        try coder.list(1, "patterns", &patterns, .list("the exceptions"))
+        try coder.usual(2, "includesSimpleNames", false, &includesSimpleNames)
+        try coder.usual(3, "includesSubdomains", false, &includesSubdomains)
+    }
+}
+
+extension ProxyRules.Listed: CodedFields {
+    static var blank: Self { Self(.direct) }
+
+    mutating func visit(_ coder: Coder) throws {
+        try coder.usual(1, "choice", .direct, &choice)
+        try coder.list(2, "domains", &domains, .list("a proxy's domains"))
+        try coder.list(3, "excludedDomains", &excludedDomains, .list("a proxy's domains"))
+        try coder.usual(4, "allowsFailover", false, &allowsFailover)
+    }
+}
+
+extension ProxyRules.Choice: Coded {
+    /// The direct way is left out: what is there and says nothing that is known is no leave to go directly.
+    static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
+        try coder.object {
+            let server: ProxyServer? = if case .proxy(let server)? = value { server } else { nil }
+            if let server = try coder.maybe(1, "server", server) { return .proxy(server) }
+            let reason: String? = if case .unusable(let reason)? = value { reason } else { nil }
+            if let reason = try coder.maybe(2, "unusable", reason) { return .unusable(reason) }
+            let script: String? = if case .script(.text(let script))? = value { script } else { nil }
+            let rule = Rule.text("a proxy script", limit: ProxyScript.maximumLength)
+            if let script = try coder.maybe(3, "script", script, rule) { return .script(.text(script)) }
+            let url: URL? = if case .script(.at(let url))? = value { url } else { nil }
+            return .script(.at(try coder.need(4, "scriptURL", url)))
+        }
+    }
+}
+
+extension ProxyServer.Kind: Coded {
+    static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
+        try coder.named(["http": .http, "https": .https, "socks4": .socks4, "socks5": .socks5], value)
+    }
+}
+
+extension ProxyServer: CodedFields {
+    static var blank: Self { Self(.http, host: "", port: 0) }
+
+    mutating func visit(_ coder: Coder) throws {
+        try coder.need(1, "kind", &kind)
+        try coder.need(2, "host", &host, .plain("a proxy's host"))
+        try coder.need(3, "port", &port, .port("a proxy's port"))
+        try coder.usual(4, "looksUpHere", false, &looksUpHere)
+        try coder.usual(5, "tunnelsAlways", false, &tunnelsAlways)
+        try coder.maybe(6, "user", &user)
+        try coder.maybe(7, "password", &password)
+    }
+}
+
+// MARK: App Transport Security
+
+extension AppTransportSecurity: CodedFields {
+    /// A name, an address or a range of them, and what holds for it.
+    private struct Listed<Entry: CodedEntry>: Coded {
+        var domain: String
+        var entry: Entry
+
+        static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
+            try coder.object {
+                Self(domain: try coder.need(1, "domain", value?.domain), entry: try Entry.entry(value?.entry, coder))
+            }
+        }
+    }
+
+    static var blank: Self { .strict }
+
+    mutating func visit(_ coder: Coder) throws {
+        try coder.usual(1, "allowsArbitraryLoads", false, &allowsArbitraryLoads)
+        try coder.maybe(2, "allowsArbitraryLoadsForMedia", &allowsArbitraryLoadsForMedia)
+        try coder.maybe(3, "allowsArbitraryLoadsInWebContent", &allowsArbitraryLoadsInWebContent)
+        try coder.maybe(4, "allowsLocalNetworking", &allowsLocalNetworking)
+        let domains = exceptionDomains.sorted { $0.key < $1.key }.map { Listed(domain: $0.key, entry: $0.value) }
+        let exceptions = try coder.list(
+            5, "exceptions", domains + exceptionRanges.map { Listed(domain: $0.key, entry: $0.exception) },
+            .list("the exceptions"))
+        let pins = try coder.list(
+            6, "pins", pinnedDomains.sorted { $0.key < $1.key }.map { Listed(domain: $0.key, entry: $0.value) }, .list("the pins")
+        )
+        if coder.isReading {
+            for listed in exceptions {
+                try Limits.check(setException(listed.entry, for: listed.domain), "an exception is for no domain")
+            }
+            for listed in pins { try Limits.check(setPins(listed.entry, for: listed.domain), "pins are for no domain") }
+        }
+        try Limits.check(exceptionDomains.count + exceptionRanges.count == exceptions.count, "a domain is excepted twice")
+        try Limits.check(pinnedDomains.count == pins.count, "a domain is pinned twice")
+        try coder.maybe(7, "pinFault", &pinFault)
+        try coder.list(8, "warnings", &warnings, .list("the warnings"))
+    }
+}
+
+/// What stands beside its domain.
+private protocol CodedEntry {
+    static func entry(_ value: Self?, _ coder: Coder) throws -> Self
+}
+
+extension AppTransportSecurity.Exception: CodedEntry {
+    fileprivate static func entry(_ value: Self?, _ coder: Coder) throws -> Self {
+        let usual = Self()
+        return Self(
+            includesSubdomains: try coder.usual(2, "includesSubdomains", usual.includesSubdomains, value?.includesSubdomains),
+            allowsInsecureLoads: try coder.usual(3, "allowsInsecureLoads", usual.allowsInsecureLoads, value?.allowsInsecureLoads),
+            minimumVersion: try coder.usual(4, "minimumVersion", usual.minimumVersion, value?.minimumVersion),
+            requiresForwardSecrecy: try coder.usual(
+                5, "requiresForwardSecrecy", usual.requiresForwardSecrecy, value?.requiresForwardSecrecy))
+    }
+}
+
+extension AppTransportSecurity.Pins: CodedEntry {
+    fileprivate static func entry(_ value: Self?, _ coder: Coder) throws -> Self {
+        Self(
+            includesSubdomains: try coder.usual(2, "includesSubdomains", false, value?.includesSubdomains),
+            leaf: try coder.list(3, "leaf", value?.leaf), ca: try coder.list(4, "ca", value?.ca),
+            fault: try coder.maybe(5, "fault", value?.fault))
+    }
+}

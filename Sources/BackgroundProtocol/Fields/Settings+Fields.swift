@@ -1,0 +1,188 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import LoadingModel
+
+extension BackgroundSettings: CodedFields {
+    static var blank: Self { Self() }
+
+    mutating func visit(_ coder: Coder) throws {
+        policy = try coder.maybe(1, "policy", coder.isReading ? nil : policy) ?? policy
+        try coder.maybe(2, "proxies", &proxies)
+        try coder.maybe(3, "rootFile", &rootFile, .path("the roots' file"))
+        try coder.list(
+            4, "rootDirectories", &rootDirectories, .list("the roots' folders", limit: 64, .path("a folder of roots")))
+        try coder.usual(5, "security", .strict, &security)
+        try coder.usual(6, "cookies", .none, &cookies)
+        try coder.usual(7, "credentials", .none, &credentials)
+        try coder.usual(8, "strictTransportSecurity", .none, &strictTransportSecurity)
+        try coder.list(9, "knownCredentials", &knownCredentials, .list("the credentials", limit: Limits.credentials))
+        try coder.usual(10, "isDiscretionary", false, &isDiscretionary)
+        try coder.usual(11, "sendsLaunchEvents", true, &sendsLaunchEvents)
+        launch = try coder.maybe(12, "launch", coder.isReading ? nil : launch.map { KnownLaunch(launch: $0) })?.launch
+    }
+}
+
+extension BackgroundSettings.Store: CodedKinds {
+    init(kind: String, from coder: Coder) throws {
+        switch kind {
+        case "memory": self = .memory
+        case "file": self = .file(try coder.need(2, "path", nil, .path("a store's path")))
+        default: throw coder.fault("has a kind that is not known")
+        }
+    }
+
+    func write(to coder: Coder) throws {
+        switch self {
+        case .none: break
+        case .memory: try coder.kind("memory")
+        case .file(let path):
+            try coder.kind("file")
+            try coder.need(2, "path", path, .path("a store's path"))
+        }
+    }
+}
+
+private struct KnownLaunch: CodedKinds {
+    /// Nil where it is of a kind that is not known: then the program is not started.
+    var launch: BackgroundSettings.Launch?
+
+    private static var arguments: Rule<[String]> {
+        Rule { arguments in
+            guard let program = arguments.first else { throw MessageFailure.malformed("the program is missing, or is not known") }
+            _ = try Rule.path("the program").judge(program)
+            let isSound = Rule<String>.holds("an argument is too long, or has a NUL") {
+                $0.utf8.count <= 64 << 10 && !$0.utf8.contains(0)
+            }
+            return try Rule.list("the arguments", isSound).judge(arguments)
+        }
+    }
+
+    init(launch: BackgroundSettings.Launch) { self.launch = launch }
+
+    init(kind: String, from coder: Coder) throws {
+        switch kind {
+        case "arguments":
+            launch = .arguments(
+                try coder.need(2, "arguments", nil, Self.arguments),
+                directory: try coder.maybe(3, "directory", nil, .path("the program's directory")))
+        case "systemdUnit": launch = .systemdUnit(try coder.need(4, "name", nil, .plain("the unit")))
+        case "dBusName": launch = .dBusName(try coder.need(4, "name", nil, .plain("the bus name")))
+        default: launch = nil
+        }
+    }
+
+    func write(to coder: Coder) throws {
+        switch launch {
+        case .arguments(let arguments, let directory):
+            try coder.kind("arguments")
+            try coder.need(2, "arguments", arguments, Self.arguments)
+            try coder.maybe(3, "directory", directory, .path("the program's directory"))
+        case .systemdUnit(let name):
+            try coder.kind("systemdUnit")
+            try coder.need(4, "name", name, .plain("the unit"))
+        case .dBusName(let name):
+            try coder.kind("dBusName")
+            try coder.need(4, "name", name, .plain("the bus name"))
+        case nil: break
+        }
+    }
+}
+
+extension SessionPolicy: CodedFields {
+    static var blank: Self { Self() }
+
+    mutating func visit(_ coder: Coder) throws {
+        try coder.usual(1, "requestTimeout", 60, &requestTimeout, .duration("a timeout"))
+        try coder.usual(2, "resourceTimeout", 604_800, &resourceTimeout, .duration("a timeout"))
+        try coder.usual(
+            3, "maximumConnectionsPerHost", 6, &maximumConnectionsPerHost, .holds("a session has no connections") { $0 >= 1 })
+        // Names and values in turn.
+        var texts = additionalHeaders.flatMap { [$0.name, $0.value] }
+        try coder.list(4, "additionalHeaders", &texts, .list("a session's fields", limit: Limits.fields * 2))
+        try Limits.check(texts.count.isMultiple(of: 2), "a field has no value")
+        try Limits.check(texts.reduce(0) { $0 + $1.utf8.count } <= Limits.fieldBytes, "a session's fields are too long")
+        additionalHeaders = stride(from: 0, to: texts.count, by: 2).map { (texts[$0], texts[$0 + 1]) }
+        try coder.list(5, "omittedHeaders", &omittedHeaders, .list("the fields that are left out", .plain("a field's name")))
+        try coder.choice(6, "cachePolicy", .useProtocolCachePolicy, &cachePolicy)
+        try coder.choice(7, "cookieAcceptance", .onlyFromMainDocumentDomain, &cookieAcceptance)
+        try coder.usual(8, "usesCookies", true, &usesCookies)
+        try coder.usual(9, "cachedBodyLimit", 0, &cachedBodyLimit, .size)
+        try coder.usual(10, "usesStrictTransportSecurity", true, &usesStrictTransportSecurity)
+        try coder.usual(11, "usesKerberosTickets", true, &usesKerberosTickets)
+        try coder.maybe(12, "minimumTLSVersion", &minimumTLSVersion)
+        try coder.maybe(13, "maximumTLSVersion", &maximumTLSVersion)
+        try coder.list(14, "trustRoots", &trustRoots, .list("the trust roots"))
+        try coder.maybe(15, "connections", &connections)
+        try coder.usual(16, "needs", .none, &needs)
+        try coder.usual(17, "usesMultipath", false, &usesMultipath)
+        try coder.usual(18, "waitsForConnectivity", false, &waitsForConnectivity)
+        try coder.maybe(19, "maximumCollectedBytes", &maximumCollectedBytes, .size)
+        try coder.usual(
+            20, "maximumDecodingRatio", 200, &maximumDecodingRatio, .holds("a decoded body may not be shorter") { $0 >= 1 })
+        try coder.usual(21, "temporaryDirectory", "/tmp", &temporaryDirectory, .path("the directory for downloads"))
+    }
+}
+
+// MARK: Connections
+
+extension ConnectionOptions.HTTPVersions: Coded {}
+
+extension ConnectionOptions: CodedFields {
+    private struct Addresses: CodedFields {
+        static var blank: Self { Self(endpoint: Endpoint(host: nil, port: nil), addresses: []) }
+        var endpoint: Endpoint
+        var addresses: [String]
+
+        mutating func visit(_ coder: Coder) throws {
+            try coder.need(1, "endpoint", &endpoint)
+            try coder.need(2, "addresses", &addresses, .list("a host's addresses", .plain("an address")))
+        }
+    }
+
+    static var blank: Self { Self() }
+
+    mutating func visit(_ coder: Coder) throws {
+        // One that is not absolute cannot be connected to, as a program's directory is not the daemon's.
+        try coder.maybe(1, "unixSocketPath", &unixSocketPath, .path("a socket's path"))
+        try coder.maybe(2, "interfaceName", &interfaceName, .plain("an interface's name"))
+        try coder.maybe(3, "localAddress", &localAddress, .plain("a local address"))
+        var entries = addresses.sorted { ($0.key.host ?? "", $0.key.port ?? -1) < ($1.key.host ?? "", $1.key.port ?? -1) }
+            .map { Addresses(endpoint: $0.key, addresses: $0.value) }
+        try coder.list(4, "addresses", &entries, .list("the addresses"))
+        addresses = Dictionary(entries.map { ($0.endpoint, $0.addresses) }) { first, _ in first }
+        try Limits.check(addresses.count == entries.count, "a host's addresses are given twice")
+        try coder.list(5, "nameServers", &nameServers, .list("the name servers", .plain("a name server")))
+        try coder.list(6, "substitutions", &substitutions, .list("the substitutions"))
+        try coder.usual(7, "httpVersions", .negotiated, &httpVersions)
+    }
+}
+
+extension ConnectionOptions.Endpoint: Coded {
+    static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
+        try coder.object {
+            let host = try coder.maybe(1, "host", value?.host)
+            let endpoint = Self(host: host, port: try coder.maybe(2, "port", value?.port, .port("an endpoint's port")))
+            try Limits.check(endpoint.host == host, "an endpoint's host is not plain")
+            return endpoint
+        }
+    }
+}
+
+extension ConnectionOptions.Substitution: Coded {
+    static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
+        try coder.object {
+            Self(
+                endpoint: try coder.need(1, "endpoint", value?.endpoint),
+                replacement: try coder.need(2, "replacement", value?.replacement))
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import Testing
+
+@testable import BackgroundDaemon
+
+/// For which of its sessions a program is started, and when.
+struct LaunchVerdictTests {
+    private static let way = BackgroundSettings.Launch.systemdUnit("one")
+    private static let other = BackgroundSettings.Launch.systemdUnit("two")
+    /// All of it is done, and the program does not know.
+    private static func due(_ session: Int64, _ way: BackgroundSettings.Launch? = way) -> LaunchCandidate {
+        LaunchCandidate(session: session, way: way, transfers: 2, ended: 2)
+    }
+
+    @Test func `a program is started when everything is done or something needs it, and it is not there`() {
+        for way in [Self.way, nil] {
+            for isThere in [false, true] {
+                for isLaunched in [false, true] {
+                    for (transfers, asking, ended, isReady) in [
+                        (0, 0, 0, false), (2, 0, 0, false), (2, 0, 1, false), (2, 0, 2, true), (2, 1, 0, true), (2, 1, 1, true),
+                    ] {
+                        let candidate = LaunchCandidate(
+                            session: 1, way: way, isThere: isThere, isLaunched: isLaunched, transfers: transfers, asking: asking,
+                            ended: ended)
+                        #expect(candidate.isDue == (isReady && way != nil && !isThere && !isLaunched), "\(candidate)")
+                        var limit = LaunchLimit()
+                        let verdict = limit.decide(1, among: [candidate], now: 0, patience: 60)
+                        let expected: LaunchLimit.Verdict =
+                            !candidate.isDue ? .none : .start([1])
+                        #expect(verdict == expected)
+                        #expect((limit == LaunchLimit()) == (expected == .none))
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func `one start is for all sessions that it would be the same for`() {
+        var limit = LaunchLimit()
+        let sessions = [
+            Self.due(3), Self.due(1), Self.due(2, Self.other), Self.due(4, nil),
+            LaunchCandidate(session: 5, way: Self.way, transfers: 1),
+        ]
+        #expect(limit.decide(3, among: sessions, now: 0, patience: 60) == .start([1, 3]))
+        #expect(limit.decide(9, among: sessions, now: 0, patience: 60) == .none)
+    }
+
+    @Test func `one start comes after another, and each is counted once`() {
+        var limit = LaunchLimit()
+        var first = Self.due(1)
+        #expect(limit.decide(1, among: [first, Self.due(2, Self.other)], now: 0, patience: 60) == .start([1]))
+        first.isLaunched = true
+        // Whatever the limit says, as long as the program has not dealt with the first one.
+        for now in [1.0, 9, 50] {
+            let wait = limit.decide(2, among: [first, Self.due(2, Self.other)], now: now, patience: 60)
+            #expect(wait == .wait(now < 10 ? 10 - now : 1))
+        }
+        first.isLaunched = false
+        first.isThere = true
+        #expect(limit.decide(2, among: [first, Self.due(2, Self.other)], now: 10, patience: 60) == .start([2]))
+        #expect(limit.start(10, patience: 60) == 20)
+    }
+}
+
+/// Ends that were told, and the folder that their files have left.
+struct DeparturesTests {
+    private static func one(_ number: Int64) -> Departures.One { Departures.One(number: number, task: Int(number), file: "f") }
+
+    @Test func `those that come while others are dealt with wait, and go together`() {
+        var departures = Departures()
+        let first = departures.next()
+        #expect(first == nil && departures.isEmpty)
+        departures.add(Self.one(1))
+        #expect(departures.next() == [Self.one(1)])
+        departures.add(Self.one(2))
+        departures.add(Self.one(3))
+        #expect(departures.next() == nil)
+        #expect(departures.synced(true) == true)
+        #expect([1, 2, 3].allSatisfy { departures.contains($0) })
+        departures.removed()
+        #expect(!departures.contains(1) && departures.contains(2) && !departures.isEmpty)
+        #expect(departures.next() == [Self.one(2), Self.one(3)])
+        departures.removed()
+        #expect(departures.isEmpty)
+    }
+
+    @Test func `a disk that never takes the folder is not waited for`() {
+        var departures = Departures()
+        departures.add(Self.one(1))
+        for isLast in [false, false, true] {
+            #expect(departures.next() == (departures.contains(2) ? [Self.one(1), Self.one(2)] : [Self.one(1)]))
+            #expect(departures.synced(false) == isLast)
+            guard !isLast else { break }
+            // Nothing is dealt with in the pause.
+            #expect(departures.next() == nil)
+            if !departures.contains(2) { departures.add(Self.one(2)) }
+            departures.retry()
+        }
+        departures.removed()
+        departures.add(Self.one(3))
+        // Nor is it the next time, until it has taken it once.
+        _ = departures.next()
+        let results = [departures.synced(false), departures.synced(true), departures.synced(false)]
+        #expect(results == [true, true, false])
+    }
+}

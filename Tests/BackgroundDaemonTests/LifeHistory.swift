@@ -1,0 +1,224 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import SeededNumbers
+
+@testable import BackgroundDaemon
+
+/// Drives lives with random events, likely ones and any, and notes what breaks a rule.
+///
+/// Its rules are about what was said and done alone: how the life knows what to do is not theirs.
+struct LifeHistory {
+    typealias State = TransferLife.State
+    typealias Event = TransferLife.Event
+
+    /// What the shell of one life has done.
+    private struct Shell {
+        var isAccepted = false
+        /// The scheduler has it, and has given it a place.
+        var isAdded = false
+        var isStarted = false
+        /// An attempt was begun to be made ready; it has its order; it was told to end.
+        var hasAttempt = false
+        var isOrdered = false
+        /// The disk lost some of the file.
+        var isSpoiled = false
+        /// Its files are being dealt with.
+        var isClosing = false
+        /// How it ended is known; it is on its way to the disk; it is there.
+        var hasEnded = false
+        var isKeeping = false
+        var isDurable = false
+        /// The file is the program's.
+        var hasFile = false
+        var wasTold = false
+        var hasDeparted = false
+    }
+
+    private static let events = TransferLifeTests.events
+    /// What comes next where nothing goes wrong, and what comes between.
+    private static func likely(_ state: State) -> [Event] {
+        switch state {
+        case .ordered: [.accepted]
+        case .waiting: [.start]
+        case .preparing: [.prepared(asks: false), .prepared(asks: true), .spoiled, .stop, .giveUp(.expired, wantsData: false)]
+        case .asking: [.allowed]
+        case .running:
+            [
+                .finished(.whole), .spoiled, .stop, .beganAnew, .giveUp(.cancelled, wantsData: false),
+                .giveUp(.quit, wantsData: true),
+            ]
+        case .closing: [.closed(isWhole: true), .spoiled, .giveUp(.expired, wantsData: false), .giveUp(.quit, wantsData: false)]
+        case .keeping: [.dataKept, .spoiled]
+        case .ending: [.endKept]
+        case .ended: [.awaited, .fileLost, .told]
+        case .told: [.start, .told]
+        }
+    }
+    private static let likelyIndices: [[Int]] = TransferLifeTests.states.map {
+        likely($0).compactMap { events.firstIndex(of: $0) }
+    }
+
+    private(set) var count = 0
+    private(set) var lives = 0
+    private(set) var fault: String?
+    private(set) var log: [String] = []
+    private var seen = [Bool](repeating: false, count: TransferLifeTests.states.count * events.count)
+    private var random: SeededNumbers
+    private var shell = Shell()
+
+    init(seed: UInt64) { random = SeededNumbers(seed: seed) }
+
+    /// Whether an event came in a state.
+    func hasSeen(_ state: State, _ event: Event) -> Bool {
+        guard let state = TransferLifeTests.states.firstIndex(of: state), let event = Self.events.firstIndex(of: event) else {
+            return false
+        }
+        return seen[state * Self.events.count + event]
+    }
+
+    /// One life from its order until nothing of it is left.
+    mutating func liveOnce() {
+        lives += 1
+        shell = Shell()
+        log = []
+        var life = TransferLife()
+        // What comes late changes nothing any more.
+        var late = 3
+        for _ in 0..<10_000 where late > 0 && fault == nil {
+            let state = Self.index(of: life.state)
+            let likely = Self.likelyIndices[state]
+            let number =
+                random.next(below: 3) > 0 ? likely[random.next(below: likely.count)] : random.next(below: Self.events.count)
+            let event = Self.events[number]
+            count += 1
+            seen[state * Self.events.count + number] = true
+            hear(event, life.state)
+            let actions = life.handle(event)
+            for action in actions { perform(action, event) }
+            look(at: life)
+            if life.state == .told { late -= 1 }
+            if fault != nil { log.append("\(event) → \(life.state): \(actions)") }
+        }
+        if late > 0, fault == nil { fault = "it does not end" }
+    }
+
+    private mutating func demand(_ isTrue: Bool, _ rule: @autoclosure () -> String) {
+        if !isTrue, fault == nil { fault = rule() }
+    }
+
+    /// What the shell knows by saying so.
+    private mutating func hear(_ event: Event, _ state: State) {
+        switch (event, state) {
+        case (.accepted, _): shell.isAccepted = true
+        case (.start, _) where shell.isAdded: shell.isStarted = true
+        case (.finished, _) where shell.isOrdered: (shell.hasAttempt, shell.isOrdered) = (false, false)
+        case (.spoiled, .preparing), (.spoiled, .asking), (.spoiled, .running), (.spoiled, .closing), (.spoiled, .keeping):
+            shell.isSpoiled = true
+        case (.beganAnew, .running): shell.isSpoiled = false
+        case (.closed, .closing), (.dataKept, .keeping): shell.isClosing = false
+        case (.endKept, .ending): (shell.isKeeping, shell.isDurable) = (false, true)
+        case (.rejected, .ordered): shell.hasDeparted = true
+        case (.told, _) where shell.hasEnded: shell.wasTold = true
+        default: break
+        }
+    }
+
+    private mutating func perform(_ action: TransferLife.Action, _ event: Event) {
+        demand(!shell.hasDeparted || action == .remove || action == .sayForgotten, "\(action) of what is gone")
+        switch action {
+        case .add:
+            demand(shell.isAccepted && !shell.isAdded && !shell.hasEnded, "the scheduler has what it is given, or what is over")
+            shell.isAdded = true
+        case .remove: if shell.isClosing || shell.hasEnded { shell.isAdded = false }
+        case .stopped, .retry:
+            demand(shell.isAdded, "the scheduler is told of what it does not have")
+            demand(!shell.isOrdered && !shell.isClosing && !shell.hasEnded, "something runs that is to be tried again")
+            (shell.isStarted, shell.hasAttempt) = (false, false)
+        case .prepare:
+            demand(shell.isStarted && !shell.hasAttempt && !shell.isClosing && !shell.hasEnded, "there are two attempts")
+            shell.hasAttempt = true
+        case .ask: demand(shell.hasAttempt && !shell.isOrdered, "it is asked what has begun")
+        case .begin:
+            demand(shell.hasAttempt && !shell.isOrdered, "an attempt begins twice")
+            shell.isOrdered = true
+        case .halt: demand(shell.isOrdered, "what does not run is to end")
+        case .note: demand(shell.isAccepted && !shell.hasEnded, "what has no row is noted in it")
+        case .discardFile, .forgetPartial, .spoil:
+            demand(!shell.hasFile, "a file is removed that is the program's")
+            if action != .discardFile { shell.isSpoiled = false }
+        case .closeFile, .keepData:
+            demand(!shell.isOrdered && !shell.isClosing && !shell.hasEnded, "files are dealt with twice, or while they change")
+            demand(!shell.isSpoiled, "a file is kept of which the disk lost something")
+            shell.isClosing = true
+            shell.hasAttempt = false
+        case .dropData: shell.isSpoiled = false
+        case .giveUp: demand(!shell.hasEnded && !shell.isOrdered, "what is over is given up")
+        case .end(let hasFile):
+            demand(!shell.hasEnded && !shell.isOrdered && !shell.isClosing, "it ends twice, or while something runs")
+            demand(!shell.isSpoiled, "a file, or data that names one, is handed over of which the disk lost something")
+            (shell.hasEnded, shell.hasFile, shell.hasAttempt) = (true, hasFile, false)
+            (shell.isAdded, shell.isStarted) = (false, false)
+        case .keepEnd:
+            demand(shell.isAccepted && shell.hasEnded && !shell.isKeeping && !shell.isDurable, "an end is kept that is none")
+            shell.isKeeping = true
+        case .deliver: demand(shell.isDurable, "an end is told before it is durable")
+        case .forgetEnd:
+            demand(shell.isDurable && event == .fileLost, "an end is forgotten that was told")
+            (shell.hasEnded, shell.isDurable, shell.hasFile) = (false, false, false)
+        case .depart:
+            demand(shell.wasTold, "something is removed before it was told")
+            shell.hasDeparted = true
+        case .sayForgotten: demand(!shell.hasEnded || shell.hasDeparted, "what is kept is said to be forgotten")
+        }
+    }
+
+    private mutating func look(at life: TransferLife) {
+        if !life.hasAttempt, !shell.isOrdered { shell.hasAttempt = false }
+        demand(life.hasAttempt == shell.hasAttempt, "an attempt is given up that runs, or is not there")
+        demand(life.isClosing == shell.isClosing, "files are dealt with, and it does not know it")
+        demand(life.isOver == shell.hasEnded || life.state == .told, "it is over for one, and not for the other")
+    }
+
+    /// Where a state is in the list of all.
+    private static func index(of state: State) -> Int {
+        let isSpoiled: Bool
+        let place: Int
+        switch state {
+        case .ordered(let isOver): return isOver ? 1 : 0
+        case .waiting: return 2
+        case .asking: return 3
+        case .ending: return 4
+        case .ended: return 5
+        case .told: return 6
+        case .keeping(let isSpoiled): return isSpoiled ? 8 : 7
+        case .preparing(let halt, let lost): (place, isSpoiled) = (2 * index(of: halt), lost)
+        case .running(let halt, let lost): (place, isSpoiled) = (2 * index(of: halt) + 1, lost)
+        case .closing(let known, let lost): (place, isSpoiled) = (10 + index(of: known), lost)
+        }
+        return 9 + place + (isSpoiled ? 14 : 0)
+    }
+
+    private static func index(of halt: TransferLife.Halt?) -> Int {
+        switch halt {
+        case nil: 0
+        case .stopped?: 1
+        case .givenUp(let why)?: 1 + index(of: why)
+        }
+    }
+
+    private static func index(of why: TransferLife.GivenUp?) -> Int {
+        switch why {
+        case nil: 0
+        case .cancelled?: 1
+        case .expired?: 2
+        case .quit?: 3
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundDaemon
+import BackgroundProtocol
+import Foundation
+import GRDB
+import LoadingModel
+import LoadingTestKit
+import Testing
+
+/// A list as a daemon of version 1 left it.
+@Suite(.timeLimit(.minutes(3)))
+struct OlderDatabaseTests {
+    private let folder: TemporaryDirectory
+
+    init() throws { folder = try TemporaryDirectory() }
+
+    private func lay(_ changes: String...) throws {
+        try folder.write(Array(try #require(Data(base64Encoded: RecordedDatabase.key))), to: "transfers.key")
+        try folder.write([], to: "transfers.sqlite")
+        for name in ["transfers.key", "transfers.sqlite"] { #expect(chmod(folder.file(name).path, 0o600) == 0) }
+        for statement in RecordedDatabase.statements + changes { try folder.change(statement) }
+    }
+
+    private func open() throws(StorageFailure) -> TransferStore { try TransferStore.open(directory: folder.path) }
+
+    @Test func `its rows are read, and stay as they are until they are written again`() throws {
+        try lay()
+        let store = try open()
+        #expect(store.trouble == nil)
+        let contents = try store.load()
+        #expect(contents.damagedSessions == [] && contents.damagedTransfers == [])
+        let session = try #require(contents.sessions.first)
+        #expect(session.program == "/usr/local/bin/fetch" && session.identifier == "main" && contents.sessions.count == 1)
+        let settings = try MessageCoding.decodeSettings(session.settings)
+        #expect(settings.policy.requestTimeout == 90 && settings.policy.additionalHeaders.map(\.value) == ["A/1"])
+        #expect(settings.cookies == .memory && settings.security.allowsArbitraryLoads && settings.knownCredentials.count == 2)
+        #expect(settings.knownCredentials.first?.credential.password == "\"geheim\\")
+        #expect(contents.transfers.map(\.task) == [1, 2, 3])
+        #expect(contents.transfers.allSatisfy { $0.state.starts(with: Array("{".utf8)) })
+        let orders = try (1...3).map { try #require(try store.part(.order, of: $0)) }
+        for (index, bytes) in orders.enumerated() {
+            let order = try MessageCoding.decodeOrder(bytes)
+            #expect(order.task.id == index + 1 && order.task.request.headers.fields.map(\.value) == ["ä"])
+            #expect(order.task.request.url?.path == ["/later", "/slow", "/file"][index])
+        }
+        #expect(try MessageCoding.decodeOrder(orders[0]).task.earliestBegin == 4e9)
+        #expect(try MessageCoding.decodeOrder(orders[0]).notes.description == "d")
+        #expect(try MessageCoding.decodeOrder(orders[1]).task.priority == 0.25)
+        let response = try #require(try store.part(.response, of: 2))
+        #expect(try MessageCoding.decodeResponse(response).expectedLength == 1_000_000)
+        let outcome = try #require(try store.part(.outcome, of: 3))
+        #expect(try MessageCoding.decodeOutcome(outcome).receivedBodyBytes == 5)
+        for bytes in orders + [session.settings, response, outcome] { #expect(bytes.first == UInt8(ascii: "{")) }
+        // Resume data has a form of its own.
+        let resume = try #require(try store.part(.resume, of: 2))
+        #expect(!resume.isEmpty && resume.first != 2)
+        store.close()
+        let again = try open()
+        #expect(try again.load().sessions == contents.sessions && again.load().transfers == contents.transfers)
+        #expect(try (1...3).map { try again.part(.order, of: $0) } == orders)
+    }
+
+    @Test func `what an order says is what it said, byte by byte`() throws {
+        try lay()
+        let store = try open()
+        let order = try MessageCoding.decodeOrder(try #require(try store.part(.order, of: 1)))
+        let text = String(decoding: try MessageCoding.encode(order, version: 1), as: UTF8.self)
+        let address = try #require(order.task.request.url?.absoluteString)
+        #expect(
+            text == #"{"created":\#(order.created),"delivery":"download","earliestBegin":4000000000,"interests":8,"#
+                + #""notes":{"description":"d"},"request":{"fields":["X-Name","ä"],"url":"\#(address)"},"task":1}"#)
+    }
+
+    @Test func `a row that does not open is left as it is, and the others are read`() throws {
+        try lay("UPDATE orders SET sealed = (SELECT sealed FROM orders WHERE id = 1) WHERE id = 2")
+        let store = try open()
+        #expect(try store.load().sessions.count == 1)
+        for number in [1, 3] as [Int64] {
+            #expect(try MessageCoding.decodeOrder(try #require(try store.part(.order, of: number))).task.id == Int(number))
+        }
+        let failure = #expect(throws: StorageFailure.self) { try store.part(.order, of: 2) }
+        #expect(failure?.kind == "damaged")
+    }
+
+    /// As the version before looks: by the names of the migrations that it knows.
+    @Test func `the older version sees that it is a newer one's`() throws {
+        try lay()
+        try open().close()
+        var older = DatabaseMigrator()
+        older.registerMigration("1") { _ in }
+        let queue = try DatabaseQueue(path: folder.file("transfers.sqlite").path)
+        #expect(try queue.read { try older.hasBeenSuperseded($0) })
+        try queue.close()
+    }
+}

@@ -1,0 +1,135 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import SeededNumbers
+import Testing
+
+@testable import BackgroundDaemon
+
+/// Who is let in when there is room on the disk again.
+struct SpaceLineTests {
+    private typealias Download = SpaceLine.Download
+    private static let waiting = Download(isHeld: false, present: 0, isUnderWay: false)
+
+    private static func line(_ needs: [Int64]) -> SpaceLine {
+        var line = SpaceLine()
+        for (index, needed) in needs.enumerated() { _ = line.lack(Int64(index), needed) }
+        _ = line.found(nil, isFull: false) { _ in waiting }
+        return line
+    }
+
+    /// What is needed, what is free, and who is let in.
+    @Test(
+        arguments: [
+            ([10], 9, []), ([10], 10, [0]), ([30, 20, 10], 30, [2, 1]), ([30, 20, 10], 59, [2, 1]),
+            ([30, 20, 10], 60, [2, 1, 0]),
+            ([10, 10], 15, [0]), ([.max, 5], .max, [1]), ([.max], .max, [0]),
+        ] as [([Int64], Int64, [Int64])])
+    func `those that need least are let in first, as far as what is free goes`(needs: [Int64], free: Int64, expected: [Int64]) {
+        var line = Self.line(needs)
+        _ = line.beginLook()
+        let actions = line.found(free, isFull: false) { _ in Self.waiting }
+        var going: [Int64] = []
+        for case .letIn(let id, let endsPause) in actions {
+            going.append(id)
+            #expect(endsPause)
+        }
+        #expect(going == expected)
+        #expect(line.isWaitedFor == (expected.count < needs.count))
+        #expect(Set(line.waiting) == Set(needs.indices.map(Int64.init)).subtracting(expected))
+    }
+
+    @Test func `what one was promised is not another's, as far as it runs and has not taken it`() {
+        var line = Self.line([100, 200])
+        #expect(line.found(100, isFull: false) { _ in Self.waiting } == [.letIn(0, endsPause: true), .pause(1)])
+        for (first, isLetIn) in [
+            (Download(isHeld: false, present: 0, isUnderWay: true), false),
+            (Download(isHeld: false, present: 60, isUnderWay: true), false),
+            (Download(isHeld: false, present: 99, isUnderWay: true), false),
+            (Download(isHeld: false, present: 100, isUnderWay: true), true),
+            (Download(isHeld: false, present: 500, isUnderWay: true), true),
+            (Download(isHeld: false, present: 0, isUnderWay: false), true), (nil, true),
+        ] {
+            var line = line
+            let actions = line.found(200, isFull: false) { $0 == 0 ? first : Self.waiting }
+            #expect(actions.contains(.letIn(1, endsPause: true)) == isLetIn, "\(String(describing: first))")
+        }
+    }
+
+    @Test func `a pause is kept where room was never missing`() {
+        var line = SpaceLine()
+        #expect(line.lack(1, 10) == [.look])
+        #expect(line.found(10, isFull: false) { _ in Self.waiting } == [.letIn(1, endsPause: false)])
+    }
+
+    @Test func `who is held back or over waits for room no more`() {
+        var line = Self.line([10, 10, 10])
+        let held = Download(isHeld: true, present: 0, isUnderWay: false)
+        let actions = line.found(0, isFull: false) { $0 == 0 ? held : $0 == 1 ? nil : Self.waiting }
+        #expect(actions.prefix(2) == [.letIn(0, endsPause: false), .letIn(1, endsPause: false)])
+        #expect(line.waiting == [2])
+    }
+
+    @Test func `the disk is looked at less and less often, and at once when something was removed`() {
+        var line = SpaceLine()
+        #expect(line.lack(1, 10) == [.look])
+        for factor in [1, 2, 4, 8, 8, 8] {
+            #expect(line.found(0, isFull: true) { _ in Self.waiting } == [.pause(factor)])
+            #expect(line.beginLook() == [.look])
+        }
+        // What a look that began before says of it is not enough.
+        #expect(line.noteRemoval() == [])
+        #expect(line.found(0, isFull: true) { _ in Self.waiting } == [.look])
+        #expect(line.found(0, isFull: true) { _ in Self.waiting } == [.pause(1)])
+        #expect(line.noteRemoval() == [.look])
+    }
+
+    @Test func `while none waits nothing is looked at`() {
+        var line = SpaceLine()
+        #expect(line.noteRemoval() == [])
+        #expect(line.beginLook() == [.look])
+        #expect(line.found(nil, isFull: false) { _ in nil } == [] && !line.isWaitedFor)
+        #expect(line.beginLook() == [.look])
+        // A disk without any room is looked at for all that it keeps from running.
+        #expect(line.found(nil, isFull: true) { _ in nil } == [.pause(1)] && line.isWaitedFor)
+    }
+
+    @Test func `people are told what is needed where that is more than is free`() {
+        var line = Self.line([10])
+        #expect(line.missing(for: 0)?.needed == 10 && line.missing(for: 0)?.free == 0 && line.missing(for: 1) == nil)
+        _ = line.found(9, isFull: false) { _ in Self.waiting }
+        #expect(line.missing(for: 0)?.free == 9 && line.free == 9)
+    }
+
+    @Test(arguments: 0..<20) func `in a random history none is promised what another has, and all are let in`(seed: UInt64) {
+        var random = SeededNumbers(seed: seed)
+        var line = SpaceLine()
+        var waiting: Set<Int64> = []
+        var needs: [Int64: Int64] = [:]
+        for step in 0..<400 {
+            let id = Int64(random.next(below: 12))
+            if random.next(below: 2) == 0, !waiting.contains(id) {
+                needs[id] = Int64(random.next(below: 50)) + 1
+                _ = line.lack(id, needs[id] ?? 0)
+                waiting.insert(id)
+            }
+            let free = Int64(random.next(below: 100))
+            var rest = free
+            for case .letIn(let id, _) in line.found(free, isFull: false, { _ in Self.waiting }) {
+                rest -= needs[id] ?? 0
+                #expect(waiting.remove(id) != nil)
+            }
+            #expect(rest >= 0, "\(step)")
+            #expect(waiting.allSatisfy { needs[$0] ?? 0 > rest })
+            #expect(Set(line.waiting) == waiting)
+        }
+        _ = line.found(.max, isFull: false) { _ in Self.waiting }
+        #expect(line.waiting == [])
+    }
+}

@@ -1,0 +1,297 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingModel
+import SeededNumbers
+import Testing
+
+@testable import BackgroundDaemon
+
+/// What a transfer's life answers to each event in each state.
+struct TransferLifeTests {
+    typealias State = TransferLife.State
+    typealias Event = TransferLife.Event
+    typealias Action = TransferLife.Action
+
+    /// One row: in a state, an event leads to another one, and to actions.
+    struct Row: Hashable, Sendable {
+        var state: State
+        var event: Event
+        var next: State
+        var actions: [Action]
+
+        init(_ state: State, _ event: Event, _ next: State, _ actions: Action...) {
+            (self.state, self.event, self.next, self.actions) = (state, event, next, actions)
+        }
+    }
+
+    private static let unstarted = State.preparing(nil, isSpoiled: false)
+    private static let running = State.running(nil, isSpoiled: false)
+    private static let closing = State.closing(nil, isSpoiled: false)
+    private static let keeping = State.keeping(isSpoiled: false)
+    private static let keepings = [false, true].map { State.keeping(isSpoiled: $0) }
+
+    /// All that happens; whatever is not here is answered with nothing, and `start` and `told` are where they come late.
+    static let table: [Row] =
+        [
+            Row(.ordered(isOver: false), .accepted, .waiting, .add),
+            Row(.ordered(isOver: true), .accepted, .ending, .keepEnd),
+            Row(.ordered(isOver: false), .rejected, .told),
+            Row(.ordered(isOver: true), .rejected, .told),
+            Row(.ordered(isOver: true), .told, .told, .depart),
+            Row(.waiting, .unreadable, .ending, .end(hasFile: false), .keepEnd),
+            Row(.waiting, .start, unstarted, .prepare),
+            Row(.waiting, .stop, .waiting, .stopped),
+            Row(.waiting, .spoiled, .waiting, .forgetPartial),
+            Row(unstarted, .prepared(asks: false), running, .begin),
+            Row(unstarted, .prepared(asks: true), .asking, .ask),
+            Row(.asking, .allowed, running, .begin),
+            Row(.asking, .stop, .waiting, .stopped),
+            Row(.asking, .spoiled, .waiting, .spoil, .discardFile, .retry(.noSpace, isRefusal: false)),
+            Row(keeping, .dataKept, .ending, .end(hasFile: false), .keepEnd),
+            Row(keeping, .spoiled, .keeping(isSpoiled: true)),
+            Row(.keeping(isSpoiled: true), .spoiled, .keeping(isSpoiled: true)),
+            Row(.keeping(isSpoiled: true), .dataKept, .ending, .dropData, .end(hasFile: false), .keepEnd),
+            Row(.ending, .endKept, .ended, .deliver),
+            Row(.ending, .told, .told, .depart),
+            Row(.ended, .awaited, .ended, .deliver),
+            Row(.ended, .fileLost, .waiting, .forgetEnd, .add),
+            Row(.ended, .told, .told, .depart),
+        ] + givenUp + halted + ends + closes
+
+    /// Who gives a transfer up, and whether what there is of its file is kept for another task.
+    private static let ways = TransferLife.GivenUp.allCases.flatMap { why in
+        [false, true].map { (why: why, wants: $0, event: Event.giveUp(why, wantsData: $0)) }
+    }
+
+    private static func keepsData(_ why: TransferLife.GivenUp, _ wants: Bool) -> Bool { wants || why == .quit }
+
+    private static func over(_ why: TransferLife.GivenUp, _ wants: Bool) -> (State, [Action]) {
+        keepsData(why, wants)
+            ? (keeping, [.giveUp(why), .remove, .keepData])
+            : (.ending, [.giveUp(why), .forgetPartial, .end(hasFile: false), .keepEnd])
+    }
+
+    private static func row(_ state: State, _ event: Event, _ next: State, _ actions: [Action]) -> Row {
+        var row = Row(state, event, next)
+        row.actions = actions
+        return row
+    }
+
+    private static let givenUp: [Row] = ways.flatMap { why, wants, event in
+        let (next, actions) = over(why, wants)
+        var rows = [
+            Row(.ordered(isOver: false), event, .ordered(isOver: true), .giveUp(why), .end(hasFile: false)),
+            row(.waiting, event, next, [.note(why)] + actions),
+            row(.asking, event, next, [.note(why), .discardFile] + actions),
+            Row(keeping, event, keeping, .note(why)),
+            Row(.keeping(isSpoiled: true), event, .keeping(isSpoiled: true), .note(why)),
+        ]
+        for isSpoiled in [false, true] {
+            for halt in halts {
+                let ending = TransferLife.Halt.givenUp(why)
+                rows += [
+                    Row(.preparing(halt, isSpoiled: isSpoiled), event, .preparing(ending, isSpoiled: isSpoiled), .note(why)),
+                    Row(.running(halt, isSpoiled: isSpoiled), event, .running(ending, isSpoiled: isSpoiled), .note(why), .halt),
+                ]
+            }
+            for known in [nil] + TransferLife.GivenUp.allCases {
+                // The first one counts.
+                rows.append(
+                    Row(.closing(known, isSpoiled: isSpoiled), event, .closing(known ?? why, isSpoiled: isSpoiled), .note(why)))
+            }
+        }
+        return rows
+    }
+
+    private static let halts: [TransferLife.Halt?] = [nil, .stopped] + TransferLife.GivenUp.allCases.map { .givenUp($0) }
+
+    private static let halted: [Row] = halts.flatMap { halt in
+        [false, true].flatMap { isSpoiled in
+            let (preparing, running) = (State.preparing(halt, isSpoiled: isSpoiled), State.running(halt, isSpoiled: isSpoiled))
+            return [
+                Row(preparing, .stop, .preparing(halt ?? .stopped, isSpoiled: isSpoiled)),
+                Row(preparing, .spoiled, .preparing(halt, isSpoiled: true)),
+                Row(running, .stop, .running(halt ?? .stopped, isSpoiled: isSpoiled), .halt),
+                Row(running, .spoiled, .running(halt, isSpoiled: true), .halt),
+                Row(running, .beganAnew, .running(halt, isSpoiled: false)),
+            ]
+        }
+    }
+
+    static let verdicts: [TransferLife.Verdict] = [
+        .whole, .answered, .failed(leavesData: false), .failed(leavesData: true), .again(.server, isRefusal: true),
+        .again(.network), .again(.network, isRefusal: true), .again(.noSpace), .again(.other),
+    ]
+
+    /// What follows from an attempt that was not made to end, in plain words of its own.
+    private static func conclusion(_ verdict: TransferLife.Verdict) -> (State, [Action]) {
+        switch verdict {
+        case .whole: (closing, [.closeFile])
+        case .answered, .failed(leavesData: false): (.ending, [.forgetPartial, .end(hasFile: false), .keepEnd])
+        case .failed(leavesData: true): (keeping, [.remove, .keepData])
+        case .again(let failure, let isRefusal): (.waiting, [.discardFile, .retry(failure, isRefusal: isRefusal)])
+        }
+    }
+
+    private static let answers: Set<TransferLife.Verdict> = [.whole, .answered, .again(.server, isRefusal: true)]
+
+    private static func settled(
+        _ halt: TransferLife.Halt?, _ isSpoiled: Bool, _ verdict: TransferLife.Verdict
+    ) -> (State, [Action]) {
+        let verdict = isSpoiled ? .again(.noSpace) : verdict
+        var (next, actions) = conclusion(verdict)
+        switch halt {
+        case .stopped? where !answers.contains(verdict): (next, actions) = (.waiting, [.stopped])
+        case .givenUp(let why)?:
+            (next, actions) = over(why, false)
+            actions.insert(.discardFile, at: 0)
+        case nil, .stopped: break
+        }
+        return (next, (isSpoiled ? [.spoil] : []) + actions)
+    }
+
+    private static let ends: [Row] = halts.flatMap { halt in
+        [false, true].flatMap { isSpoiled in
+            var rows = verdicts.flatMap { verdict in
+                let (next, actions) = settled(halt, isSpoiled, verdict)
+                return [
+                    row(.preparing(halt, isSpoiled: isSpoiled), .finished(verdict), next, actions),
+                    row(.running(halt, isSpoiled: isSpoiled), .finished(verdict), next, actions),
+                ]
+            }
+            guard halt != nil || isSpoiled else { return rows }
+            let (next, actions) = settled(halt, isSpoiled, .failed(leavesData: false))
+            rows += [false, true].map { row(.preparing(halt, isSpoiled: isSpoiled), .prepared(asks: $0), next, actions) }
+            return rows
+        }
+    }
+
+    private static let closes: [Row] = ([nil] + TransferLife.GivenUp.allCases).flatMap { known in
+        [false, true].flatMap { isSpoiled in
+            let state = State.closing(known, isSpoiled: isSpoiled)
+            var (next, actions) = known.map { over($0, false) } ?? conclusion(.again(.noSpace))
+            actions.insert(.spoil, at: 0)
+            return [
+                isSpoiled
+                    ? row(state, .closed(isWhole: true), next, actions)
+                    : Row(state, .closed(isWhole: true), .ending, .end(hasFile: true), .keepEnd),
+                row(state, .closed(isWhole: false), next, actions),
+                Row(state, .spoiled, .closing(known, isSpoiled: true)),
+            ]
+        }
+    }
+
+    // MARK: Every state and event
+
+    static let states: [State] =
+        [.ordered(isOver: false), .ordered(isOver: true), .waiting, .asking, .ending, .ended, .told]
+        + keepings
+        + [false, true].flatMap { isSpoiled in
+            halts.flatMap { [.preparing($0, isSpoiled: isSpoiled), .running($0, isSpoiled: isSpoiled)] }
+                + ([nil] + TransferLife.GivenUp.allCases).map { .closing($0, isSpoiled: isSpoiled) }
+        }
+
+    static let events: [Event] =
+        [
+            .accepted, .rejected, .unreadable, .start, .stop, .prepared(asks: false), .prepared(asks: true), .allowed, .spoiled,
+            .beganAnew, .closed(isWhole: true), .closed(isWhole: false), .dataKept, .endKept, .awaited, .fileLost, .told,
+        ] + ways.map(\.event) + verdicts.map { .finished($0) }
+
+    private struct Cell: Hashable {
+        var state: State
+        var event: Event
+    }
+
+    private static let cells: [Cell: Row] = Dictionary(
+        table.map { (Cell(state: $0.state, event: $0.event), $0) }, uniquingKeysWith: { $1 })
+
+    /// What the table says of it, or that it says nothing there.
+    private static func expectation(_ state: State, _ event: Event) -> Row {
+        if let row = cells[Cell(state: state, event: event)] { return row }
+        switch event {
+        case .start where TransferLife(state).isOver || keepings.contains(state): return Row(state, event, state, .remove)
+        case .told: return Row(state, event, state, .sayForgotten)
+        default: return Row(state, event, state)
+        }
+    }
+
+    @Test func `no row stands twice in the table`() {
+        #expect(Set(Self.table).count == Self.table.count && Self.cells.count == Self.table.count)
+    }
+
+    @Test func `every event in every state does what the table says`() {
+        for state in Self.states {
+            for event in Self.events {
+                var life = TransferLife(state)
+                let expected = Self.expectation(state, event)
+                #expect(life.handle(event) == expected.actions, "\(state), \(event)")
+                #expect(life.state == expected.next, "\(state), \(event)")
+            }
+        }
+    }
+
+    @Test func `a whole answer comes before the cancellation that wants what there is of the file`() {
+        for verdict in Self.verdicts {
+            var life = TransferLife(.running(nil, isSpoiled: false))
+            _ = life.handle(.giveUp(.cancelled, wantsData: true))
+            let (next, actions) =
+                Self.answers.contains(verdict)
+                ? Self.conclusion(verdict) : (Self.keeping, [.discardFile, .giveUp(.cancelled), .remove, .keepData])
+            #expect(life.handle(.finished(verdict)) == actions)
+            #expect(life.state == next)
+        }
+        // Another wish does not let it be whole.
+        var life = TransferLife(.running(nil, isSpoiled: false))
+        _ = life.handle(.giveUp(.cancelled, wantsData: true))
+        _ = life.handle(.giveUp(.expired, wantsData: false))
+        #expect(life.handle(.finished(.whole)) == [.discardFile, .giveUp(.expired), .remove, .keepData])
+    }
+
+    @Test func `a program that let a transfer begin is not asked again`() {
+        var life = TransferLife(.waiting)
+        for event in [Event.start, .prepared(asks: true), .allowed, .finished(.again(.network)), .start] {
+            _ = life.handle(event)
+        }
+        #expect(life.handle(.prepared(asks: true)) == [.begin])
+    }
+
+    @Test func `a file that is changed again and again is downloaded anew three times`() {
+        var life = TransferLife(.ended)
+        for _ in 0..<3 {
+            #expect(life.handle(.fileLost) == [.forgetEnd, .add])
+            for event in [Event.start, .prepared(asks: false), .finished(.whole), .closed(isWhole: true), .endKept] {
+                _ = life.handle(event)
+            }
+        }
+        #expect(life.handle(.fileLost) == [] && life.state == .ended)
+    }
+
+    @Test func `from every state there is a way to the end`() {
+        var ways: [State: Set<State>] = [:]
+        for row in Self.table { ways[row.next, default: []].insert(row.state) }
+        var found: Set<State> = [.told]
+        var edge: [State] = [.told]
+        while let state = edge.popLast() {
+            for before in ways[state] ?? [] where found.insert(before).inserted { edge.append(before) }
+        }
+        #expect(found == Set(Self.states))
+    }
+
+    // MARK: Histories
+
+    @Test func `in a million events every rule holds, and everything in the table happens`() {
+        var history = LifeHistory(seed: 1)
+        while history.count < 1_000_000, history.fault == nil { history.liveOnce() }
+        #expect(history.fault == nil, "\(history.log)")
+        let missing = Self.table.filter { !history.hasSeen($0.state, $0.event) }
+        #expect(missing == [])
+        #expect(history.lives > 10_000)
+    }
+}

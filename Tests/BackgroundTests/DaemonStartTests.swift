@@ -1,0 +1,232 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import Foundation
+import LoadingTestKit
+import Testing
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// Daemons that cannot begin, or cannot yet: who waits for one is told why.
+@Suite(.timeLimit(.minutes(2)))
+struct DaemonStartTests {
+    private struct Obstacle: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        /// What the program is told, in parts.
+        let reasons: [String]
+        let make: @Sendable (BackgroundPlace) throws -> [String: String]
+    }
+
+    private static func state(_ place: BackgroundPlace) -> String { place.home.path + "/state/urlloading/background" }
+
+    /// A program that is run in place of the daemon.
+    private static func stand(_ text: String) -> @Sendable (BackgroundPlace) throws -> [String: String] {
+        { ["URLSESSIOND": try $0.script(text, as: "stand")] }
+    }
+
+    private static let obstacles = [
+        Obstacle(testDescription: "a newer version's list", reasons: ["A newer version has written the list"]) { place in
+            try ServerProcess.run(
+                ServerProcess.Order(
+                    ["/usr/bin/env", "python3", "-c", newerList, state(place) + "/transfers.sqlite"], output: .nothing))
+            return [:]
+        },
+        Obstacle(testDescription: "a key that is none", reasons: ["its key is not 32 bytes"]) { place in
+            try Data("x".utf8).write(to: URL(fileURLWithPath: state(place) + "/transfers.key"))
+            return [:]
+        },
+        Obstacle(testDescription: "a state that cannot be written", reasons: ["/proc/state/urlloading", "cannot be made"]) { _ in
+            ["XDG_STATE_HOME": "/proc/state"]
+        },
+        Obstacle(
+            testDescription: "a library that is missing", reasons: ["cannot be run", "libgone.so: cannot open shared object"],
+            make: stand(
+                "echo 'urlsessiond: error while loading shared libraries: libgone.so: cannot open shared object' >&2; exit 127")),
+    ]
+
+    private static let newerList = """
+        import sqlite3, sys
+        list = sqlite3.connect(sys.argv[1])
+        list.execute("INSERT INTO grdb_migrations VALUES ('99')")
+        list.commit()
+        """
+
+    @Test(arguments: obstacles)
+    private func `a daemon that cannot begin says why, and is not waited for`(_ obstacle: Obstacle) async throws {
+        try await withBackgroundPlace(leaves: nil) { (place) async throws in
+            let first = try place.start("first")
+            first.tell("session", "main")
+            try await first.line("session main")
+            try await first.leave()
+            place.killDaemon()
+            let variables = try obstacle.make(place)
+            let program = try place.start("program", as: "other", variables: variables)
+            program.tell("session", "main")
+            let line = try await program.line("invalid main")
+            #expect(line.hasPrefix("invalid main -997 {") && obstacle.reasons.allSatisfy { line.contains($0) }, "\(line)")
+            try await program.leave()
+            guard variables["XDG_STATE_HOME"] == nil else { return }
+            let tool = try place.start("tool", as: "urlsession", variables: variables)
+            tool.tell("find")
+            let found = try await tool.line("found ")
+            #expect(found.hasPrefix("found none: ") && obstacle.reasons.allSatisfy { found.contains($0) }, "\(found)")
+            try await tool.leave()
+        }
+    }
+
+    @Test func `one that was killed as it began is followed by another`() async throws {
+        try await withBackgroundPlace { (place) async throws in
+            let once = "[ -e '\(place.home.path)/once' ] || { : > '\(place.home.path)/once'; kill -9 $$; }"
+            let variables = try Self.stand("\(once)\nexec '\(place.bin.path)/urlsessiond' \"$@\"")(place)
+            let program = try place.start("one", variables: variables)
+            program.tell("session", "main")
+            try await program.line("session main")
+            program.tell("tasks", "main")
+            try await program.line("tasks main:")
+            try await program.leave()
+            #expect(!program.lines.contains { $0.hasPrefix("invalid") })
+        }
+    }
+
+    // MARK: A full disk
+
+    @Test(arguments: [false, true])
+    func `a daemon that finds no room as it begins waits for some, and says so`(isServiceManagers: Bool) async throws {
+        let faults = try DaemonFaults()
+        let state = "/tmp/bg-state-\(UUID().uuidString.prefix(8).lowercased())"
+        defer { try? FileManager.default.removeItem(atPath: state) }
+        var variables = faults.environment(disk: state + "/urlloading/background")
+        variables["XDG_STATE_HOME"] = state
+        variables["URLSESSIOND_INTERVAL"] = "0.1"
+        try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
+            try await withBackgroundPlace(daemonVariables: variables) { (place) async throws in
+                try faults.fillDisk()
+                let said = Watched("")
+                let command = [place.home.path + "/start", "--idle-exit", "1"]
+                let socket = place.home.path + "/run/urlloading/urlsessiond.socket"
+                let arguments =
+                    isServiceManagers
+                    ? ["/usr/bin/env", "python3", "-c", DaemonLifeTests.activator, socket] + command.prefix(1) : command
+                let daemon = try place.run(arguments) { text in said.change { $0 += text } }
+                if isServiceManagers { try await said.value { $0.contains("listening") ? () : nil } }
+                if !isServiceManagers { try await said.value { $0.contains("waits for room on the disk: ") ? () : nil } }
+                // Who comes meanwhile is told.
+                let tool = try place.start("tool", as: "urlsession", variables: ["XDG_STATE_HOME": state])
+                if isServiceManagers {
+                    tool.tell("session", "main")
+                    let line = try await tool.line("invalid main")
+                    #expect(line.hasPrefix("invalid main -997 {") && line.contains("waits for room on the disk"), "\(line)")
+                } else {
+                    try FileManager.default.createDirectory(
+                        atPath: state + "/urlloading/background", withIntermediateDirectories: true)
+                    try Data().write(to: URL(fileURLWithPath: state + "/urlloading/background/transfers.sqlite"))
+                    tool.tell("find")
+                    let line = try await tool.line("found ")
+                    #expect(line.hasPrefix("found none: ") && line.contains("waits for room on the disk"), "\(line)")
+                }
+                try await tool.leave()
+                let program = try place.start("one", as: "other", variables: ["XDG_STATE_HOME": state])
+                if !isServiceManagers { program.tell("session", "main") }
+                try faults.emptyDisk()
+                try await said.value { $0.contains(" listens, ") ? () : nil }
+                if isServiceManagers { program.tell("session", "main") }
+                program.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await program.line("completed main.1 ok")
+                #expect(said.read { $0 }.components(separatedBy: "waits for room on the disk").count == 2)
+                try await program.leave()
+                #expect(try await daemon.end() == 0)
+            }
+        }
+    }
+
+    @Test func `a daemon that waits for room ends when it is told to`() async throws {
+        let faults = try DaemonFaults()
+        let state = "/tmp/bg-state-\(UUID().uuidString.prefix(8).lowercased())"
+        defer { try? FileManager.default.removeItem(atPath: state) }
+        var variables = faults.environment(disk: state + "/urlloading/background")
+        variables["XDG_STATE_HOME"] = state
+        try await withBackgroundPlace(daemonVariables: variables) { (place) async throws in
+            try faults.fillDisk()
+            let said = Watched("")
+            let daemon = try place.run([place.home.path + "/start"]) { text in said.change { $0 += text } }
+            try await said.value { $0.contains("waits for room on the disk: ") ? () : nil }
+            for process in place.daemons { kill(process, SIGTERM) }
+            #expect(try await daemon.end() == 0)
+            #expect(said.read { $0 }.contains("signal 15"))
+        }
+    }
+
+    // MARK: Older daemons
+
+    private static let objection = "this urlsessiond speaks version 1, and the program 2"
+
+    /// An older daemon that has taken the socket's path.
+    private func older(_ place: BackgroundPlace) throws -> FakeDaemon {
+        try FakeDaemon(in: place.home.path + "/run") { _, _ in [.refused(.version, Self.objection)] }
+    }
+
+    @Test func `an older daemon is replaced, and so is one that comes later`() async throws {
+        try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let program = try place.start("one")
+                var olds = [try older(place)]
+                program.tell("session", "main")
+                for number in 1...3 {
+                    program.tell("download", "main", server.url("/\(number)").absoluteString, "f\(number)")
+                    try await program.line("completed main.\(number) ok")
+                    // As by a downgrade.
+                    olds.append(try older(place))
+                    place.killDaemon()
+                    try await olds[number].hears(0) { $0.isOver || !$0.messages.isEmpty ? () : nil }
+                }
+                program.tell("tasks", "main")
+                try await program.line("tasks main:")
+                try await program.leave()
+                #expect(!program.lines.contains { $0.hasPrefix("invalid") })
+            }
+        }
+    }
+
+    @Test func `an older daemon in whose place comes another one is the reason why there is none`() async throws {
+        try await withBackgroundPlace(leaves: nil) { (place) async throws in
+            let old = try older(place)
+            let program = try place.start("one", variables: try Self.stand("echo listens")(place))
+            program.tell("session", "main")
+            let line = try await program.line("invalid main")
+            #expect(line.hasPrefix("invalid main -997 {") && line.contains(Self.objection), "\(line)")
+            try await program.leave()
+            // And one that cannot take it.
+            let other = try place.start("two", as: "other", variables: try Self.stand("echo failed the reason")(place))
+            other.tell("session", "main")
+            let failed = try await other.line("invalid main")
+            #expect(failed.hasPrefix("invalid main -997 {") && failed.contains("the reason"), "\(failed)")
+            try await other.leave()
+            #expect(old.visitCount > 1)
+        }
+    }
+
+    @Test func `the tool has an older daemon replaced, and says how where it does not`() async throws {
+        try await withBackgroundPlace { (place) async throws in
+            let old = try older(place)
+            let tool = try place.start("tool", as: "urlsession")
+            tool.tell("manage", "status")
+            let line = try await tool.line("refused status: ")
+            #expect(line.contains(Self.objection) && line.contains("--replace"), "\(line)")
+            tool.tell("find")
+            #expect(try await tool.line("found ") == "found a daemon")
+            tool.tell("manage", "status")
+            try await tool.line("status")
+            try await tool.leave()
+            #expect(old.visitCount > 0)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import Foundation
+import LoadingModel
+import LoadingTestKit
+import Testing
+
+/// A program that was built with the version before: it speaks JSON, and knows nothing else.
+@Suite(.timeLimit(.minutes(2)))
+struct OlderProgramTests {
+    /// A daemon runs that a program of this version has started.
+    private func withDaemon(_ test: (BackgroundPlace, ScriptedServer) async throws -> Void) async throws {
+        try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let program = try place.start("one")
+                program.tell("session", "main")
+                try await program.line("session main")
+                try await test(place, server)
+                try await program.leave()
+            }
+        }
+    }
+
+    @Test func `it is answered in its own version, from the first word to the last`() async throws {
+        try await withDaemon { (place, server) async throws in
+            let client = try RawClient(place)
+            client.say(text: #"{"kind":"hello","role":"session","version":1}"#)
+            let version = try await client.hears { if case .welcome(let version) = $0 { version } else { nil } }
+            #expect(version == 1)
+            client.say(text: #"{"attachment":{"identifier":"old","settings":{"policy":{}},"takesEvents":true},"kind":"attach"}"#)
+            try await client.hears { if case .attached = $0 { true } else { nil } }
+            let created = Date.timeIntervalSinceReferenceDate
+            client.say(
+                text:
+                    #"{"kind":"submit","order":{"created":\#(created),"delivery":"download","request":{"url":"\#(server.url("/a"))"},"#
+                    + #""task":1}}"#)
+            try await client.hears { if case .accepted([1]) = $0 { true } else { nil } }
+            let path = try await client.hears { message -> String? in
+                guard case .event(.finished(let outcome), 1) = message, case .success(.file(let path)) = outcome.result else {
+                    return nil
+                }
+                return path
+            }
+            #expect(try Data(contentsOf: URL(filePath: path)) == Data("/a".utf8))
+            client.say(text: #"{"kind":"told","task":1}"#)
+            try await client.hears { if case .forgotten(1) = $0 { true } else { nil } }
+            client.say(text: #"{"kind":"renew","number":9,"renewal":"flush"}"#)
+            try await client.hears { if case .renewed(9) = $0 { true } else { nil } }
+            #expect(client.firstBytes == [UInt8(ascii: "{")])
+            client.end()
+        }
+    }
+
+    @Test func `one of this version hears no JSON but a refusal`() async throws {
+        try await withDaemon { (place, _) async throws in
+            let client = try RawClient(place)
+            try client.attach("new")
+            try await client.hears { if case .attached = $0 { true } else { nil } }
+            let version = try await client.hears { if case .welcome(let version) = $0 { version } else { nil } }
+            #expect(version == MessageCoding.version && client.firstBytes == [2])
+            client.say(text: "{")
+            #expect(try await client.refusal().hasPrefix("malformed"))
+            #expect(client.firstBytes == [2, UInt8(ascii: "{")])
+        }
+    }
+
+    @Test func `what a newer program says of its version is refused so that it can be read`() async throws {
+        try await withDaemon { (place, _) async throws in
+            let client = try RawClient(place)
+            try client.say(.hello(version: MessageCoding.version + 1, role: .session))
+            #expect(try await client.refusal() == "version: this urlsessiond speaks version 2, and the program 3")
+            #expect(client.firstBytes == [UInt8(ascii: "{")])
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundClient
+import BackgroundProtocol
+import LoadingModel
+import SeededNumbers
+import Testing
+
+/// A session, its program, and daemons that come and go at any moment, one thing after another at random.
+private struct SessionHistory {
+    private var numbers: SeededNumbers
+    private var link: SessionLink
+    private var fault: String?
+
+    // The program.
+    private var next = 1
+    private var submitted: Set<TaskID> = []
+    private var ends: [TaskID: Int] = [:]
+    /// Ends that were told, of which the program has not said so yet.
+    private var heard: [TaskID] = []
+    /// Said to be told, and not forgotten.
+    private var told: Set<TaskID> = []
+    private var accepted: Set<TaskID> = []
+
+    // The connection.
+    private var isOpen = false
+    /// What was said on it, and not read.
+    private var wire: [ClientMessage] = []
+    /// What the daemon says next.
+    private var words: [DaemonMessage] = []
+    private var saidHere: Set<TaskID> = []
+    private var known: Set<TaskID> = []
+    private var greeted = false
+
+    // What is durable of the daemon.
+    private var kept: [TaskID: Bool] = [:]
+
+    init(seed: UInt64) {
+        numbers = SeededNumbers(seed: seed)
+        link = SessionLink(
+            ClientMessage.Attachment(
+                identifier: "main", settings: BackgroundSettings(), takesEvents: true, wasLaunched: false), isAwaited: false)
+        handle(.join(losses: [:]))
+        handle(.begin)
+        while link.isHolding { handle(.deliver) }
+    }
+
+    private static func order(_ task: TaskID) -> BackgroundOrder {
+        BackgroundOrder(
+            TaskOrder(id: task, request: LoadRequest(url: nil), delivery: .download(resuming: nil)), created: Double(task))
+    }
+
+    private mutating func check(_ isSound: Bool, _ text: String) {
+        if !isSound, fault == nil { fault = text }
+    }
+
+    // MARK: The program's side
+
+    private mutating func handle(_ event: SessionLink.Event) {
+        for action in link.handle(event) {
+            switch action {
+            case .say(let message): say(message)
+            case .close: isOpen = false
+            case .tell(let task, .finished): end(task)
+            case .fail(let task, _), .reject(let task, _): end(task)
+            default: break
+            }
+        }
+    }
+
+    private mutating func say(_ message: ClientMessage) {
+        check(isOpen, "\(message) is said to nobody")
+        switch message {
+        case .submit(let order):
+            let task = order.task.id
+            check(saidHere.insert(task).inserted, "task \(task) is said twice to one daemon")
+            check(!accepted.contains(task), "task \(task) is said again though it was accepted")
+        case .attach(let attachment):
+            check(attachment.told == told.sorted(), "\(attachment.told) and not \(told.sorted()) were told")
+        default: break
+        }
+        wire.append(message)
+    }
+
+    private mutating func end(_ task: TaskID) {
+        ends[task, default: 0] += 1
+        check(ends[task] == 1, "task \(task) ended twice")
+        heard.append(task)
+    }
+
+    private mutating func acknowledge() {
+        guard !heard.isEmpty else { return }
+        let task = heard.remove(at: numbers.next(below: heard.count))
+        // Of one that no daemon has for certain none is told.
+        if accepted.contains(task) { told.insert(task) }
+        handle(.told(task))
+        check(link.waits(for: .forgotten(task)) == (told.contains(task) && link.loss == nil), "task \(task) is waited for")
+        handle(.concluded(task))
+    }
+
+    // MARK: The daemon's side
+
+    private mutating func read() {
+        guard isOpen, !wire.isEmpty else { return }
+        switch wire.removeFirst() {
+        case .attach(let attachment):
+            for task in attachment.told { forget(task) }
+            for (task, hasEnded) in kept.sorted(by: { $0.key < $1.key }) {
+                words.append(.known(KnownTask(order: Self.order(task), phase: hasEnded ? .ended : .running)))
+            }
+            words.append(.attached(lastTask: next))
+            for (task, hasEnded) in kept.sorted(by: { $0.key < $1.key }) where hasEnded { words.append(Self.finished(task)) }
+            greeted = true
+        case .submit(let order):
+            if kept[order.task.id] == nil { kept[order.task.id] = false }
+            words.append(.accepted([order.task.id]))
+        case .told(let task): forget(task)
+        default: break
+        }
+    }
+
+    private mutating func forget(_ task: TaskID) {
+        check(ends[task] != nil, "task \(task) is to be forgotten before it was told")
+        kept[task] = nil
+        words.append(.forgotten(task))
+    }
+
+    private static func finished(_ task: TaskID) -> DaemonMessage {
+        .event(.finished(TaskOutcome(result: .success(.none), response: nil, timelines: [], redirectCount: 0)), task)
+    }
+
+    private mutating func speak() {
+        guard isOpen, !words.isEmpty else { return }
+        let word = words.removeFirst()
+        switch word {
+        case .known(let task): known.insert(task.order.task.id)
+        case .attached: accepted.formUnion(known)
+        case .accepted(let tasks): accepted.formUnion(tasks)
+        case .forgotten(let task): told.remove(task)
+        default: break
+        }
+        handle(.heard(word))
+    }
+
+    private mutating func finish() {
+        let running = kept.filter { !$0.value }.keys.sorted()
+        guard greeted, let task = running.isEmpty ? nil : running[numbers.next(below: running.count)] else { return }
+        kept[task] = true
+        words.append(Self.finished(task))
+    }
+
+    private mutating func open() {
+        guard !isOpen, link.isJoining else { return }
+        isOpen = true
+        handle(.opened)
+    }
+
+    private mutating func close() {
+        (isOpen, greeted, wire, words, saidHere, known) = (false, false, [], [], [], [])
+        handle(.closed)
+    }
+
+    // MARK: The run
+
+    private mutating func step() {
+        switch numbers.next(below: 40) {
+        case 0: close()
+        case 1...4: open()
+        case 5...8:
+            submitted.insert(next)
+            handle(.submit(Self.order(next)))
+            next += 1
+        case 9: handle(.command([.suspend, .resume, .cancel][numbers.next(below: 3)], 1 + numbers.next(below: next)))
+        case 10...13: finish()
+        case 14...17: acknowledge()
+        case 18...28: read()
+        default: speak()
+        }
+    }
+
+    /// - Returns: What was wrong first.
+    mutating func run() -> String? {
+        for _ in 0..<1_500 {
+            step()
+            if fault != nil { return fault }
+        }
+        return numbers.next(below: 2) == 0 ? comeToRest() : lose()
+    }
+
+    /// Everything is said, heard and told.
+    private mutating func comeToRest() -> String? {
+        for _ in 0..<4 {
+            open()
+            while isOpen, !wire.isEmpty || !words.isEmpty {
+                read()
+                speak()
+            }
+            while kept.values.contains(false) { finish() }
+            while !words.isEmpty { speak() }
+            while !heard.isEmpty { acknowledge() }
+        }
+        check(Set(ends.keys) == submitted, "\(submitted.subtracting(ends.keys)) are lost")
+        check(kept.isEmpty && told.isEmpty, "\(kept.keys.sorted()) are not forgotten")
+        check(!link.waits(for: .accepted(link.sequence)), "an order is waited for")
+        return fault
+    }
+
+    /// The daemon is gone for good.
+    private mutating func lose() -> String? {
+        handle(.lose(LoadError(.backgroundSessionDisconnected, "gone")))
+        check(Set(ends.keys) == submitted, "\(submitted.subtracting(ends.keys)) have no end")
+        let waiters: [SessionLink.Waiter] =
+            [.attached, .accepted(link.sequence), .question] + submitted.map { .forgotten($0) }
+        for waiter in waiters { check(!link.waits(for: waiter), "\(waiter) is waited for") }
+        return fault
+    }
+}
+
+@Suite struct SessionLinkHistoryTests {
+    @Test(arguments: 0..<300 as Range<UInt64>)
+    func `nothing is lost, said twice, or forgotten before its time`(seed: UInt64) {
+        var history = SessionHistory(seed: seed)
+        let fault = history.run()
+        #expect(fault == nil)
+    }
+}

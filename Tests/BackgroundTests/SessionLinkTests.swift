@@ -1,0 +1,343 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundClient
+import BackgroundProtocol
+import Foundation
+import LoadingModel
+import SeededNumbers
+import Testing
+
+/// What a session does with what happens to it, one thing after another.
+@Suite struct SessionLinkTests {
+    private static func order(_ task: TaskID, created: Double = 7) -> BackgroundOrder {
+        BackgroundOrder(
+            TaskOrder(id: task, request: LoadRequest(url: URL(string: "http://a/")), delivery: .download(resuming: nil)),
+            created: created)
+    }
+
+    private static func known(_ task: TaskID, _ phase: KnownTask.Phase = .running, created: Double = 7) -> KnownTask {
+        KnownTask(order: order(task, created: created), phase: phase)
+    }
+
+    private static func finished(_ task: TaskID) -> DaemonMessage {
+        .event(
+            .finished(TaskOutcome(result: .success(.none), response: nil, timelines: [], redirectCount: 0)), task)
+    }
+
+    private static let question = TaskQuestion.delayedRequest(LoadRequest(url: nil))
+    private static let lost = LoadError(.backgroundSessionDisconnected, "gone")
+
+    private static func link(
+        isAwaited: Bool = false, takesEvents: Bool = true, losses: [TaskID: Double] = [:], known: [KnownTask] = [],
+        isJoined: Bool = true, hasBegun: Bool = true
+    ) -> SessionLink {
+        let attachment = ClientMessage.Attachment(
+            identifier: "main", settings: BackgroundSettings(), takesEvents: takesEvents, wasLaunched: isAwaited)
+        var link = SessionLink(attachment, isAwaited: isAwaited)
+        guard isJoined else { return link }
+        _ = link.handle(.join(losses: losses))
+        join(&link, known)
+        for task in link.known { _ = link.handle(.adopt(task)) }
+        guard hasBegun else { return link }
+        _ = link.handle(.begin)
+        while link.isHolding { _ = link.handle(.deliver) }
+        return link
+    }
+
+    @discardableResult
+    private static func join(_ link: inout SessionLink, _ known: [KnownTask] = [], last: TaskID = 9) -> [String] {
+        var actions = link.handle(.opened)
+        for task in known { actions += link.handle(.heard(.known(task))) }
+        return said(actions + link.handle(.heard(.attached(lastTask: last))))
+    }
+
+    /// Actions as texts.
+    private static func said(_ actions: [SessionLink.Action]) -> [String] {
+        actions.map { action in
+            switch action {
+            case .say(let message): "say " + said(message)
+            case .close: "close"
+            case .endureSilence: "endure"
+            case .tell(let task, let event): "tell \(task) " + "\(event)".prefix { $0 != "(" }
+            case .ask(let task, _, let number, let generation): "ask \(task) \(number) \(generation)"
+            case .fail(let task, let error): "fail \(task) \(error.message)"
+            case .reject(let task, let error): "reject \(task) \(error.message)"
+            case .reply(let request, let message): "reply \(request) \(message == nil ? "nothing" : "answer")"
+            case .farewell: "farewell"
+            case .writeLosses(let tasks): "write \(tasks.keys.sorted())"
+            case .keepLosses(let tasks): "keep \(tasks.keys.sorted())"
+            case .report(let error): "report \(error.message)"
+            }
+        }
+    }
+
+    private static func said(_ message: ClientMessage) -> String {
+        switch message {
+        case .hello: "hello"
+        case .attach(let attachment): "attach \(attachment.told)"
+        case .submit(let order): "submit \(order.task.id)"
+        case .command(let command, let task): "\(command) \(task)"
+        case .note(_, let task): "note \(task)"
+        case .answer(_, let task, let question): "answer \(task ?? 0) \(question)"
+        case .told(let task): "told \(task)"
+        case .eventsHandled: "eventsHandled"
+        case .invalidate: "invalidate"
+        case .renew(_, let request): "renew \(request)"
+        case .proxies(_, let request): "proxies \(request)"
+        case .manage: "manage"
+        }
+    }
+
+    /// One thing after another, and what follows from each.
+    private static func expect(_ link: inout SessionLink, _ steps: [(SessionLink.Event, [String])]) {
+        for (index, (event, expected)) in steps.enumerated() {
+            #expect(said(link.handle(event)) == expected, "step \(index)")
+        }
+    }
+
+    // MARK: Joining
+
+    @Test func `a session says hello and joins, and its thread stays for as long as it is joined`() {
+        var link = Self.link(isJoined: false)
+        #expect(!link.isJoining && !link.waits(for: .attached))
+        Self.expect(
+            &link,
+            [
+                (.opened, ["close"]), (.join(losses: [:]), []), (.opened, ["say hello", "say attach []"]),
+                (.heard(.welcome(version: 2)), []), (.heard(.known(Self.known(3))), []),
+            ])
+        #expect(link.isJoining && link.waits(for: .attached))
+        Self.expect(&link, [(.heard(.attached(lastTask: 5)), ["endure"]), (.heard(.attached(lastTask: 6)), [])])
+        #expect(link.isAttached && !link.waits(for: .attached) && link.lastTask == 5 && link.known.count == 1)
+    }
+
+    @Test func `a daemon that was not said hello to does not have the session`() {
+        var link = Self.link()
+        Self.expect(&link, [(.closed, []), (.heard(.attached(lastTask: 1)), [])])
+        #expect(link.isJoining)
+    }
+
+    @Test func `an order that was not accepted is said to the next daemon, with what is wanted of it`() {
+        var link = Self.link()
+        var notes = BackgroundOrder.Notes()
+        notes.description = "d"
+        Self.expect(
+            &link,
+            [
+                (.submit(Self.order(1)), ["say submit 1"]), (.submit(Self.order(2)), ["say submit 2"]),
+                (.heard(.accepted([2])), []), (.closed, []),
+                // Nobody is there to hear it.
+                (.command(.suspend, 1), []), (.command(.setPriority(0.25), 1), []), (.note(notes, 1), []),
+                (.command(.cancel, 2), []), (.submit(Self.order(3)), []), (.command(.cancel, 4), []),
+            ])
+        #expect(
+            Self.join(&link, [Self.known(2, .suspended)]) == [
+                "say hello", "say attach []", "endure", "say submit 1", "say suspend 1", "say setPriority(0.25) 1", "say note 1",
+                "say resume 2", "say cancel 2", "say submit 3",
+            ])
+    }
+
+    @Test func `an order that the daemon has already is not said again`() {
+        var link = Self.link()
+        Self.expect(&link, [(.submit(Self.order(1)), ["say submit 1"]), (.closed, [])])
+        #expect(link.waits(for: .accepted(1)))
+        #expect(Self.join(&link, [Self.known(1)]) == ["say hello", "say attach []", "endure"])
+        #expect(!link.waits(for: .accepted(1)))
+    }
+
+    @Test func `a task that the daemon has no more fails`() {
+        var link = Self.link(known: [Self.known(1), Self.known(2)])
+        Self.expect(&link, [(.closed, [])])
+        #expect(
+            Self.join(&link, [Self.known(2)]) == [
+                "say hello", "say attach []", "endure", "fail 1 urlsessiond does not have the task any more",
+            ])
+        Self.expect(&link, [(.heard(Self.finished(1)), []), (.heard(Self.finished(2)), ["tell 2 finished"])])
+    }
+
+    @Test func `a task that ended is wanted nothing of`() {
+        var link = Self.link(known: [Self.known(1)])
+        Self.expect(&link, [(.command(.cancel, 1), ["say cancel 1"]), (.closed, [])])
+        #expect(Self.join(&link, [Self.known(1, .ended)]) == ["say hello", "say attach []", "endure"])
+    }
+
+    // MARK: Ends
+
+    @Test func `an end is told once, and said to be told until it is forgotten`() {
+        var link = Self.link()
+        Self.expect(
+            &link,
+            [
+                (.submit(Self.order(1)), ["say submit 1"]), (.heard(.accepted([1])), []),
+                (.heard(Self.finished(1)), ["tell 1 finished"]), (.heard(Self.finished(1)), []),
+                (.command(.cancel, 1), []), (.told(1), ["say told 1"]),
+            ])
+        #expect(link.waits(for: .forgotten(1)))
+        Self.expect(&link, [(.closed, [])])
+        #expect(link.waits(for: .forgotten(1)))
+        #expect(Self.join(&link) == ["say hello", "say attach [1]", "endure", "say told 1"])
+        Self.expect(&link, [(.heard(.forgotten(1)), []), (.concluded(1), []), (.told(1), [])])
+        #expect(!link.waits(for: .forgotten(1)))
+        _ = link.handle(.closed)
+        #expect(Self.join(&link) == ["say hello", "say attach []", "endure"])
+    }
+
+    @Test func `who was made to wait too long for one that is forgotten does not wait for others`() {
+        var link = Self.link(known: [Self.known(1, .ended), Self.known(2, .ended)])
+        _ = link.handle(.told(1))
+        #expect(link.waits(for: .forgotten(1)))
+        _ = link.handle(.forgetsLate)
+        _ = link.handle(.told(2))
+        #expect(!link.waits(for: .forgotten(1)) && !link.waits(for: .forgotten(2)))
+        _ = link.handle(.heard(.forgotten(1)))
+        #expect(link.waits(for: .forgotten(2)))
+    }
+
+    @Test func `an upload's answer is told as data before its end`() {
+        let outcome = TaskOutcome(
+            result: .success(.collected(Data([1]))),
+            response: URL(string: "http://a/").map {
+                LoadResponse(url: $0, kind: .local(mimeType: nil, textEncoding: nil), expectedLength: 1)
+            },
+            timelines: [], redirectCount: 0)
+        var link = Self.link(known: [Self.known(1)])
+        Self.expect(&link, [(.heard(.event(.finished(outcome), 1)), ["tell 1 response", "tell 1 data", "tell 1 finished"])])
+    }
+
+    @Test func `a task that is not taken ends, and needs no word to the daemon`() {
+        var link = Self.link()
+        Self.expect(
+            &link,
+            [
+                (.submit(Self.order(1)), ["say submit 1"]), (.heard(.rejected(1, Self.lost)), ["tell 1 finished"]),
+            ])
+        #expect(!link.waits(for: .accepted(1)))
+    }
+
+    // MARK: What waited for the program
+
+    @Test func `what comes before the program has its tasks is held, and handed over in order`() {
+        var link = Self.link(isAwaited: true, known: [Self.known(1, .ended), Self.known(2)], hasBegun: false)
+        Self.expect(
+            &link,
+            [
+                (.heard(Self.finished(1)), []), (.heard(.event(.waitingForConnectivity, 2)), []), (.begin, []),
+                (.deliver, ["tell 1 finished", "tell 2 waitingForConnectivity"]), (.deliver, []),
+                (.heard(.event(.waitingForConnectivity, 2)), ["tell 2 waitingForConnectivity"]),
+                (.told(1), ["say told 1"]), (.concluded(1), ["farewell"]), (.concluded(1), []),
+            ])
+    }
+
+    @Test func `a program that was started for a question is not told that this was all before it answered`() {
+        var link = Self.link(isAwaited: true, known: [Self.known(1)], hasBegun: false)
+        Self.expect(&link, [(.begin, [])])
+        #expect(link.waits(for: .question))
+        Self.expect(&link, [(.deliver, []), (.heard(.question(Self.question, 1, question: 4)), ["ask 1 4 1"])])
+        #expect(!link.waits(for: .question))
+        Self.expect(
+            &link,
+            [
+                (.notAsked, []),
+                (.answered(.delayed(.proceed), 1, question: 4, generation: 1), ["say answer 1 4", "farewell"]),
+            ])
+    }
+
+    @Test func `one for which there is no question any more is told so`() {
+        var link = Self.link(isAwaited: true, hasBegun: false)
+        Self.expect(&link, [(.begin, []), (.deliver, []), (.notAsked, ["farewell"]), (.notAsked, [])])
+    }
+
+    @Test func `a question is answered to the connection alone that asked`() {
+        var link = Self.link(known: [Self.known(1)])
+        Self.expect(&link, [(.heard(.question(Self.question, 1, question: 1)), ["ask 1 1 1"]), (.closed, [])])
+        Self.join(&link, [Self.known(1)])
+        Self.expect(
+            &link,
+            [
+                (.heard(.question(Self.question, 1, question: 1)), ["ask 1 1 2"]),
+                (.answered(.delayed(.proceed), 1, question: 1, generation: 1), []),
+                (.answered(.delayed(.proceed), 1, question: 1, generation: 2), ["say answer 1 1"]),
+            ])
+    }
+
+    // MARK: Losses
+
+    @Test func `tasks of a session that was lost are given up, and their ends are nobody's`() {
+        var link = Self.link(losses: [1: 7, 2: 7, 3: 7], isJoined: false)
+        _ = link.handle(.join(losses: [1: 7, 2: 7, 3: 7, 4: 7]))
+        // The third is another task by now; the fourth is not there.
+        let known = [Self.known(1), Self.known(2, .ended), Self.known(3, created: 8)]
+        #expect(Self.join(&link, known) == ["say hello", "say attach []", "endure", "say cancel 1"])
+        #expect(link.known.map(\.order.task.id) == [3])
+        while link.isHolding { _ = link.handle(.deliver) }
+        Self.expect(
+            &link,
+            [
+                (.heard(Self.finished(1)), ["say told 1"]), (.heard(.forgotten(1)), ["write [2]"]),
+                (.heard(Self.finished(2)), ["say told 2"]), (.heard(.forgotten(2)), ["write []"]),
+            ])
+    }
+
+    // MARK: The end of it
+
+    @Test func `a session that is lost fails its tasks once, and whoever waits is let go`() {
+        var link = Self.link(known: [Self.known(1), Self.known(2)])
+        Self.expect(
+            &link,
+            [
+                (.submit(Self.order(3)), ["say submit 3"]), (.heard(Self.finished(1)), ["tell 1 finished"]),
+                (.told(1), ["say told 1"]),
+                (.lose(Self.lost), ["close", "keep [2, 3]", "fail 2 gone", "fail 3 gone", "report gone"]),
+                (.lose(Self.lost), []), (.submit(Self.order(4)), ["reject 4 gone"]), (.command(.cancel, 2), []),
+                (.told(2), []), (.eventsHandled, []), (.leave(invalidating: true), ["close"]),
+            ])
+        #expect(link.loss?.message == "gone")
+        for waiter in [.attached, .accepted(9), .forgotten(1), .forgotten(2), .question] as [SessionLink.Waiter] {
+            #expect(!link.waits(for: waiter))
+        }
+    }
+
+    @Test func `another process that has the session has its tasks as well`() {
+        var link = Self.link(known: [Self.known(1)])
+        Self.expect(&link, [(.closed, [])])
+        let inUse = LoadError(.backgroundSessionInUse, "in use")
+        Self.expect(&link, [(.lose(inUse), ["close", "fail 1 in use", "report in use"])])
+    }
+
+    @Test func `a session that was left takes nothing, and says nothing`() {
+        var link = Self.link(known: [Self.known(1)])
+        Self.expect(
+            &link,
+            [
+                (.leave(invalidating: true), ["say invalidate", "close"]),
+                (.submit(Self.order(2)), ["reject 2 the session was invalidated"]), (.command(.suspend, 1), []),
+                (.closed, []), (.opened, ["close"]), (.lose(Self.lost), []),
+            ])
+        #expect(link.loss == nil && !link.isJoining)
+        var detached = Self.link()
+        Self.expect(&detached, [(.leave(invalidating: false), ["close"])])
+        var refused = Self.link()
+        Self.expect(&refused, [(.refuse(Self.lost), ["close"]), (.submit(Self.order(1)), ["reject 1 gone"])])
+    }
+
+    @Test func `a request is answered once, and by nothing where the connection ends or nobody wants it`() {
+        let renew = { ClientMessage.renew(.flush, request: $0) }
+        var link = Self.link()
+        Self.expect(
+            &link,
+            [
+                (.request(1, renew(1)), ["say renew 1"]), (.request(2, renew(2)), ["say renew 2"]),
+                (.request(3, renew(3)), ["say renew 3"]), (.heard(.renewed(request: 1)), ["reply 1 answer"]),
+                (.heard(.renewed(request: 1)), []), (.giveUp(request: 2), ["reply 2 nothing"]), (.giveUp(request: 2), []),
+                (.heard(.failed(Self.lost, request: 2)), []), (.closed, ["reply 3 nothing"]), (.closed, []),
+                (.request(4, renew(4)), ["reply 4 nothing"]),
+            ])
+    }
+}

@@ -1,0 +1,49 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// That a background download is on the disk by its own name before the daemon forgets it.
+@Suite(.timeLimit(.minutes(3)))
+struct DurableCollectTests {
+    /// What cannot be brought to the disk: the file, or its name.
+    enum Lost: String, Sendable, CaseIterable { case file, name }
+
+    @Test(arguments: Lost.allCases, [false, true]) func `what cannot be brought to the disk is kept, and taken by the next run`(
+        lost: Lost, isForced: Bool
+    ) async throws {
+        let shim = try FaultShim()
+        try await withBackgroundTool { (place) async throws in
+            try await withScriptedServer(reply: { _ in .ok("whole") }) { (server) async throws in
+                let folder =
+                    switch lost {
+                    case .file: place.home.file("state/urlloading/background/spool/1/done-1")
+                    case .name: place.folder.url
+                    }
+                let arguments = ["download", "--wait", "-o", "f"] + (isForced ? ["--force"] : [])
+                let first = try await Tool.run(
+                    ["background"] + arguments + [server.url("/f").absoluteString], in: place.folder, home: place.home,
+                    environment: place.environment.merging(
+                        shim.environment(.init(kind: "sync", at: 1, error: EIO), in: folder)
+                    ) { $1 })
+                #expect(shim.happened())
+                #expect(first.code == 23 && first.errors.contains("keeps it"), "\(first.errors)")
+                // Not one that fails again.
+                place.killDaemon()
+                _ = try await place.settled()
+                #expect(try String(contentsOf: place.folder.file("f"), encoding: .utf8) == "whole")
+                #expect(try place.folder.names.filter { $0 != "f.error" } == ["f"])
+                #expect(try await place.list().isEmpty)
+                #expect(server.requests.count == 1)
+            }
+        }
+    }
+}
