@@ -245,6 +245,7 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzTransportSecurity", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzCredentialFile", ["LoadingStores", "LoadingModel"]),
         fuzzer("FuzzSOCKS", ["TransportMachines"]),
+        fuzzer("FuzzWebSocketFrames", ["HTTPWire"]),
         fuzzer("FuzzNetlink", ["NetworkPaths", "LoadingModel"]),
         fuzzer("FuzzPAC", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzIdentity", ["LoadingTrust", "LoadingModel"]),

@@ -1,0 +1,125 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Crypto
+import FoundationEssentials
+package import HTTPWire
+
+/// What was agreed upon when a WebSocket connection began.
+package struct WebSocketAgreement: Hashable, Sendable {
+    /// Nil where the server chose none.
+    package var subprotocol: String?
+    /// Nil where messages are not compressed.
+    package var deflate: MessageDeflateParameters?
+
+    package init(subprotocol: String? = nil, deflate: MessageDeflateParameters? = nil) {
+        self.subprotocol = subprotocol
+        self.deflate = deflate
+    }
+}
+
+/// A client's part of the opening handshake: what it sends, and whether the server's answer accepts that (RFC 6455, section 4.1).
+package struct WebSocketHandshake: Hashable, Sendable {
+    package enum Way: Hashable, Sendable {
+        /// `GET` with `Upgrade`, by HTTP/1.1; the key as it is sent.
+        case upgrade(key: String)
+        /// `CONNECT` with `:protocol`, by HTTP/2, without a key (RFC 8441, section 5).
+        case extendedConnect
+    }
+
+    package let way: Way
+    package let subprotocols: WebSocketSubprotocols
+    package let deflate: MessageDeflateOffer?
+
+    package init(
+        _ way: Way, subprotocols: WebSocketSubprotocols = WebSocketSubprotocols(), deflate: MessageDeflateOffer? = nil
+    ) {
+        self.way = way
+        self.subprotocols = subprotocols
+        self.deflate = deflate
+    }
+
+    /// A fresh `Sec-WebSocket-Key`: "a nonce consisting of a randomly selected 16-byte value that has been base64-encoded".
+    package static func makeKey(using random: inout some RandomNumberGenerator) -> String {
+        Data((0..<16).map { _ in UInt8(truncatingIfNeeded: random.next()) }).base64EncodedString()
+    }
+
+    /// What `Sec-WebSocket-Accept` has to say to a key.
+    package static func accept(for key: String) -> String {
+        let hash = Insecure.SHA1.hash(data: Data((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))
+        return Data(hash).base64EncodedString()
+    }
+
+    /// The fields that the request has for it, in the order of the RFC's example.
+    package var requestFields: [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        if case .upgrade(let key) = way {
+            fields = [("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Key", key)]
+        }
+        if let value = subprotocols.fieldValue { fields.append(("Sec-WebSocket-Protocol", value)) }
+        fields.append(("Sec-WebSocket-Version", "13"))
+        if let deflate { fields.append(("Sec-WebSocket-Extensions", deflate.fieldValue)) }
+        return fields
+    }
+
+    /// Whether a status may begin a WebSocket connection; every other one is an answer as to any request.
+    package func accepts(status: Int) -> Bool {
+        switch way {
+        case .upgrade: status == 101
+        case .extendedConnect: 200...299 ~= status
+        }
+    }
+
+    /// Judges the server's answer, "The response […] from the server" as section 4.1 has it.
+    package func check(status: Int, headers: HeaderBlock) throws(WebSocketHandshakeFailure) -> WebSocketAgreement {
+        guard accepts(status: status) else { throw .status(status) }
+        if case .upgrade(let key) = way { try Self.checkUpgrade(headers, key) }
+        return WebSocketAgreement(subprotocol: try chosenSubprotocol(headers), deflate: try agreedDeflate(headers))
+    }
+
+    private static func checkUpgrade(_ headers: HeaderBlock, _ key: String) throws(WebSocketHandshakeFailure) {
+        // "An ASCII case-insensitive match for the value "websocket"", which `lowercased()` of a text is not.
+        let protocols = headers.all("Upgrade").flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }
+            .map { ASCII.trimmed($0.map(ASCII.lowercased)[...]) }
+            .filter { !$0.isEmpty }
+        guard !protocols.isEmpty, protocols.allSatisfy({ $0.elementsEqual("websocket".utf8) }) else { throw .upgrade }
+        guard headers.hasToken("upgrade", in: .connection) else { throw .connection }
+        let answers = headers.all("Sec-WebSocket-Accept")
+        guard let answer = answers.first else { throw .missingAccept }
+        guard answers.count == 1 else { throw .repeatedAccept }
+        guard answer.utf8.elementsEqual(accept(for: key).utf8) else { throw .wrongAccept }
+    }
+
+    private func chosenSubprotocol(_ headers: HeaderBlock) throws(WebSocketHandshakeFailure) -> String? {
+        let chosen = headers.all("Sec-WebSocket-Protocol")
+        // "MUST NOT appear more than once in an HTTP response" (section 11.3.4).
+        guard chosen.count <= 1 else { throw .repeatedProtocol }
+        guard let name = chosen.first else { return nil }
+        // Byte by byte: two texts may be equal and differ in these, as K and the sign for kelvins do.
+        guard let offered = subprotocols.names.first(where: { $0.utf8.elementsEqual(name.utf8) }) else {
+            throw .unofferedProtocol(name)
+        }
+        return offered
+    }
+
+    private func agreedDeflate(_ headers: HeaderBlock) throws(WebSocketHandshakeFailure) -> MessageDeflateParameters? {
+        let fields = headers.all("Sec-WebSocket-Extensions")
+        // "MUST NOT appear more than once in an HTTP response" (section 11.3.2).
+        guard fields.count <= 1 else { throw .repeatedExtensions }
+        guard let field = fields.first else { return nil }
+        guard let used = WebSocketExtension.list(field) else { throw .malformedExtensions }
+        var agreed: MessageDeflateParameters?
+        for element in used {
+            guard let deflate, element.name == MessageDeflateOffer.extensionName else { throw .unofferedExtension(element.name) }
+            guard agreed == nil else { throw .repeatedExtension(element.name) }
+            agreed = try MessageDeflateParameters(answer: element.parameters, to: deflate)
+        }
+        return agreed
+    }
+}

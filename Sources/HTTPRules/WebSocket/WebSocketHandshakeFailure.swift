@@ -1,0 +1,59 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Why a server's answer does not begin a WebSocket connection (RFC 6455, section 4.1; RFC 7692, section 5.1; RFC 8441, section 5).
+package enum WebSocketHandshakeFailure: Error, Hashable, Sendable {
+    /// Neither 101 nor, by HTTP/2, one of 200 to 299.
+    case status(Int)
+    /// `Upgrade` is missing, or says something else than `websocket`.
+    case upgrade
+    /// `Connection` does not list `Upgrade`.
+    case connection
+    case missingAccept
+    case repeatedAccept
+    case wrongAccept
+    case repeatedProtocol
+    /// The server chose a subprotocol that was not offered, or several.
+    case unofferedProtocol(String)
+    case repeatedExtensions
+    case malformedExtensions
+    case unofferedExtension(String)
+    case repeatedExtension(String)
+    // The parameters of permessage-deflate.
+    case unknownParameter(String)
+    case repeatedParameter(String)
+    case badParameterValue(String)
+    /// A parameter that only answers one of the offer's (RFC 7692, section 7.1.2.2).
+    case unofferedParameter(String)
+    /// The offer asked for something that the answer does not grant (RFC 7692, section 7.1).
+    case disregardedParameter(String)
+
+    package var message: String {
+        switch self {
+        case .status(let status): "the server answered the WebSocket handshake with the status \(status)"
+        case .upgrade: "the server's Upgrade field does not say websocket"
+        case .connection: "the server's Connection field does not list Upgrade"
+        case .missingAccept: "the server's answer has no Sec-WebSocket-Accept field"
+        case .repeatedAccept: "the server's answer has more than one Sec-WebSocket-Accept field"
+        case .wrongAccept: "Sec-WebSocket-Accept does not answer the key that was sent"
+        case .repeatedProtocol: "the server's answer has more than one Sec-WebSocket-Protocol field"
+        case .unofferedProtocol(let name):
+            "the server chose the subprotocol \(String(reflecting: String(name.prefix(100)))), which was not offered"
+        case .repeatedExtensions: "the server's answer has more than one Sec-WebSocket-Extensions field"
+        case .malformedExtensions: "the server's Sec-WebSocket-Extensions field is malformed"
+        case .unofferedExtension(let name): "the server uses the extension \(name), which was not offered"
+        case .repeatedExtension(let name): "the server uses the extension \(name) twice"
+        case .unknownParameter(let name): "permessage-deflate has the parameter \(name), which is not known"
+        case .repeatedParameter(let name): "permessage-deflate has the parameter \(name) twice"
+        case .badParameterValue(let name): "permessage-deflate has a bad value of \(name)"
+        case .unofferedParameter(let name): "permessage-deflate has the parameter \(name), which was not offered"
+        case .disregardedParameter(let name): "permessage-deflate does not do what \(name) asked for"
+        }
+    }
+}

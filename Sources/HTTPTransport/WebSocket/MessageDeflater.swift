@@ -1,0 +1,127 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CZlib
+import HTTPRules
+package import NIOCore
+
+/// Deflates the messages of one WebSocket connection (RFC 7692, section 7.2.1).
+///
+/// It takes no memory before the first message. Confined to the connection's event loop.
+package final class MessageDeflater {
+    private static let step = 16_384
+
+    private let windowBits: Int
+    private let takesContextOver: Bool
+    private let level: CInt
+    /// zlib keeps a pointer to it, so it has a place of its own.
+    private var stream: UnsafeMutablePointer<z_stream>?
+    /// Whether there was a byte of the message.
+    private var hasContent = false
+
+    /// - Parameters:
+    ///   - windowBits: How far back it reaches, as a power of two from 9 to 15: what was agreed upon, or less.
+    ///   - takesContextOver: Whether it reaches into the messages before; need not, where it may.
+    ///   - level: From 1, the fastest, to 9; -1 is what zlib recommends.
+    package init(windowBits: Int, takesContextOver: Bool, level: Int = -1) {
+        precondition(9...15 ~= windowBits, "zlib compresses with windows from 9 to 15 bits")
+        self.windowBits = windowBits
+        self.takesContextOver = takesContextOver
+        self.level = CInt(level)
+    }
+
+    deinit { freeStream() }
+
+    /// A message begins.
+    ///
+    /// - Returns: False where there is no memory: it is to be sent uncompressed, as any message may be (section 6).
+    package func begin() -> Bool {
+        hasContent = false
+        return makeStream() != nil
+    }
+
+    /// Deflates a piece of the message, and writes all that there is to send of it so far.
+    ///
+    /// The end of the message is written with its last piece, which may be empty.
+    package func deflate(_ bytes: UnsafeRawBufferPointer, endsMessage: Bool, into output: inout ByteBuffer) {
+        guard let stream else { preconditionFailure("a message is deflated that did not begin") }
+        if !bytes.isEmpty { hasContent = true }
+        guard hasContent else {
+            // "If the next … message is empty, … the 1 octet 0x00" (section 7.2.3.6).
+            if endsMessage { output.writeInteger(0 as UInt8) }
+            return
+        }
+        var rest = bytes
+        repeat {
+            // More than zlib counts goes in pieces.
+            let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(Int(CInt.max)))
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(piece.count))
+            // zlib only reads what next_in points to; its header lacks the const.
+            stream.pointee.next_in = UnsafeMutablePointer(mutating: piece.baseAddress?.assumingMemoryBound(to: Bytef.self))
+            stream.pointee.avail_in = UInt32(piece.count)
+            write(stream, endsMessage && rest.isEmpty ? Z_SYNC_FLUSH : Z_NO_FLUSH, into: &output)
+        } while !rest.isEmpty
+        stream.pointee.next_in = nil
+        stream.pointee.next_out = nil
+        if endsMessage { end(stream, &output) }
+    }
+
+    /// Gives memory back where the next message needs none of it.
+    package func releaseMemory() {
+        if !takesContextOver { freeStream() }
+    }
+
+    private func write(_ stream: UnsafeMutablePointer<z_stream>, _ flush: CInt, into output: inout ByteBuffer) {
+        // zlib has written all of it when it leaves some of the room.
+        repeat {
+            let wanted = min(Self.step, Int(stream.pointee.avail_in) / 2 + 64)
+            output.writeWithUnsafeMutableBytes(minimumWritableBytes: wanted) { target in
+                let count = min(target.count, Int(CInt.max))
+                stream.pointee.next_out = target.baseAddress?.assumingMemoryBound(to: Bytef.self)
+                stream.pointee.avail_out = UInt32(count)
+                _ = CZlib.deflate(stream, flush)
+                return count - Int(stream.pointee.avail_out)
+            }
+        } while stream.pointee.avail_out == 0
+    }
+
+    /// "Remove 4 octets (that are 0x00 0x00 0xff 0xff) from the tail end" (section 7.2.1).
+    private func end(_ stream: UnsafeMutablePointer<z_stream>, _ output: inout ByteBuffer) {
+        let place = output.writerIndex - 4
+        precondition(
+            output.getInteger(at: place, as: UInt32.self) == 0x0000_FFFF, "zlib did not end the message with an empty block")
+        output.moveWriterIndex(to: place)
+        if !takesContextOver { deflateReset(stream) }
+    }
+
+    private func makeStream() -> UnsafeMutablePointer<z_stream>? {
+        if let stream { return stream }
+        let made = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+        made.initialize(to: z_stream())
+        // A small window needs no large table. Of 15 bits, 8 is what zlib recommends.
+        let memoryLevel = CInt(max(1, windowBits - 7))
+        let status = deflateInit2_(
+            made, level, Z_DEFLATED, CInt(-windowBits), memoryLevel, Z_DEFAULT_STRATEGY, zlibVersion(),
+            CInt(MemoryLayout<z_stream>.size))
+        guard status == Z_OK else {
+            made.deallocate()
+            return nil
+        }
+        stream = made
+        return made
+    }
+
+    private func freeStream() {
+        guard let stream else { return }
+        deflateEnd(stream)
+        stream.deinitialize(count: 1)
+        stream.deallocate()
+        self.stream = nil
+    }
+}

@@ -1,0 +1,179 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CZlib
+package import HTTPRules
+package import HTTPWire
+package import NIOCore
+
+/// Inflates the compressed messages of one WebSocket connection while they arrive (RFC 7692, section 7.2.2).
+///
+/// ```
+/// inflater.begin(limit: maximumMessageSize)
+/// while try inflater.inflate(bytes, &offset, into: &message) {}   // for each piece of payload
+/// while try inflater.end(into: &message) {}                       // when the message is complete
+/// ```
+///
+/// Each call writes at most ``pieceSize`` bytes, so that who has other things to do can do them in between. After a failure every
+/// later call throws it again. It takes no memory before the first message. Confined to the connection's event loop.
+package final class MessageInflater {
+    package static let pieceSize = 65_536
+    /// What a sender removes from the end of each message (section 7.2.1).
+    private static let tail: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
+
+    private let windowBits: Int
+    private let takesContextOver: Bool
+    /// zlib keeps a pointer to it, so it has a place of its own.
+    private var stream: UnsafeMutablePointer<z_stream>?
+    private var limit = 0
+    /// Bytes of this message so far.
+    package private(set) var produced = 0
+    /// How much of the tail was put back.
+    private var tailOffset = 0
+    /// The last that was read ended a block that says to be the last one, at the end of a byte.
+    private var isBehindFinalBlock = false
+    private var failure: WebSocketFailure?
+
+    /// A peer that reaches farther back than it may is not always found out, as zlib has the window and what it wrote in one call; but what
+    /// comes of it is the message, or a failure.
+    ///
+    /// - Parameters:
+    ///   - windowBits: How far back the peer may reach, as a power of two from 8 to 15.
+    ///   - takesContextOver: Whether it may reach into the messages before.
+    package init(windowBits: Int, takesContextOver: Bool) {
+        precondition(8...15 ~= windowBits, "a window has from 8 to 15 bits")
+        self.windowBits = windowBits
+        self.takesContextOver = takesContextOver
+    }
+
+    /// For what a server sends.
+    package convenience init(_ parameters: MessageDeflateParameters) {
+        self.init(windowBits: parameters.serverWindowBits, takesContextOver: parameters.serverTakesContextOver)
+    }
+
+    deinit { freeStream() }
+
+    /// A compressed message begins, which may have so many bytes.
+    package func begin(limit: Int) {
+        self.limit = max(limit, 0)
+        produced = 0
+        tailOffset = 0
+    }
+
+    /// Inflates some of `bytes[offset...]`; `offset` moves past what was taken in.
+    ///
+    /// - Returns: Whether it is to be called again with the same bytes, as there is more in them or of them.
+    package func inflate(
+        _ bytes: UnsafeRawBufferPointer, _ offset: inout Int, into output: inout ByteBuffer
+    ) throws(WebSocketFailure) -> Bool {
+        if let failure { throw failure }
+        do throws(WebSocketFailure) {
+            return try step(bytes, &offset, into: &output)
+        } catch {
+            throw fails(error)
+        }
+    }
+
+    /// The message is complete.
+    ///
+    /// - Returns: Whether it is to be called again.
+    package func end(into output: inout ByteBuffer) throws(WebSocketFailure) -> Bool {
+        let hasMore = try Self.tail.span.bytes.withUnsafeBytes { tail throws(WebSocketFailure) in
+            try inflate(tail, &tailOffset, into: &output)
+        }
+        if hasMore { return true }
+        guard let stream, isBehindFinalBlock || Self.isAtBoundary(stream.pointee.data_type) else {
+            throw fails(Self.corrupt("it ends within a block"))
+        }
+        if !takesContextOver { inflateReset(stream) }
+        isBehindFinalBlock = false
+        return false
+    }
+
+    /// Gives memory back where the next message needs none of it.
+    package func releaseMemory() {
+        if !takesContextOver { freeStream() }
+    }
+
+    private func step(
+        _ bytes: UnsafeRawBufferPointer, _ offset: inout Int, into output: inout ByteBuffer
+    ) throws(WebSocketFailure) -> Bool {
+        let stream = try makeStream()
+        let input = bytes.count - offset
+        // zlib only reads what next_in points to; its header lacks the const.
+        let source = bytes.baseAddress.map { UnsafeMutableRawPointer(mutating: $0 + offset).assumingMemoryBound(to: Bytef.self) }
+        stream.pointee.next_in = source
+        stream.pointee.avail_in = UInt32(min(input, Int(CInt.max)))
+        let given = Int(stream.pointee.avail_in)
+        // One byte more than may come tells that more comes.
+        let room = min(Self.pieceSize, limit - produced < Self.pieceSize ? limit - produced + 1 : Self.pieceSize)
+        var status = Z_OK
+        let written = output.writeWithUnsafeMutableBytes(minimumWritableBytes: min(room, max(256, 4 * input))) { target in
+            let count = min(target.count, room)
+            stream.pointee.next_out = target.baseAddress?.assumingMemoryBound(to: Bytef.self)
+            stream.pointee.avail_out = UInt32(count)
+            status = CZlib.inflate(stream, Z_NO_FLUSH)
+            return count - Int(stream.pointee.avail_out)
+        }
+        let isFull = stream.pointee.avail_out == 0
+        let read = given - Int(stream.pointee.avail_in)
+        stream.pointee.next_in = nil
+        stream.pointee.next_out = nil
+        offset += read
+        produced += written
+        guard produced <= limit else { throw .tooBig("a compressed message is larger than \(limit) bytes") }
+        switch status {
+        case Z_OK: isBehindFinalBlock = false
+        // There was nothing to do.
+        case Z_BUF_ERROR: break
+        case Z_STREAM_END:
+            // "Both 0 and 1 may be used for BFINAL", and "the next DEFLATE block follows" (section 7.2.1); the window stays. zlib's document
+            // does not have this call, but its header does, and the documented way copies the window each time.
+            guard inflateResetKeep(stream) == Z_OK else { throw Self.corrupt("zlib cannot go on") }
+            isBehindFinalBlock = true
+        case Z_MEM_ERROR: throw WebSocketFailure(code: 1011, message: "there is no memory for inflating messages")
+        default: throw Self.corrupt(stream.pointee.msg.map { String(cString: $0) } ?? "zlib says \(status)")
+        }
+        return isFull || offset < bytes.count
+    }
+
+    private func fails(_ failure: WebSocketFailure) -> WebSocketFailure {
+        self.failure = failure
+        freeStream()
+        return failure
+    }
+
+    private func makeStream() throws(WebSocketFailure) -> UnsafeMutablePointer<z_stream> {
+        if let stream { return stream }
+        let made = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+        made.initialize(to: z_stream())
+        guard inflateInit2_(made, CInt(-windowBits), zlibVersion(), CInt(MemoryLayout<z_stream>.size)) == Z_OK else {
+            made.deallocate()
+            throw WebSocketFailure(code: 1011, message: "there is no memory for inflating messages")
+        }
+        stream = made
+        return made
+    }
+
+    private func freeStream() {
+        guard let stream else { return }
+        inflateEnd(stream)
+        stream.deinitialize(count: 1)
+        stream.deallocate()
+        self.stream = nil
+    }
+
+    /// What zlib says of where it stands: 128 is between two blocks, 64 in the last one, and the lowest bits are how many of a byte it has
+    /// not used.
+    private static func isAtBoundary(_ place: CInt) -> Bool { place & 0xFF == 128 }
+
+    private static func corrupt(_ reason: String) -> WebSocketFailure {
+        .protocolError("a compressed message cannot be inflated: \(reason)")
+    }
+}

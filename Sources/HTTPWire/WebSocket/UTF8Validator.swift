@@ -1,0 +1,119 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Says whether text that comes in pieces is UTF-8 (RFC 3629), at the first byte that makes it none.
+///
+/// Strict: no form that is longer than it needs to be, no surrogates, nothing beyond U+10FFFF.
+package struct UTF8Validator: Sendable {
+    /// Bytes that the last character lacks.
+    private var missing = 0
+    /// What the next of them may be.
+    private var allowed: ClosedRange<UInt8> = 0x80...0xBF
+    private var isBroken = false
+
+    package init() {}
+
+    /// Whether the text may end here: all of it was UTF-8, and no character is cut.
+    package var isComplete: Bool { missing == 0 && !isBroken }
+
+    /// Takes the next piece; whether it is UTF-8 as far as it came, the pieces before it included.
+    package mutating func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard !isBroken else { return false }
+        let count = bytes.count
+        var position = 0
+        while true {
+            // A character that is cut, at either end of the piece.
+            while missing > 0, position < count {
+                guard allowed.contains(bytes[position]) else { return breaks() }
+                allowed = 0x80...0xBF
+                missing &-= 1
+                position &+= 1
+            }
+            guard Self.skipWhole(bytes, &position) else { return breaks() }
+            guard position < count else { return true }
+            guard begin(bytes[position]) else { return breaks() }
+            position &+= 1
+        }
+    }
+
+    private mutating func breaks() -> Bool {
+        isBroken = true
+        return false
+    }
+
+    /// Takes the first byte of a character (RFC 3629, section 4); false where it is none.
+    private mutating func begin(_ byte: UInt8) -> Bool {
+        switch byte {
+        case ..<0x80: return true
+        case 0xC2...0xDF: missing = 1
+        case 0xE0: (missing, allowed) = (2, 0xA0...0xBF)
+        case 0xED: (missing, allowed) = (2, 0x80...0x9F)
+        case 0xE1...0xEF: missing = 2
+        case 0xF0: (missing, allowed) = (3, 0x90...0xBF)
+        case 0xF4: (missing, allowed) = (3, 0x80...0x8F)
+        case 0xF1...0xF3: missing = 3
+        default: return false
+        }
+        return true
+    }
+
+    /// Goes past the characters that have four bytes before the end at least; false at one that is none.
+    @inline(__always)
+    private static func skipWhole(_ bytes: UnsafeRawBufferPointer, _ position: inout Int) -> Bool {
+        let count = bytes.count
+        while true {
+            position = skipASCII(bytes, position)
+            // Text of one script has characters of one length mostly.
+            while position &+ 4 <= count {
+                let word = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self))
+                let high = word & 0x8080_8080
+                if high & 0x80 == 0 {
+                    if high == 0, position &+ 8 <= count { break }
+                    position &+= high == 0 ? 4 : high.trailingZeroBitCount >> 3
+                    continue
+                }
+                if word & 0xC0E0 == 0x80C0 {
+                    guard word & 0x1E != 0 else { return false }
+                    position &+= 2
+                } else if word & 0xC0C0F0 == 0x8080E0 {
+                    // E0 is followed by A0 to BF, ED by 80 to 9F.
+                    let start = word & 0x200F
+                    guard start != 0, start != 0x200D else { return false }
+                    position &+= 3
+                } else if word & 0xC0C0_C0F8 == 0x8080_80F0 {
+                    // F0 is followed by 90 to BF, F4 by 80 to 8F, and nothing follows F5 to F7.
+                    let start = (word & 0x07) << 2 | (word >> 12) & 0x03
+                    guard 1...16 ~= start else { return false }
+                    position &+= 4
+                } else {
+                    return false
+                }
+            }
+            if position &+ 4 > count { return true }
+        }
+    }
+
+    /// The first position that is no ASCII, at or after one; short of the end it may be one that is.
+    @inline(__always)
+    private static func skipASCII(_ bytes: UnsafeRawBufferPointer, _ start: Int) -> Int {
+        let tops: UInt64 = 0x8080_8080_8080_8080
+        var position = start
+        while position &+ 32 <= bytes.count {
+            let block = bytes.loadUnaligned(fromByteOffset: position, as: SIMD4<UInt64>.self)
+            if (block[0] | block[1] | block[2] | block[3]) & tops != 0 { break }
+            position &+= 32
+        }
+        while position &+ 8 <= bytes.count {
+            let found = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)) & tops
+            if found != 0 { return position &+ found.trailingZeroBitCount >> 3 }
+            position &+= 8
+        }
+        return position
+    }
+}

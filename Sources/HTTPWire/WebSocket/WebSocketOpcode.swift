@@ -1,0 +1,37 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// What a frame is (RFC 6455, section 5.2).
+package enum WebSocketOpcode: UInt8, Sendable, CaseIterable {
+    /// Goes on with the message that another frame began.
+    case continuation = 0x0
+    case text = 0x1
+    case binary = 0x2
+    case close = 0x8
+    case ping = 0x9
+    case pong = 0xA
+
+    /// Whether it is about the connection rather than part of a message (section 5.5).
+    package var isControl: Bool { rawValue & 0x8 != 0 }
+}
+
+/// What a message is made of (RFC 6455, section 5.6).
+package enum WebSocketMessageKind: Sendable, Hashable, CaseIterable {
+    /// UTF-8.
+    case text
+    case binary
+
+    /// That of the message's first frame.
+    package var opcode: WebSocketOpcode {
+        switch self {
+        case .text: .text
+        case .binary: .binary
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+
+/// The life of an open WebSocket connection: who closes it and how, and which pong answers which ping (RFC 6455, sections 5.5 and 7).
+///
+/// Messages are not its business, but whether they may be sent and are heard. An event that says nothing in a state is answered with
+/// nothing. It ends for the app by one ``Action/ended(code:reason:isClean:)``, which may come before the transport's end.
+package struct WebSocketMachine: Sendable {
+    package enum State: Hashable, Sendable, CaseIterable {
+        case open
+        /// Our close frame was sent, and the peer's is waited for. What comes until then is heard: "an endpoint that has sent a Close frame"
+        /// may be sent whole messages all the same (section 5.5.1).
+        case closing
+        /// Both close frames were sent, and the server is to end the transport (section 7.1.1).
+        case answered
+        /// The connection failed: the transport ends as soon as our close frame is written, and nothing is heard any more (section 7.1.7).
+        case failed
+        /// The transport has ended, or is ended at once.
+        case closed
+    }
+
+    package enum Event: Hashable, Sendable {
+        /// The app closes. A code that may not be sent is left out, and so is a reason without a code.
+        case appCloses(WebSocketClose)
+        /// The app wants to know whether the peer is there; ``State/open`` alone has a ping sent.
+        case appPings
+        case received(Frame)
+        /// The pong that was to be sent last is out of our hands.
+        case pongWritten
+        /// What came breaks a rule, or is too large.
+        case failed(WebSocketFailure)
+        /// The connection is given up without a closing handshake: the task is cancelled, or the peer does not answer pings.
+        case abandoned
+        case transportEnded
+        /// The timer that was started for closing fired.
+        case closeTimeout
+    }
+
+    /// A control frame.
+    package enum Frame: Hashable, Sendable {
+        case ping([UInt8])
+        case pong([UInt8])
+        case close(WebSocketClose)
+    }
+
+    package enum Action: Hashable, Sendable {
+        /// Sends a close frame; no data frame is sent after it.
+        case sendClose(WebSocketClose)
+        /// Sends a pong, and says ``Event/pongWritten`` when the transport took it.
+        case sendPong([UInt8])
+        /// Sends a ping with this payload.
+        case sendPing([UInt8])
+        /// So many of our pings, the oldest ones, are answered.
+        case answerPings(UInt64)
+        /// Starts the timer for closing: ``closePatience``.
+        case startCloseTimer
+        case stopCloseTimer
+        /// Ends the transport in order, once all that was to be sent is written.
+        case closeTransport
+        /// Ends the transport at once, whatever is not written.
+        case dropTransport
+        /// The connection is closed, as the app sees it: pings that were not answered will not be, and nothing more is heard.
+        ///
+        /// The code is the peer's; 1005 stands for a close frame without one, 1006 for none (section 7.1.5). Clean is that both sides sent
+        /// a close frame (section 7.1.4).
+        case ended(code: UInt16, reason: String?, isClean: Bool)
+    }
+
+    /// In nanoseconds: from our close frame, or the answer to the peer's, to the transport's end.
+    package static let closePatience: Int64 = 5_000_000_000
+
+    private enum Pong: Hashable {
+        case none
+        /// One is on its way.
+        case writing
+        /// Another ping came meanwhile: "the endpoint MAY elect to send a Pong frame for only the most recently processed Ping frame"
+        /// (section 5.5.3), so that pings that a peer does not read the answers of take no more memory than two.
+        case writingAnd([UInt8])
+    }
+
+    package private(set) var state = State.open
+    private var pong = Pong.none
+    private var sentPings: UInt64 = 0
+    private var answeredPings: UInt64 = 0
+
+    package init() {}
+
+    /// Whether messages may be sent.
+    package var maySendMessages: Bool { state == .open }
+
+    /// Whether what comes is to be read.
+    package var hears: Bool { state == .open || state == .closing }
+
+    /// How many of our pings were not answered.
+    package var unansweredPings: UInt64 { sentPings - answeredPings }
+
+    package mutating func handle(_ event: Event) -> [Action] {
+        switch (state, event) {
+        case (.open, .appCloses(let close)): return move(to: .closing, .sendClose(Self.sendable(close)), .startCloseTimer)
+        case (.open, .appPings):
+            sentPings += 1
+            return [.sendPing(Self.payload(ofPing: sentPings))]
+
+        // "Unless it already received a Close frame" (section 5.5.2): ours is no reason not to answer.
+        case (.open, .received(.ping(let payload))), (.closing, .received(.ping(let payload))): return answer(payload)
+        case (.open, .pongWritten), (.closing, .pongWritten): return nextPong()
+        case (.open, .received(.pong(let payload))), (.closing, .received(.pong(let payload))): return take(payload)
+
+        // "When sending a Close frame in response, the endpoint typically echos the status code it received" (section 5.5.1).
+        case (.open, .received(.close(let close))):
+            let answer = Self.sendable(WebSocketClose(code: close.code))
+            return move(to: .answered, .sendClose(answer), .startCloseTimer, Self.ended(close))
+        case (.closing, .received(.close(let close))): return move(to: .answered, Self.ended(close))
+
+        case (.open, .failed(let failure)):
+            let close = Self.sendable(WebSocketClose(code: failure.code, reason: failure.message))
+            return move(to: .failed, .sendClose(close), .closeTransport, .startCloseTimer, Self.broken)
+        case (.closing, .failed): return move(to: .failed, .closeTransport, Self.broken)
+
+        case (.open, .abandoned): return move(to: .closed, .dropTransport, Self.broken)
+        case (.closing, .abandoned): return move(to: .closed, .stopCloseTimer, .dropTransport, Self.broken)
+        case (.answered, .abandoned), (.failed, .abandoned): return move(to: .closed, .stopCloseTimer, .dropTransport)
+
+        case (.open, .transportEnded): return move(to: .closed, Self.broken)
+        case (.closing, .transportEnded): return move(to: .closed, .stopCloseTimer, Self.broken)
+        case (.answered, .transportEnded), (.failed, .transportEnded): return move(to: .closed, .stopCloseTimer)
+
+        case (.closing, .closeTimeout): return move(to: .closed, .dropTransport, Self.broken)
+        case (.answered, .closeTimeout), (.failed, .closeTimeout): return move(to: .closed, .dropTransport)
+
+        // It is closing already.
+        case (.closing, .appCloses), (.answered, .appCloses), (.failed, .appCloses), (.closed, .appCloses): return []
+        case (.closing, .appPings), (.answered, .appPings), (.failed, .appPings), (.closed, .appPings): return []
+        // Nothing is heard any more.
+        case (.answered, .received), (.failed, .received), (.closed, .received): return []
+        case (.answered, .failed), (.failed, .failed), (.closed, .failed): return []
+        case (.answered, .pongWritten), (.failed, .pongWritten), (.closed, .pongWritten): return []
+        // It was stopped, and fires all the same.
+        case (.open, .closeTimeout), (.closed, .closeTimeout): return []
+        case (.closed, .abandoned), (.closed, .transportEnded): return []
+        }
+    }
+
+    private mutating func move(to next: State, _ actions: Action...) -> [Action] {
+        state = next
+        return actions
+    }
+
+    // MARK: Closing
+
+    private static let broken = Action.ended(code: 1006, reason: nil, isClean: false)
+
+    private static func ended(_ close: WebSocketClose) -> Action {
+        .ended(code: close.code ?? 1005, reason: close.code == nil ? nil : close.reason, isClean: true)
+    }
+
+    /// What of it may be sent.
+    private static func sendable(_ close: WebSocketClose) -> WebSocketClose {
+        guard let code = close.code, WebSocketClose.isAllowed(code) else { return WebSocketClose() }
+        return close
+    }
+
+    // MARK: Pings
+
+    private mutating func answer(_ payload: [UInt8]) -> [Action] {
+        guard pong == .none else {
+            pong = .writingAnd(payload)
+            return []
+        }
+        pong = .writing
+        return [.sendPong(payload)]
+    }
+
+    private mutating func nextPong() -> [Action] {
+        guard case .writingAnd(let payload) = pong else {
+            pong = .none
+            return []
+        }
+        pong = .writing
+        return [.sendPong(payload)]
+    }
+
+    /// A pong answers the ping that it repeats and all before it (section 5.5.3); one that repeats none is unsolicited, and no answer is
+    /// expected to it.
+    private mutating func take(_ payload: [UInt8]) -> [Action] {
+        guard payload.count == 8 else { return [] }
+        let number = payload.reduce(0) { $0 << 8 | UInt64($1) }
+        guard number > answeredPings, number <= sentPings else { return [] }
+        defer { answeredPings = number }
+        return [.answerPings(number - answeredPings)]
+    }
+
+    private static func payload(ofPing number: UInt64) -> [UInt8] {
+        (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
+    }
+}

@@ -1,0 +1,203 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+import SeededNumbers
+import TransportMachines
+
+/// Drives lives of WebSocket connections with random events, and notes what breaks a rule.
+///
+/// Its rules are about what was said and done alone: how the machine knows what to do is not theirs.
+struct WebSocketHistory {
+    enum Kind: Int, CaseIterable {
+        case appCloses, appPings, ping, pong, close, pongWritten, failed, abandoned, transportEnded, closeTimeout
+    }
+
+    struct Entry: CustomStringConvertible {
+        var before: WebSocketMachine.State
+        var event: WebSocketMachine.Event
+        var after: WebSocketMachine.State
+        var actions: [WebSocketMachine.Action]
+
+        var description: String { "\(before): \(event) → \(after): \(actions)" }
+    }
+
+    /// What the shell of one connection has done.
+    private struct Shell {
+        var sentClose: WebSocketClose?
+        var heardClose: WebSocketClose?
+        var hasFailed = false
+        var hasTimer = false
+        var hadTimer = false
+        /// The transport is to end, and has ended or ends at once.
+        var isToEnd = false
+        var isGone = false
+        var pings = 0
+        var answered = 0
+        /// A pong is on its way; the ping that came last and was not answered.
+        var isWriting = false
+        var unanswered: [UInt8]?
+        var end: WebSocketMachine.Action?
+    }
+
+    private(set) var count = 0
+    private(set) var lives = 0
+    private(set) var fault: String?
+    /// The life of the fault.
+    private(set) var log: [Entry] = []
+    private var seen = [Bool](repeating: false, count: WebSocketMachine.State.allCases.count * Kind.allCases.count)
+    private var random: SeededNumbers
+    private var shell = Shell()
+
+    init(seed: UInt64) { random = SeededNumbers(seed: seed) }
+
+    /// Whether an event of a kind came in a state.
+    func hasSeen(_ state: WebSocketMachine.State, _ kind: Kind) -> Bool { seen[Self.place(state, kind)] }
+
+    private static func place(_ state: WebSocketMachine.State, _ kind: Kind) -> Int {
+        let state =
+            switch state {
+            case .open: 0
+            case .closing: 1
+            case .answered: 2
+            case .failed: 3
+            case .closed: 4
+            }
+        return state * Kind.allCases.count + kind.rawValue
+    }
+
+    /// One life, and some events that come late.
+    mutating func liveOnce() {
+        lives += 1
+        shell = Shell()
+        log = []
+        var machine = WebSocketMachine()
+        // Some die young, others never.
+        let length = 1 + random.next(below: 60)
+        for _ in 0..<length where fault == nil { happen(pick(), to: &machine) }
+        happen(.transportEnded, to: &machine)
+        for _ in 0..<12 where fault == nil { happen(pick(), to: &machine) }
+        demand(shell.end != nil, "the app is not told of the end")
+        demand(!shell.hasTimer, "the timer runs on after the end")
+        demand(machine.state == .closed, "it does not end")
+    }
+
+    /// Ends are seldom, so that something comes before them.
+    private mutating func pick() -> Kind {
+        let often: [Kind] = [.appPings, .ping, .pong, .pongWritten]
+        guard random.next(below: 6) == 0 else { return often[random.next(below: often.count)] }
+        let all = Kind.allCases
+        return all[random.next(below: all.count)]
+    }
+
+    private mutating func event(_ kind: Kind) -> WebSocketMachine.Event {
+        let codes: [UInt16?] = [nil, 0, 1000, 1001, 1002, 1005, 1006, 1015, 3000, 4999, 5000]
+        let close = WebSocketClose(code: codes[random.next(below: codes.count)], reason: random.next(below: 2) == 0 ? "" : "why")
+        switch kind {
+        case .appCloses: return .appCloses(close)
+        case .appPings: return .appPings
+        case .ping: return .received(.ping([UInt8(random.next(below: 256))]))
+        case .pong:
+            let number = UInt8(truncatingIfNeeded: shell.answered + random.next(below: 4))
+            return .received(.pong(random.next(below: 5) == 0 ? [number] : [0, 0, 0, 0, 0, 0, 0, number]))
+        case .close:
+            let isSendable = close.code.map { WebSocketClose.isAllowed($0) } ?? false
+            return .received(.close(isSendable ? close : WebSocketClose()))
+        case .pongWritten: return .pongWritten
+        case .failed: return .failed(WebSocketFailure(code: close.code ?? 1007, message: "why"))
+        case .abandoned: return .abandoned
+        case .transportEnded: return .transportEnded
+        case .closeTimeout: return .closeTimeout
+        }
+    }
+
+    private mutating func happen(_ kind: Kind, to machine: inout WebSocketMachine) {
+        // A pong is written once it was sent; the timer fires while it runs, or just after it was stopped.
+        if kind == .pongWritten, !shell.isWriting, machine.state == .open || machine.state == .closing { return }
+        if kind == .closeTimeout, !shell.hasTimer, machine.state == .answered || machine.state == .failed { return }
+        let event = event(kind)
+        count += 1
+        seen[Self.place(machine.state, kind)] = true
+        hear(event, before: machine.state)
+        let hadEnded = shell.end != nil
+        let before = machine.state
+        let actions = machine.handle(event)
+        log.append(Entry(before: before, event: event, after: machine.state, actions: actions))
+        for action in actions { perform(action, event, hadEnded: hadEnded) }
+        look(at: machine, actions)
+    }
+
+    private mutating func demand(_ isTrue: Bool, _ rule: @autoclosure () -> String) {
+        if !isTrue, fault == nil { fault = rule() }
+    }
+
+    private mutating func hear(_ event: WebSocketMachine.Event, before state: WebSocketMachine.State) {
+        let isHeard = shell.end == nil
+        switch event {
+        case .received(.ping(let payload)) where isHeard: shell.unanswered = payload
+        case .received(.close(let close)) where isHeard: shell.heardClose = close
+        case .failed where isHeard: shell.hasFailed = true
+        case .pongWritten: shell.isWriting = false
+        case .closeTimeout: shell.hasTimer = false
+        case .transportEnded: shell.isGone = true
+        default: break
+        }
+    }
+
+    private mutating func perform(_ action: WebSocketMachine.Action, _ event: WebSocketMachine.Event, hadEnded: Bool) {
+        switch action {
+        case .sendClose(let close):
+            demand(shell.sentClose == nil && !shell.isGone, "a close frame is sent twice, or to nobody")
+            demand(close.code.map { WebSocketClose.isAllowed($0) } ?? close.reason.isEmpty, "a close frame says \(close)")
+            if let heard = shell.heardClose { demand(close.code == heard.code, "the answer says another code") }
+            shell.sentClose = close
+        case .sendPong(let payload):
+            demand(!shell.isWriting, "two pongs are on their way")
+            demand(payload == shell.unanswered, "the pong is not for the newest ping")
+            demand(shell.heardClose == nil && !shell.hasFailed && !hadEnded && !shell.isGone, "a pong is sent too late")
+            (shell.isWriting, shell.unanswered) = (true, nil)
+        case .sendPing(let payload):
+            shell.pings += 1
+            demand(payload.count == 8 && payload.last == UInt8(truncatingIfNeeded: shell.pings), "a ping has another number")
+            demand(shell.sentClose == nil && !hadEnded, "a ping is sent after our close frame")
+        case .answerPings(let count):
+            shell.answered += Int(count)
+            demand(count > 0 && shell.answered <= shell.pings, "pings are answered that were not sent")
+            demand(!hadEnded, "a ping is answered after the end")
+        case .startCloseTimer:
+            demand(!shell.hadTimer && shell.sentClose != nil, "the timer starts twice, or without a close frame")
+            (shell.hasTimer, shell.hadTimer) = (true, true)
+        case .stopCloseTimer:
+            demand(shell.hasTimer, "a timer stops that does not run")
+            shell.hasTimer = false
+        case .closeTransport:
+            demand(!shell.isToEnd && !shell.isGone && shell.sentClose != nil, "the transport is closed twice, or without a word")
+            shell.isToEnd = true
+        case .dropTransport:
+            demand(!shell.isGone, "a transport is dropped that is gone")
+            (shell.isToEnd, shell.isGone) = (true, true)
+        case .ended(let code, let reason, let isClean):
+            demand(shell.end == nil, "the app is told twice")
+            shell.end = action
+            demand(isClean == (shell.sentClose != nil && shell.heardClose != nil), "clean is that both sent a close frame")
+            demand(code == (shell.heardClose.map { $0.code ?? 1005 } ?? 1006), "the code is \(code)")
+            demand(reason == (shell.heardClose?.code == nil ? nil : shell.heardClose?.reason), "the reason is another one")
+        }
+    }
+
+    private mutating func look(at machine: WebSocketMachine, _ actions: [WebSocketMachine.Action]) {
+        demand(machine.maySendMessages == (shell.sentClose == nil && shell.end == nil), "whether messages are sent")
+        demand(machine.hears == (shell.end == nil), "whether anything is heard")
+        demand((machine.state == .closed) == shell.isGone, "whether the transport is there")
+        demand(machine.unansweredPings == UInt64(shell.pings - shell.answered), "how many pings are unanswered")
+        demand(!(machine.hears && shell.unanswered != nil && !shell.isWriting), "a ping waits for its pong")
+        demand(machine.state == .open || shell.hasTimer || shell.isGone, "a peer has for ever to close")
+        demand(!shell.hasFailed || shell.isToEnd || shell.isGone, "a connection that failed stays")
+    }
+}

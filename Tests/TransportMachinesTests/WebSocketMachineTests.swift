@@ -1,0 +1,198 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+import SeededNumbers
+import Testing
+import TransportMachines
+
+@Suite struct WebSocketMachineTests {
+    typealias State = WebSocketMachine.State
+    typealias Event = WebSocketMachine.Event
+    typealias Action = WebSocketMachine.Action
+
+    /// One row: in a state, an event leads to another one, and to actions.
+    struct Row: Hashable, Sendable {
+        var state: State
+        var event: Event
+        var next: State
+        var actions: [Action]
+
+        init(_ state: State, _ event: Event, _ next: State, _ actions: Action...) {
+            (self.state, self.event, self.next, self.actions) = (state, event, next, actions)
+        }
+    }
+
+    private static let goodbye = WebSocketClose(code: 1001, reason: "bye")
+    private static let failure = WebSocketFailure.protocolError("it is wrong")
+    private static let broken = Action.ended(code: 1006, reason: nil, isClean: false)
+
+    /// All that happens; whatever is not here is answered with nothing, and changes nothing.
+    static let table: [Row] = [
+        Row(.open, .appCloses(goodbye), .closing, .sendClose(goodbye), .startCloseTimer),
+        Row(.open, .appPings, .open, .sendPing([0, 0, 0, 0, 0, 0, 0, 1])),
+        Row(.open, .received(.ping([1, 2])), .open, .sendPong([1, 2])),
+        Row(
+            .open, .received(.close(goodbye)), .answered, .sendClose(WebSocketClose(code: 1001)), .startCloseTimer,
+            .ended(code: 1001, reason: "bye", isClean: true)),
+        Row(
+            .open, .failed(failure), .failed, .sendClose(WebSocketClose(code: 1002, reason: "it is wrong")), .closeTransport,
+            .startCloseTimer, broken),
+        Row(.open, .abandoned, .closed, .dropTransport, broken),
+        Row(.open, .transportEnded, .closed, broken),
+        Row(.closing, .received(.ping([1, 2])), .closing, .sendPong([1, 2])),
+        Row(.closing, .received(.close(goodbye)), .answered, .ended(code: 1001, reason: "bye", isClean: true)),
+        Row(.closing, .failed(failure), .failed, .closeTransport, broken),
+        Row(.closing, .abandoned, .closed, .stopCloseTimer, .dropTransport, broken),
+        Row(.closing, .transportEnded, .closed, .stopCloseTimer, broken),
+        Row(.closing, .closeTimeout, .closed, .dropTransport, broken),
+        Row(.answered, .abandoned, .closed, .stopCloseTimer, .dropTransport),
+        Row(.answered, .transportEnded, .closed, .stopCloseTimer),
+        Row(.answered, .closeTimeout, .closed, .dropTransport),
+        Row(.failed, .abandoned, .closed, .stopCloseTimer, .dropTransport),
+        Row(.failed, .transportEnded, .closed, .stopCloseTimer),
+        Row(.failed, .closeTimeout, .closed, .dropTransport),
+    ]
+
+    /// One of each kind.
+    static let events: [Event] = [
+        .appCloses(goodbye), .appPings, .received(.ping([1, 2])), .received(.pong([0, 0, 0, 0, 0, 0, 0, 1])),
+        .received(.close(goodbye)), .pongWritten, .failed(failure), .abandoned, .transportEnded, .closeTimeout,
+    ]
+
+    /// What leads to a state.
+    private static func machine(in state: State) -> WebSocketMachine {
+        var machine = WebSocketMachine()
+        let way: [Event] =
+            switch state {
+            case .open: []
+            case .closing: [.appCloses(goodbye)]
+            case .answered: [.received(.close(goodbye))]
+            case .failed: [.failed(failure)]
+            case .closed: [.transportEnded]
+            }
+        for event in way { _ = machine.handle(event) }
+        #expect(machine.state == state)
+        return machine
+    }
+
+    @Test(arguments: State.allCases) func `each event in each state does what the table says`(state: State) {
+        for event in Self.events {
+            var machine = Self.machine(in: state)
+            let row = Self.table.first { $0.state == state && $0.event == event }
+            let actions = machine.handle(event)
+            #expect(actions == row?.actions ?? [], "\(state), \(event)")
+            #expect(machine.state == row?.next ?? state, "\(state), \(event)")
+            #expect(machine.maySendMessages == (machine.state == .open))
+            #expect(machine.hears == [.open, .closing].contains(machine.state))
+        }
+    }
+
+    // MARK: Codes
+
+    /// What the app or a failure says, and what is sent of it.
+    @Test(
+        arguments: [
+            (WebSocketClose(), WebSocketClose()), (WebSocketClose(code: 1000), WebSocketClose(code: 1000)),
+            (WebSocketClose(code: nil, reason: "why"), WebSocketClose()),
+            (WebSocketClose(code: 4000, reason: "why"), WebSocketClose(code: 4000, reason: "why")),
+            (WebSocketClose(code: 0), WebSocketClose()), (WebSocketClose(code: 1004, reason: "why"), WebSocketClose()),
+            (WebSocketClose(code: 1005, reason: "why"), WebSocketClose()), (WebSocketClose(code: 1006), WebSocketClose()),
+            (WebSocketClose(code: 1015), WebSocketClose()), (WebSocketClose(code: 5000), WebSocketClose()),
+        ])
+    func `codes that may not be sent are left out`(said: WebSocketClose, sent: WebSocketClose) {
+        var machine = WebSocketMachine()
+        #expect(machine.handle(.appCloses(said)) == [.sendClose(sent), .startCloseTimer])
+        var failing = WebSocketMachine()
+        let failure = WebSocketFailure(code: said.code ?? 0, message: said.reason)
+        #expect(failing.handle(.failed(failure)).first == .sendClose(sent))
+    }
+
+    @Test func `a peer's close without a code is told as 1005, and answered without one`() {
+        var machine = WebSocketMachine()
+        #expect(
+            machine.handle(.received(.close(WebSocketClose()))) == [
+                .sendClose(WebSocketClose()), .startCloseTimer, .ended(code: 1005, reason: nil, isClean: true),
+            ])
+        var closing = Self.machine(in: .closing)
+        #expect(
+            closing.handle(.received(.close(WebSocketClose()))) == [.ended(code: 1005, reason: nil, isClean: true)])
+    }
+
+    @Test func `the peer's code is told, whatever ours was`() {
+        var machine = WebSocketMachine()
+        _ = machine.handle(.appCloses(WebSocketClose(code: 4001, reason: "ours")))
+        #expect(
+            machine.handle(.received(.close(WebSocketClose(code: 4002, reason: "")))) == [
+                .ended(code: 4002, reason: "", isClean: true)
+            ])
+    }
+
+    // MARK: Pings
+
+    private static func pong(_ number: UInt8) -> Event { .received(.pong([0, 0, 0, 0, 0, 0, 0, number])) }
+
+    @Test func `a pong answers its ping and all before it, once`() {
+        var machine = WebSocketMachine()
+        #expect(machine.handle(Self.pong(1)) == [], "nothing was asked")
+        for number in 1...5 as ClosedRange<UInt8> {
+            #expect(machine.handle(.appPings) == [.sendPing([0, 0, 0, 0, 0, 0, 0, number])])
+        }
+        #expect(machine.unansweredPings == 5)
+        #expect(machine.handle(Self.pong(0)) == [])
+        #expect(machine.handle(Self.pong(6)) == [])
+        #expect(machine.handle(.received(.pong([]))) == [])
+        #expect(machine.handle(.received(.pong([3]))) == [])
+        #expect(machine.handle(.received(.pong([0, 0, 0, 0, 0, 0, 0, 0, 3]))) == [])
+        #expect(machine.handle(Self.pong(1)) == [.answerPings(1)])
+        #expect(machine.handle(Self.pong(1)) == [])
+        #expect(machine.handle(Self.pong(4)) == [.answerPings(3)])
+        #expect(machine.handle(Self.pong(3)) == [])
+        #expect(machine.unansweredPings == 1)
+        _ = machine.handle(.appCloses(Self.goodbye))
+        #expect(machine.handle(.appPings) == [])
+        #expect(machine.handle(Self.pong(5)) == [.answerPings(1)])
+        #expect(machine.unansweredPings == 0)
+    }
+
+    @Test func `of pings that come faster than pongs go the newest is answered`() {
+        var machine = WebSocketMachine()
+        #expect(machine.handle(.received(.ping([1]))) == [.sendPong([1])])
+        for number in 2...100 as ClosedRange<UInt8> { #expect(machine.handle(.received(.ping([number]))) == []) }
+        #expect(machine.handle(.pongWritten) == [.sendPong([100])])
+        #expect(machine.handle(.received(.ping([101]))) == [])
+        #expect(machine.handle(.pongWritten) == [.sendPong([101])])
+        #expect(machine.handle(.pongWritten) == [])
+        #expect(machine.handle(.received(.ping([]))) == [.sendPong([])])
+    }
+
+    @Test func `a pong that waits is not sent after the peer's close`() {
+        var machine = WebSocketMachine()
+        for number in 1...2 as ClosedRange<UInt8> { _ = machine.handle(.received(.ping([number]))) }
+        _ = machine.handle(.appCloses(Self.goodbye))
+        var other = machine
+        #expect(machine.handle(.pongWritten) == [.sendPong([2])])
+        _ = other.handle(.received(.close(Self.goodbye)))
+        #expect(other.handle(.pongWritten) == [])
+    }
+
+    // MARK: Histories
+
+    @Test func `in a million events every rule holds, and every transition is seen`() {
+        var history = WebSocketHistory(seed: 6455)
+        while history.count < 1_000_000, history.fault == nil { history.liveOnce() }
+        #expect(history.fault == nil, "life \(history.lives): \(history.log)")
+        #expect(history.lives > 10_000)
+        for state in State.allCases {
+            for kind in WebSocketHistory.Kind.allCases {
+                #expect(history.hasSeen(state, kind), "\(kind) did not come in \(state)")
+            }
+        }
+    }
+}
