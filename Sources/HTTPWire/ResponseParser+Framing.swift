@@ -18,7 +18,7 @@ extension ResponseParser {
         guard !isTunnel else {
             // "A client MUST ignore any Content-Length or Transfer-Encoding header fields received in such a message."
             mayReuseConnection = false
-            return .none
+            return kind == .upgrade ? .untilClose : .none
         }
         let hasTransferEncoding = headers.contains(.transferEncoding)
         // Transfer-Encoding with Content-Length "might indicate an attempt to perform request smuggling or response splitting".

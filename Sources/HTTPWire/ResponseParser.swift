@@ -39,11 +39,13 @@ package struct ResponseParser: ~Copyable, Sendable {
     /// What was asked, as far as it decides whether the response has content (RFC 9112, section 6.3).
     package enum RequestKind: Sendable {
         case head, connect, other
+        /// Asks to switch protocols (RFC 9110, section 7.8): a 101 is the final response then, and all bytes behind it are content.
+        case upgrade
     }
 
     package enum Event: Sendable {
-        /// A 1xx response; another one follows, except after 101, which ends the message: the bytes after it belong to the new
-        /// protocol and are left alone.
+        /// A 1xx response; another one follows, except after a 101 that was not asked for, which ends the message: the bytes after it
+        /// are left alone.
         case informational(ResponseHead)
         case head(ResponseHead, framing: Framing)
         /// Content: offsets into the bytes given to this call; never empty.
@@ -231,7 +233,7 @@ package struct ResponseParser: ~Copyable, Sendable {
             chunks = ChunkedDecoder()
             phase = .chunked
         }
-        return head.status == 101 ? .informational(head) : .head(head, framing: framing)
+        return head.status == 101 && kind != .upgrade ? .informational(head) : .head(head, framing: framing)
     }
 
     private mutating func content(_ count: Int, _ offset: inout Int) -> Event {

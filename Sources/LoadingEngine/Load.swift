@@ -51,6 +51,8 @@ final class Load: LoopCallee {
     @exclusivity(unchecked) var tunnels = TunnelQuestions()
     @exclusivity(unchecked) var body = BodyCounts()
     var deadline = DeadlineClock.LoadPart()
+    /// Nil for all loads but a WebSocket's.
+    let webSocket: WebSocketLoad?
 
     init(_ order: TaskOrder, client: any LoadClient, session: SessionFacts, now: NIODeadline) {
         id = order.id
@@ -59,6 +61,7 @@ final class Load: LoopCallee {
         self.session = session
         started = now
         control = LoadControl(on: session.executor, now: now)
+        if case .webSocket(let order) = order.delivery { webSocket = WebSocketLoad(order) } else { webSocket = nil }
     }
 
     var timelines: [TransactionTimeline] { earlierTransactions.map(\.timeline) + (transaction.map { [$0.timeline] } ?? []) }
@@ -94,6 +97,8 @@ final class Load: LoopCallee {
 
     var isDownload: Bool { if case .download = order.delivery { true } else { false } }
     var collects: Bool { if case .collect = order.delivery { true } else { false } }
+    /// Whether responses are stored for it, and stored ones answer it.
+    var usesCache: Bool { !isDownload && webSocket == nil }
 
     @inline(never)
     func firstHop() -> Hop {
@@ -187,14 +192,23 @@ final class Load: LoopCallee {
         try control.check()
     }
 
+    /// Tells a message of a WebSocket, which counts as so many bytes.
+    func tell(_ message: WebSocketMessage, cost: Int) {
+        outstandingBytes += cost
+        client.tell(.webSocket(.message(message)))
+    }
+
+    var hasCredit: Bool { outstandingBytes < Self.creditWindow }
+
+    /// Waits until there is credit, or something else is to be done.
     @inline(never)
-    private func waitForCredit() async throws(LoadError) {
+    func waitForCredit(unless isOver: () -> Bool = { false }) async throws(LoadError) {
         outstandingBytes -= session.mailbox.beginWaitingForCredit(of: id)
         defer { session.mailbox.endWaitingForCredit() }
-        guard outstandingBytes >= Self.creditWindow else { return }
+        guard !hasCredit else { return }
         control.hold(now: .now())
         defer { control.letGo(now: .now()) }
-        while outstandingBytes >= Self.creditWindow {
+        while !hasCredit, !isOver() {
             try control.check()
             await control.wait()
         }

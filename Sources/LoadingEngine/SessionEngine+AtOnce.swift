@@ -25,7 +25,7 @@ extension SessionEngine {
         let touchingDisk = !Self.isOnLoop
         guard cache.mayHaveAny(now: now, touchingDisk: touchingDisk), case .none = request.body, let url = request.url,
             !request.hasField(.range), !request.hasField(.authorization), OutgoingHeaders.ownHost(request.headers) == nil,
-            let target = try? RequestTarget(url), !mustUpgrade(target.origin, now)
+            let target = try? RequestTarget(url), !target.isWebSocket, !mustUpgrade(target.origin, now)
         else { return nil }
         guard case .allowed = security.verdict(isSecure: target.origin.isSecure, host: target.origin.host) else { return nil }
         let found = cache.lookUp(

@@ -114,6 +114,7 @@ package actor SessionEngine {
         case .setPriority(let priority): load.setPriority(priority)
         case .consumed(let bytes): load.consumed(bytes)
         case .tellCounts: load.beginTellingCounts()
+        case .webSocket(let command): load.webSocket?.take(command, for: load)
         }
     }
 
@@ -228,8 +229,14 @@ package actor SessionEngine {
     @inline(never)
     private func deliver(_ answer: Answer, of load: Load) async {
         do throws(LoadError) {
-            let body =
-                load.collects ? try await DataDelivery.collect(answer, of: load) : try await DataDelivery.stream(answer, of: load)
+            let body: TaskOutcome.Body
+            if load.collects {
+                body = try await DataDelivery.collect(answer, of: load)
+            } else if let socket = load.webSocket {
+                body = try await socket.deliver(answer, of: load)
+            } else {
+                body = try await DataDelivery.stream(answer, of: load)
+            }
             end(load, .success(body))
         } catch {
             fail(load, error)

@@ -37,6 +37,8 @@ package enum TaskEvent: Sendable {
     case resumable(Data?)
     /// A data task was turned into a download by the answer to ``TaskQuestion/response(_:)``.
     case becameDownload
+    /// What comes of a WebSocket. The client answers messages with ``TaskCommand/consumed(bytes:)`` of their ``WebSocketMessage/cost``.
+    case webSocket(WebSocketEvent)
     case finished(TaskOutcome)
 }
 

@@ -22,6 +22,8 @@ package struct TaskOrder: Sendable {
         case stream
         /// Written to a temporary file. `resuming` is resume data from an earlier load.
         case download(resuming: Data?)
+        /// The connection is taken over once the server has switched protocols, and messages are exchanged.
+        case webSocket(WebSocketOrder)
     }
 
     /// What the client wants to hear; what nobody hears is not told.
@@ -99,6 +101,7 @@ package enum TaskCommand: Sendable {
     case consumed(bytes: Int)
     /// Somebody looks at the task's counts: tells what they are, and from now on what becomes of them.
     case tellCounts
+    case webSocket(WebSocketCommand)
 }
 
 /// What every task of a session has in common, fixed when the session is made.

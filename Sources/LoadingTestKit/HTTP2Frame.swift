@@ -36,6 +36,7 @@ package struct HTTP2Frame: Sendable {
     package enum Setting: UInt16, Sendable {
         case headerTableSize = 1
         case enablePush, maxConcurrentStreams, initialWindowSize, maxFrameSize, maxHeaderListSize
+        case enableConnectProtocol = 8
         case noRFC7540Priorities = 9
     }
 

@@ -25,6 +25,7 @@ enum HTTP2Python {
         DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
         ACK, END_STREAM, END_HEADERS, PADDED, PRIORITIZED = 1, 1, 4, 8, 32
         TABLE_SIZE, ENABLE_PUSH, CONCURRENT_STREAMS, INITIAL_WINDOW, FRAME_SIZE, LIST_SIZE = range(1, 7)
+        CONNECT_PROTOCOL = 8
         PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
         CONNECTION_FIELDS = {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"}
         KEPT = 1 << 16
@@ -299,8 +300,11 @@ enum HTTP2Python {
                 names = [name for name, _ in fields]
                 pseudo = [name for name in names if name.startswith(":")]
                 method = dict(fields).get(":method")
-                wanted = {":method", ":authority"} if method == "CONNECT" else {":method", ":scheme", ":path"}
-                known = wanted | {":authority"}
+                extended = method == "CONNECT" and ":protocol" in pseudo
+                if extended and not self.ours.get(CONNECT_PROTOCOL):
+                    raise Violation("CONNECT with a protocol that was not allowed (RFC 8441, section 4)")
+                wanted = {":method", ":authority"} if method == "CONNECT" and not extended else {":method", ":scheme", ":path"}
+                known = wanted | {":authority"} | ({":protocol"} if extended else set())
                 if names[:len(pseudo)] != pseudo or len(set(pseudo)) < len(pseudo) or not wanted <= set(pseudo) <= known:
                     raise Violation(f"pseudo-header fields {names} (RFC 9113, section 8.3)")
                 for name, value in fields:

@@ -25,6 +25,8 @@ package struct PeerSettings: Sendable {
     package private(set) var frameSize = HTTP2Settings.frameSizes.lowerBound
     /// Of a request's fields; nil where the server has no limit, or has not said it yet.
     package private(set) var listSize: Int?
+    /// Whether CONNECT may name a protocol (RFC 8441, section 3).
+    package private(set) var allowsExtendedConnect = false
     /// How many streams there may be; nil before the first SETTINGS.
     package private(set) var capacity: Int?
 
@@ -32,6 +34,7 @@ package struct PeerSettings: Sendable {
 
     /// Takes a frame's word; answers what changes for the streams that are open, and how many there may be, where that is another number.
     package mutating func take(_ settings: HTTP2Settings) -> (window: WindowChange?, capacity: Int?) {
+        allowsExtendedConnect = settings.enableConnectProtocol ?? allowsExtendedConnect
         frameSize = settings.maxFrameSize ?? frameSize
         listSize = settings.maxHeaderListSize ?? listSize
         let change = settings.initialWindowSize.map { size in

@@ -18,7 +18,7 @@ package enum CacheKey {
     /// The user of the URL is part of it, the password is not: one user's answer is not another's, and keys are written to
     /// disk.
     package static func text(of url: URL) -> String {
-        guard let target = try? RequestTarget(url) else { return foreign(url) }
+        guard let target = try? RequestTarget(url), !target.isWebSocket else { return foreign(url) }
         return text(of: target)
     }
 

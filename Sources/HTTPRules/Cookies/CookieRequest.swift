@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 package import FoundationEssentials
-import HTTPWire
 
 /// Who asks: what a lookup or a store needs to know of a request.
 package struct CookieRequest: Sendable {
@@ -54,7 +53,7 @@ package struct CookieRequest: Sendable {
     ///
     /// Without a main document the request "has no client", and is of its own site. One whose URL is no web page's is another site.
     package init?(url: URL, mainDocumentURL: URL? = nil, method: String = "GET", partition: String? = nil) {
-        guard let target = Self.target(url) else { return nil }
+        guard let target = try? RequestTarget(url) else { return nil }
         self.init(target: target, mainDocumentURL: mainDocumentURL, method: method, partition: partition)
     }
 
@@ -70,18 +69,10 @@ package struct CookieRequest: Sendable {
             partition: partition
         )
         guard let mainDocumentURL else { return }
-        let main = Self.target(mainDocumentURL)?.origin
+        let main = Origin(mainDocumentURL)
         isThirdParty = main.map { !Self.areOneDomain($0.host, host) } ?? true
         // "Same site" regards the scheme, "third party" does not.
         if isThirdParty || main?.isSecure != isSecure { site = .crossSite(topLevelNavigation: false) }
-    }
-
-    /// WebSocket's URLs are read as those of the handshake (RFC 6455, section 3).
-    private static func target(_ url: URL) -> RequestTarget? {
-        if let target = try? RequestTarget(url) { return target }
-        let text = url.absoluteString
-        guard text.utf8.prefix(2).map(ASCII.lowercased).elementsEqual("ws".utf8) else { return nil }
-        return try? RequestTarget(text: "http" + text.dropFirst(2))
     }
 
     private static func areOneDomain(_ one: String, _ other: String) -> Bool {

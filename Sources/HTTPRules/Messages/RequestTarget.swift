@@ -17,7 +17,7 @@ import HTTPWire
 package struct RequestTarget: Sendable, Hashable {
     /// Why a URL cannot be asked for over HTTP.
     package enum Malformed: Error, Hashable, Sendable {
-        /// Neither `http` nor `https`.
+        /// Neither HTTP's nor WebSocket's.
         case unsupportedScheme
         /// No authority, or an empty host (RFC 9110, section 4.2.1: a recipient must reject it).
         case missingHost
@@ -30,7 +30,7 @@ package struct RequestTarget: Sendable, Hashable {
 
         package var message: String {
             switch self {
-            case .unsupportedScheme: "its scheme is neither http nor https"
+            case .unsupportedScheme: "its scheme is none of http, https, ws and wss"
             case .missingHost: "it names no host"
             case .badHost: "its host is neither a name nor an address"
             case .badPort: "its port is not a number from 1 to 65535"
@@ -47,20 +47,22 @@ package struct RequestTarget: Sendable, Hashable {
         @usableFromInline let hostHeader: String
         @usableFromInline let user: String?
         @usableFromInline let password: String?
+        @usableFromInline let isWebSocket: Bool
 
-        init(_ origin: Origin, _ path: String, _ hostHeader: String, _ user: String?, _ password: String?) {
+        init(_ origin: Origin, _ path: String, _ hostHeader: String, _ user: String?, _ password: String?, _ isWebSocket: Bool) {
             self.origin = origin
             self.path = path
             self.hostHeader = hostHeader
             self.user = user
             self.password = password
+            self.isWebSocket = isWebSocket
         }
 
         @usableFromInline
         static func == (left: Parts, right: Parts) -> Bool {
             left === right
                 || left.origin == right.origin && left.path == right.path && left.hostHeader == right.hostHeader
-                    && left.user == right.user && left.password == right.password
+                    && left.user == right.user && left.password == right.password && left.isWebSocket == right.isWebSocket
         }
 
         @usableFromInline
@@ -84,6 +86,8 @@ package struct RequestTarget: Sendable, Hashable {
     @inlinable package var user: String? { parts.user }
     /// The password of the URL's userinfo, percent-decoded; nil where there is no colon.
     @inlinable package var password: String? { parts.password }
+    /// Whether the scheme is `ws` or `wss`; the origin is that of the handshake, `http` or `https`.
+    @inlinable package var isWebSocket: Bool { parts.isWebSocket }
 
     package init(_ url: URL) throws(Malformed) {
         try self.init(text: url.absoluteString)
@@ -99,7 +103,7 @@ package struct RequestTarget: Sendable, Hashable {
         self = try parsed.get()
     }
 
-    init(origin: Origin, path: String, hostHeader: String, user: String?, password: String?) {
-        parts = Parts(origin, path, hostHeader, user, password)
+    init(origin: Origin, path: String, hostHeader: String, user: String?, password: String?, isWebSocket: Bool = false) {
+        parts = Parts(origin, path, hostHeader, user, password, isWebSocket)
     }
 }

@@ -21,7 +21,7 @@ struct TargetReader {
     }
 
     mutating func read() throws(Malformed) -> RequestTarget {
-        let isSecure = try readScheme()
+        let (isSecure, isWebSocket) = try readScheme()
         // Where the authority lies: up to the first "/", "?" or "#" (RFC 3986, section 3.2).
         let start = position
         var separator: Int?
@@ -45,7 +45,8 @@ struct TargetReader {
         var user: String?
         var password: String?
         if let separator { (user, password) = readUserInformation(start..<separator) }
-        return RequestTarget(origin: host.origin, path: path, hostHeader: host.field, user: user, password: password)
+        return RequestTarget(
+            origin: host.origin, path: path, hostHeader: host.field, user: user, password: password, isWebSocket: isWebSocket)
     }
 
     /// Whether a byte may stand in a URL at all.
@@ -55,17 +56,18 @@ struct TargetReader {
         byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\\")
     }
 
-    /// Reads `http://` or `https://`, and answers whether it is the latter.
-    private mutating func readScheme() throws(Malformed) -> Bool {
+    /// Reads `http://` or `https://`, or WebSocket's `ws://` or `wss://` (RFC 6455, section 3).
+    private mutating func readScheme() throws(Malformed) -> (isSecure: Bool, isWebSocket: Bool) {
         var isSecure = false
-        guard reads("http") else { throw .unsupportedScheme }
+        let isWebSocket = !reads("http")
+        if isWebSocket { guard reads("ws") else { throw .unsupportedScheme } }
         if position < bytes.count, ASCII.lowercased(bytes[position]) == UInt8(ascii: "s") {
             isSecure = true
             position += 1
         }
         guard reads(":") else { throw .unsupportedScheme }
         guard reads("//") else { throw .missingHost }
-        return isSecure
+        return (isSecure, isWebSocket)
     }
 
     private mutating func reads(_ expected: StaticString) -> Bool {

@@ -39,6 +39,13 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
         self.password = password
     }
 
+    /// The same proxy, asked for tunnels alone.
+    package var tunnelling: ProxyServer {
+        var proxy = self
+        proxy.tunnelsAlways = true
+        return proxy
+    }
+
     /// Whether both are one proxy, spoken to in the same way: what was said to one may be said to the other.
     package func isSame(as other: ProxyServer) -> Bool {
         kind == other.kind && port == other.port && host.lowercased() == other.host.lowercased()

@@ -71,6 +71,10 @@ package final class Exchange {
     package let facts: ConnectionFacts
     package let isReused: Bool
     package let version: HTTPVersion
+    /// The request asks for another protocol.
+    var asksToSwitch = false
+    /// The peer of that protocol says no more, and may be told more.
+    private var inputHasEnded = false
     // Unchecked are the parts, which call nothing that could come back here. Other modules read by a function, as each look at a stored
     // property that they can see is checked, also from here.
     /// What is received is not optional, as to unwrap it would be to copy it once more.
@@ -172,12 +176,43 @@ package final class Exchange {
     }
 
     /// Whether the whole body is here already; then taking it will not wait.
-    package var hasWholeBody: Bool { isComplete && !bodyFile.isLookedAt }
+    package var hasWholeBody: Bool { inputHasEnded || isComplete && !bodyFile.isLookedAt }
 
     /// The whole body, where it is here in one piece, for a caller that has taken nothing of it.
     package func takeWhole() -> ByteBuffer? {
         guard hasWholeBody, control.failure == nil, !control.isSuspended, queue.isOneAtMost else { return nil }
         return queue.popFirst() ?? ByteBuffer()
+    }
+
+    // MARK: A protocol that was switched to
+
+    /// Whether the server switched to the protocol that the request asked for.
+    ///
+    /// What it sends from then on is taken by ``next()``, and ends with the connection.
+    package var hasSwitched: Bool {
+        asksToSwitch && headIsHere && (version == .http1 ? finalHead.status == 101 : finalHead.status / 100 == 2)
+    }
+
+    /// Whether the peer takes more; the load is woken when it does.
+    package var isWritable: Bool { carrier?.isWritable ?? false }
+
+    /// Sends bytes of that protocol.
+    ///
+    /// `written` is called on the loop, perhaps at once: with true when the system has all of them.
+    package func write(_ bytes: ByteBuffer, written: @escaping (Bool) -> Void) {
+        guard let carrier, hasSwitched else { return written(false) }
+        record.sentBody(Int64(bytes.readableBytes))
+        toldSentBytes = record.requestBodyBytes
+        carrier.write(bytes, for: self, written: written)
+    }
+
+    /// The protocol that was switched to is over, and the peer has so long to end the connection.
+    package func linger(_ patience: TimeAmount) {
+        guard !isOver else { return }
+        end = .complete
+        record.receivedAll(.now())
+        queue.removeAll()
+        carrier?.linger(for: self, patience)
     }
 
     /// The compressions that the response was sent in; they are no property of what is delivered, and are to be undone before.
@@ -217,6 +252,11 @@ package final class Exchange {
 
     // MARK: The connection's side
 
+    func endInput() {
+        inputHasEnded = true
+        control.wake()
+    }
+
     /// Something came from the server.
     func hears(_ now: NIODeadline) {
         control.markProgress(now)
@@ -235,7 +275,7 @@ package final class Exchange {
     /// Pieces of a large body that follow each other closely are taken together: waking a load and its client costs more than a read.
     func wakeAfterRead(on loop: any EventLoop) {
         let now = control.lastProgress
-        guard queue.byteCount >= BodyWakes.smallestBulk else {
+        guard queue.byteCount >= BodyWakes.smallestBulk, !hasSwitched else {
             if !queue.isEmpty { wakes.note(now) }
             return control.wake()
         }

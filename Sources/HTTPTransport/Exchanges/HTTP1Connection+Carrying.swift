@@ -31,6 +31,14 @@ extension HTTP1Connection {
             .noteRead(isSecure ? nil : piece, received: received, missing: length - received, now: now)
     }
 
+    static func kind(of message: OutgoingMessage) -> ResponseParser.RequestKind {
+        switch message.head.method {
+        case "HEAD": .head
+        case "CONNECT": .connect
+        default: message.asksToSwitch ? .upgrade : .other
+        }
+    }
+
     /// Whether the head frames the message as it is.
     func isFramed(_ message: OutgoingMessage) -> Bool { (message.body.length ?? 0) >= 0 }
 
@@ -59,6 +67,22 @@ extension HTTP1Connection {
         }
         return max(0, count.flatMap { $0 } ?? 0)
     }
+
+    package var isWritable: Bool { context?.channel.isWritable ?? false }
+
+    private func send(_ bytes: ByteBuffer, written: @escaping (Bool) -> Void) {
+        guard let context, channelIsActive else { return written(false) }
+        var bytes = bytes
+        if !isSecure { shortcut.send(&bytes, context) }
+        if bytes.readableBytes == 0 { written(true) } else { shortcut.write(bytes, context, written: written) }
+    }
+
+    package func write(_ bytes: ByteBuffer, for exchange: Exchange, written: @escaping (Bool) -> Void) {
+        guard self.exchange === exchange else { return written(false) }
+        send(bytes, written: written)
+    }
+
+    package var allowsExtendedConnect: Bool { false }
 
     package func giveUp() { close() }
 

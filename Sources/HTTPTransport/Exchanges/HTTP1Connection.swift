@@ -35,7 +35,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     private(set) var exchange: Exchange?
     private var pump: RequestBodyPump?
     private var requestIsComplete = true
-    @exclusivity(unchecked) private var shortcut = SocketShortcut()
+    @exclusivity(unchecked) var shortcut = SocketShortcut()
     private(set) var exchangesServed = 0
     private var isClosing = false
     private var transportError: (any Error)?
@@ -48,6 +48,8 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     /// What was read and is parsed in later turns of the loop; meanwhile the socket is not read.
     @exclusivity(unchecked) private var backlog = CircularBuffer<ByteBuffer>()
     private var goesOnLater = false
+    /// Ends a connection that its peer was left to end.
+    private var lingering: Scheduled<Void>?
 
     /// How much the parser may find in one turn of the loop, a millisecond's work: a chunk takes six bytes.
     private static let eventsPerTurn = 1_024
@@ -64,6 +66,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         let now = NIODeadline.now()
         let exchange = Exchange(
             control: control, carrier: self, facts: facts, version: .http1, isReused: exchangesServed > 0, now: now)
+        exchange.asksToSwitch = message.asksToSwitch
         guard let context, !isClosing, self.exchange == nil else { throw facts.closedBefore(by: transportError) }
         // One buffer serves all connections: it is free again as soon as the socket took the request, which is at once as a rule.
         var outgoing = pool?.takeScratch() ?? ByteBuffer()
@@ -73,7 +76,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
             isFramed(message) ? try write(message.head, to: &outgoing) : try write(framedHead(of: message), to: &outgoing))
         exchangesServed += 1
         self.exchange = exchange
-        parser.begin(message.head.method == "HEAD" ? .head : message.head.method == "CONNECT" ? .connect : .other)
+        parser.begin(Self.kind(of: message))
         control.markProgress(now)
         exchange.updateReading()
         switch message.body {
@@ -123,6 +126,16 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     package func abandon(_ exchange: Exchange) {
         guard self.exchange === exchange else { return }
         end(exchange, reusable: false)
+    }
+
+    package func linger(for exchange: Exchange, _ patience: TimeAmount) {
+        guard self.exchange === exchange, let context else { return }
+        letGo(of: exchange)
+        isClosing = true
+        pool?.exchangeEnded(on: self, reusable: false, keepAlive: nil, now: .now())
+        setReading(true)
+        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+        lingering = context.eventLoop.scheduleTask(in: patience) { bound.value.close() }
     }
 
     package func suspensionChanged(of exchange: Exchange) { pump?.writabilityChanged() }
@@ -201,6 +214,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
 
     package func channelWritabilityChanged(context: ChannelHandlerContext) {
         pump?.writabilityChanged()
+        if let exchange, exchange.hasSwitched { exchange.control.wake() }
         context.fireChannelWritabilityChanged()
     }
 
@@ -225,6 +239,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         isClosing = true
         isInactive = true
         if let exchange, !isBypassed, backlog.isEmpty { inputEnded(exchange) }
+        lingering?.cancel()
         pool?.connectionClosed(self)
         pool = nil
         context.fireChannelInactive()
@@ -309,6 +324,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
             exchange.receivedHead(head, framing)
             exchange.record.receivedHead(parser.headerBytesReceived)
             pump?.receivedFinalHead(status: head.status)
+            if exchange.hasSwitched { pool?.wasTakenOver(self) }
         case .body(let range):
             guard let piece = buffer.getSlice(at: buffer.readerIndex + range.lowerBound, length: range.count) else { return }
             exchange.record.receivedBody(Int64(range.count))
@@ -344,12 +360,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
 
     /// The exchange is over, one way or the other; the connection goes back to the pool or is closed.
     private func end(_ exchange: Exchange, reusable: Bool) {
-        self.exchange = nil
-        backlog.removeAll()
-        pump?.stop()
-        pump = nil
-        memory.removeAll()
-        exchange.end(isComplete: parser.isIdle && exchange.hasHead)
+        letGo(of: exchange)
         let reusable = reusable && channelIsActive
         if reusable { setReading(true) } else { isClosing = true }
         pool?.exchangeEnded(
@@ -357,6 +368,15 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
             now: exchange.record.responseEnd ?? .now()
         )
         if !reusable { context?.close(promise: nil) }
+    }
+
+    private func letGo(of exchange: Exchange) {
+        self.exchange = nil
+        backlog.removeAll()
+        pump?.stop()
+        pump = nil
+        memory.removeAll()
+        exchange.end(isComplete: parser.isIdle && exchange.hasHead)
     }
 
     private func fail(_ exchange: Exchange, with failure: ResponseParser.Failure) {

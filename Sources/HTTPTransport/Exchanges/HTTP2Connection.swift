@@ -113,6 +113,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     }
 
     package var evidenceBeforeRequest: RetryEvidence { standing.evidence }
+    package var allowsExtendedConnect: Bool { takesRequests && peer.allowsExtendedConnect }
 
     /// HTTP/2 has no fields that frame a message; those that HTTP/1.1 has never leave.
     package func framedHead(of message: OutgoingMessage) -> RequestHead {
@@ -128,7 +129,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
             numbers.next, of: self, isHead: message.head.method == "HEAD", sendWindow: peer.window, now: now)
         let exchange = Exchange(
             control: control, carrier: stream, facts: facts, version: .http2, isReused: stream.id > 1, now: now)
-        let hasBody = message.body.length != nil
+        exchange.asksToSwitch = message.asksToSwitch
+        let hasBody = message.body.length != nil || message.asksToSwitch
         try checkSize(of: message)
         do {
             exchange.record.sentHead(try writeHead(message, stream: stream.id, endsStream: !hasBody))
@@ -142,7 +144,10 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         // There is enough for one; where others are open already, the response's head decides.
         if streams.count == 1, message.head.method == "GET" { stream.expectBulk() }
         control.markProgress(now)
-        if hasBody {
+        if message.asksToSwitch {
+            stream.beginSwitching()
+            exchange.record.sentAll(now)
+        } else if hasBody {
             stream.send(message.body, expectsContinue: message.expectsContinue)
         } else {
             stream.sent(0, ends: true)
@@ -162,7 +167,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         let text = head.headers.bytes.count + head.target.utf8.count + head.method.utf8.count
         guard 16 * text + 32 * head.headers.lines.count + 512 > limit else { return }
         let size = HTTP2RequestEncoder.listSize(
-            of: head, scheme: scheme, priority: HTTP2Priority.field(message.priority))
+            of: head, scheme: scheme, priority: HTTP2Priority.field(message.priority), protocolName: message.protocolName)
         guard size > limit else { return }
         throw LoadError(
             .dataLengthExceedsMaximum,
@@ -176,11 +181,11 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         let block = HTTP2RequestEncoder.maximumLength(of: message.head)
         let length = HTTP2Frames.fieldBlockLength(block, maximumFrameSize: peer.frameSize)
         let priority = HTTP2Priority.field(message.priority)
-        let (scheme, frameSize) = (scheme, peer.frameSize)
+        let (scheme, frameSize, protocolName) = (scheme, peer.frameSize, message.protocolName)
         do {
             return try outgoing.write(length) { buffer in
                 let count = try encoder.encode(
-                    message.head, scheme: scheme, priority: priority,
+                    message.head, scheme: scheme, priority: priority, protocolName: protocolName,
                     into: UnsafeMutableRawBufferPointer(rebasing: buffer[HTTP2Frames.headerLength...]))
                 return HTTP2Frames.writeFieldBlockHeaders(
                     block: count, maximumFrameSize: frameSize, stream: stream, endsStream: endsStream, into: buffer)
@@ -286,6 +291,10 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     func take(_ settings: HTTP2Settings) throws(HTTP2Failure) {
         if let size = settings.smallestHeaderTableSize { encoder.setTableLimit(size) }
         if let size = settings.headerTableSize { encoder.setTableLimit(size) }
+        // "A sender MUST NOT send a SETTINGS_ENABLE_CONNECT_PROTOCOL parameter with the value of 0 after previously sending a value of 1."
+        if settings.enableConnectProtocol == false, peer.allowsExtendedConnect {
+            throw HTTP2Failure(code: .protocolError, message: "SETTINGS_ENABLE_CONNECT_PROTOCOL goes from 1 to 0")
+        }
         let (change, capacity) = peer.take(settings)
         if let change {
             guard streams.values.allSatisfy({ $0.widen(by: change) }) else {

@@ -30,6 +30,8 @@ final class HTTP2Stream: ExchangeCarrier {
     @exclusivity(unchecked) private var receiveWindow: ReceiveWindow
     private(set) var pump: RequestBodyPump?
     private(set) var outlet: HTTP2BodyOutlet?
+    /// Of a stream that is to be another protocol's.
+    private var switched: SwitchedOutput?
     /// END_STREAM was written.
     private(set) var hasSentEnd = false
     /// It waits for its turn to send.
@@ -75,8 +77,12 @@ final class HTTP2Stream: ExchangeCarrier {
         pump.start(waitingForContinue: expectsContinue)
     }
 
+    /// The request asks for another protocol: the stream stays open on this side.
+    func beginSwitching() { switched = SwitchedOutput(HTTP2BodyOutlet(self, of: connection)) }
+
     /// Sends what may be sent now.
     func sendMore() {
+        if let switched, switched.sendMore() { exchange?.control.wake() }
         outlet?.sendMore()
         pump?.writabilityChanged()
         outlet?.flush()
@@ -131,6 +137,21 @@ final class HTTP2Stream: ExchangeCarrier {
     /// Those of the connection are other streams', too.
     var unacknowledgedBytes: Int64 { 0 }
 
+    var isWritable: Bool { switched?.isReady ?? false }
+
+    func write(_ bytes: ByteBuffer, for exchange: Exchange, written: @escaping (Bool) -> Void) {
+        guard let switched, self.exchange === exchange else { return written(false) }
+        switched.write(bytes, written: written)
+    }
+
+    func linger(for exchange: Exchange, _ patience: TimeAmount) {
+        guard self.exchange === exchange else { return }
+        // The rest of what was written goes out before END_STREAM, which is the end where the server has ended its side.
+        guard hasAnswer, let switched else { return connection.abandon(self, isLate: false) }
+        let bound = NIOLoopBound(self, eventLoop: connection.loop)
+        switched.end { bound.value.connection.requestCompleted(bound.value) }
+    }
+
     // MARK: The connection's side
 
     /// Something came for it; answers whether that is the first since its load was woken.
@@ -177,7 +198,8 @@ final class HTTP2Stream: ExchangeCarrier {
     private func receiveFinal(_ head: ResponseHead, endsStream: Bool) -> Objection? {
         guard let exchange else { return nil }
         mayHaveContent = !isHead && head.status != 204 && head.status != 304
-        if mayHaveContent {
+        // What follows a CONNECT's success is the protocol's, whatever length is named (RFC 9110, section 8.6).
+        if mayHaveContent, !(exchange.asksToSwitch && head.status / 100 == 2) {
             do {
                 expectedLength = try ResponseParser.contentLength(head.headers)
             } catch {
@@ -232,6 +254,11 @@ final class HTTP2Stream: ExchangeCarrier {
     ///
     /// A server that does without it resets the stream (section 8.1).
     func sendsOn() -> Bool {
+        if switched != nil, let exchange, exchange.hasSwitched {
+            hasAnswer = true
+            exchange.endInput()
+            return true
+        }
         guard let pump, !pump.isStopped, !hasSentEnd else { return false }
         hasAnswer = true
         return true
@@ -326,6 +353,8 @@ final class HTTP2Stream: ExchangeCarrier {
         pump = nil
         outlet?.discard()
         outlet = nil
+        switched?.discard()
+        switched = nil
         return exchange.take()
     }
 }

@@ -29,6 +29,9 @@ package protocol HTTPConnection: AnyObject {
     /// Whether the peer has closed the connection, though its loop was not told yet: asks the socket, for requests that would be lost.
     var isGone: Bool { get }
 
+    /// Whether its peer has said that CONNECT may name a protocol (RFC 8441).
+    var allowsExtendedConnect: Bool { get }
+
     /// What a load is told whose request was not begun here, as the connection is over.
     var evidenceBeforeRequest: RetryEvidence { get }
 
@@ -66,6 +69,14 @@ package protocol ExchangeCarrier: AnyObject {
     var mayBypass: Bool { get }
     /// How many bytes that the socket was given its peer has not acknowledged; zero where that cannot be told.
     var unacknowledgedBytes: Int64 { get }
+    /// Whether the peer takes more of what is written once the protocol was switched; its load is woken when that becomes true.
+    var isWritable: Bool { get }
+    /// Sends bytes of the protocol that was switched to.
+    ///
+    /// `written` is called on the loop, perhaps at once: with true when the system has all of them.
+    func write(_ bytes: ByteBuffer, for exchange: Exchange, written: @escaping (Bool) -> Void)
+    /// The protocol that was switched to is over: lets go of the exchange, and leaves it to the peer to end the connection for a while.
+    func linger(for exchange: Exchange, _ patience: TimeAmount)
 }
 
 /// A request as a connection is given it: what is the same in each version of HTTP.
@@ -77,12 +88,23 @@ package struct OutgoingMessage {
     package var expectsContinue: Bool
     /// The task's, from 0 to 1.
     package var priority: Float
+    /// It asks to switch to WebSocket: by `Upgrade` (RFC 9110, section 7.8), after which the connection is the exchange's until its end, or
+    /// by a CONNECT that names the protocol (RFC 8441), after which the stream is.
+    package var asksToSwitch: Bool
 
-    package init(head: RequestHead, body: OutgoingBody = .none, expectsContinue: Bool = false, priority: Float = 0.5) {
+    /// The `:protocol` of a CONNECT that names one.
+    var protocolName: StaticString? { isExtendedConnect ? "websocket" : nil }
+    package var isExtendedConnect: Bool { asksToSwitch && head.method == "CONNECT" }
+
+    package init(
+        head: RequestHead, body: OutgoingBody = .none, expectsContinue: Bool = false, priority: Float = 0.5,
+        asksToSwitch: Bool = false
+    ) {
         self.head = head
         self.body = body
         self.expectsContinue = expectsContinue
         self.priority = priority
+        self.asksToSwitch = asksToSwitch
     }
 }
 

@@ -40,11 +40,16 @@ struct SocketShortcut {
     }
 
     /// Sends by the channel.
-    func write(_ message: ByteBuffer, _ context: ChannelHandlerContext) {
+    ///
+    /// `written` is called when the kernel has it, with true, or will not get it.
+    func write(_ message: ByteBuffer, _ context: ChannelHandlerContext, written: ((Bool) -> Void)? = nil) {
         behind.count += 1
-        let written = context.eventLoop.makePromise(of: Void.self)
-        written.futureResult.assumeIsolated().whenComplete { [behind] _ in behind.count -= 1 }
-        context.writeAndFlush(NIOAny(message), promise: written)
+        let promise = context.eventLoop.makePromise(of: Void.self)
+        promise.futureResult.assumeIsolated().whenComplete { [behind] result in
+            behind.count -= 1
+            written?((try? result.get()) != nil)
+        }
+        context.writeAndFlush(NIOAny(message), promise: promise)
     }
 
     private mutating func socket(_ context: ChannelHandlerContext) -> NIOBSDSocket.Handle? {

@@ -24,6 +24,23 @@ extension ConnectionPool {
         }
     }
 
+    /// Whether a connection of a route stands over which CONNECT may name a protocol (RFC 8441).
+    package func allowsExtendedConnect(_ route: Route) -> Bool {
+        guard let origin = origins[route] else { return false }
+        return entries.contains { id, entry in
+            entry.origin == origin && entry.connection?.allowsExtendedConnect == true && machine.takesLeases(id)
+        }
+    }
+
+    /// Another protocol has the connection: it is not kept, and no load waits for it.
+    ///
+    /// It is still told when its network goes away.
+    func wasTakenOver(_ connection: any HTTPConnection) {
+        let id = ConnectionID(connection.id)
+        forgetAliases(of: id)
+        perform(machine.handle(.closed(id)))
+    }
+
     /// Has a load wait until the machine's networks change; answers false where nobody would tell.
     package func wait(_ control: LoadControl) -> Bool {
         guard let network = dialer.network else { return false }

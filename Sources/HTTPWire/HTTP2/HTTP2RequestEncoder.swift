@@ -18,6 +18,7 @@ package struct HTTP2RequestEncoder: Sendable {
     private static let authority: StaticString = ":authority"
     private static let method: StaticString = ":method"
     private static let priority: StaticString = "priority"
+    private static let protocolName: StaticString = ":protocol"
 
     /// Of one field: its pattern and index, and the lengths of name and value.
     private static let fieldOverhead = 16
@@ -59,18 +60,22 @@ package struct HTTP2RequestEncoder: Sendable {
 
     /// What a head comes to by the measure of SETTINGS_MAX_HEADER_LIST_SIZE: "the length of the name and value in octets plus an overhead
     /// of 32 octets for each field" (RFC 9113, section 6.5.2), of all that would be sent.
-    package static func listSize(of head: borrowing RequestHead, scheme: StaticString, priority: StaticString?) -> Int {
+    package static func listSize(
+        of head: borrowing RequestHead, scheme: StaticString, priority: StaticString?, protocolName: StaticString? = nil
+    ) -> Int {
         let headers = head.headers
         var size = listOverhead + method.utf8CodeUnitCount + head.method.utf8.count
         func add(_ name: Int, _ value: Int) { size += listOverhead + name + value }
-        if head.method == "CONNECT" {
+        if let protocolName { add(Self.protocolName.utf8CodeUnitCount, protocolName.utf8CodeUnitCount) }
+        let isConnect = head.method == "CONNECT" && protocolName == nil
+        if isConnect {
             add(authority.utf8CodeUnitCount, head.target.utf8.count)
         } else {
             add(7, scheme.utf8CodeUnitCount)
             add(5, head.target.utf8.count)
         }
         if let priority, !headers.contains(.priority) { add(Self.priority.utf8CodeUnitCount, priority.utf8CodeUnitCount) }
-        let host = head.method == "CONNECT" ? nil : headers.index(of: .host)
+        let host = isConnect ? nil : headers.index(of: .host)
         let hasConnection = headers.contains(.connection)
         headers.bytes.withUnsafeBytes { bytes in
             for (index, line) in headers.lines.enumerated() {
@@ -94,21 +99,24 @@ package struct HTTP2RequestEncoder: Sendable {
     /// Writes a field block and says how long it is; where it throws, nothing has changed.
     ///
     /// The buffer has room for ``maximumLength(of:)``. `Host` becomes `:authority`. A priority (RFC 9218, section 4) is added to a head
-    /// that has none of its own.
+    /// that has none of its own. A CONNECT that names a protocol has the pseudo-fields of other methods, and `:protocol` (RFC 8441).
     package mutating func encode(
         _ head: borrowing RequestHead,
         scheme: StaticString,
         priority: StaticString?,
+        protocolName: StaticString? = nil,
         into buffer: UnsafeMutableRawBufferPointer
     ) throws(InvalidRequest) -> Int {
         try RequestSerializer.validate(head)
-        let isConnect = head.method == "CONNECT"
+        let isConnect = head.method == "CONNECT" && protocolName == nil
         guard isConnect || Self.isPath(head.target, method: head.method) else { throw .target }
-        let constants = scheme.utf8CodeUnitCount + (priority?.utf8CodeUnitCount ?? 0)
+        let constants =
+            scheme.utf8CodeUnitCount + (priority?.utf8CodeUnitCount ?? 0) + (protocolName?.utf8CodeUnitCount ?? 0)
         guard buffer.count >= Self.maximumLength(of: head), constants <= Self.longestConstants else { throw .bufferTooSmall }
         var output = HPACKOutput(buffer: buffer)
         writeTableSizes(&output)
         writeMethod(head.method, &output)
+        if let protocolName { writeIndexed(Self.bytes(Self.protocolName), Self.bytes(protocolName), index: 0, &output) }
         if isConnect {
             var target = head.target
             target.withUTF8 { writeIndexed(Self.bytes(Self.authority), UnsafeRawBufferPointer($0), index: 1, &output) }

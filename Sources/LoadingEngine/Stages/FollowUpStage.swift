@@ -254,7 +254,7 @@ final class FollowUpStage {
             var request = hop.request
             // A document that moves takes its site along.
             if request.mainDocumentURL == url { request.mainDocumentURL = proposal.url }
-            request.url = proposal.url
+            request.url = load.webSocket == nil ? proposal.url : WebSocketLoad.socketURL(proposal.url)
             request.method = proposal.method
             request.headers = RedirectPolicy.strippedHeaders(
                 request.headers, proposal: proposal, mayHaveProxy: load.proxies != nil)

@@ -22,6 +22,7 @@ final class LocalContentStage: LoadStage {
         case UInt8(ascii: "f"), UInt8(ascii: "d"): break
         default: return .goOn
         }
+        if load.webSocket != nil { return .goOn }
         let scheme = text.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
         return scheme.elementsEqual("file".utf8) || scheme.elementsEqual("data".utf8) ? .needsTask : .goOn
     }

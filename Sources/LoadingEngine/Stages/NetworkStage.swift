@@ -161,6 +161,12 @@ final class NetworkStage: LoadStage {
         _ hop: Hop, on connection: any HTTPConnection, _ transaction: Transaction, in load: Load
     ) throws(LoadError) -> Exchange {
         guard let message = hop.preparation.message else { throw LoadError(.badURL, "the request has no message") }
+        if message.outgoing.isExtendedConnect, !connection.allowsExtendedConnect {
+            pool.giveBack(connection)
+            load.webSocket?.goByHTTP1()
+            load.lastAttempt.evidence = .notProcessed(RetryEvidence.Refusal(endsConnection: false))
+            throw LoadError(.connectionLost, "the HTTP/2 connection that was to carry the WebSocket is gone")
+        }
         do {
             let exchange = try connection.begin(message.outgoing, control: load.control)
             transaction.exchange = exchange
@@ -237,7 +243,7 @@ final class NetworkStage: LoadStage {
         if case .none = framing { expected = method == "HEAD" ? declaredLength(head) : 0 }
         var decoder: ContentDecoder?
         let sentIn = exchange.transferCompressions
-        if framing != .none, head.headers.contains(.contentEncoding) || !sentIn.isEmpty {
+        if framing != .none, !exchange.hasSwitched, head.headers.contains(.contentEncoding) || !sentIn.isEmpty {
             let limit = ContentDecoder.Limit(ratio: maximumDecodingRatio, floor: Self.decodingFloor)
             do {
                 decoder = try ContentDecoder(

@@ -100,6 +100,11 @@ final class PrepareStage: LoadStage {
         }
         let route = try RequestAuthentication.route(to: target, hop, pool, in: load)
         let isForwarded = route.details?.isForwarded ?? false
+        var method = hop.request.method
+        if let socket = load.webSocket {
+            extra += try socket.handshakeFields(for: hop.request, by: route)
+            if socket.isExtendedConnect { method = "CONNECT" }
+        }
         if hop.authentication.isUsed {
             RequestAuthentication.addFields(to: &extra, hop, target, body, isForwarded: isForwarded)
         }
@@ -110,7 +115,7 @@ final class PrepareStage: LoadStage {
         {
             headers = plain
         } else {
-            headers = Self.compose(hop, target, length, extra, isForwarded: isForwarded, in: load.session)
+            headers = Self.compose(hop, target, length, extra, isForwarded: isForwarded, in: load)
         }
         var body = body
         if case .file(var file) = body {
@@ -120,10 +125,10 @@ final class PrepareStage: LoadStage {
         hop.preparation.message = PreparedMessage(
             OutgoingMessage(
                 head: RequestHead(
-                    method: hop.request.method, target: isForwarded ? target.absoluteForm : target.path, headers: headers),
+                    method: method, target: isForwarded ? target.absoluteForm : target.path, headers: headers),
                 // A program's own field alone has the body wait.
                 body: body, expectsContinue: (length ?? 0) != 0 && headers.hasToken("100-continue", in: .expect),
-                priority: load.order.priority
+                priority: load.order.priority, asksToSwitch: load.webSocket != nil
             ),
             target: target,
             route: route
@@ -132,14 +137,16 @@ final class PrepareStage: LoadStage {
 
     private static func compose(
         _ hop: Hop, _ target: RequestTarget, _ length: Int64?, _ extra: [(String, String)], isForwarded: Bool,
-        in session: SessionFacts
+        in load: Load
     ) -> HeaderBlock {
-        var headers = session.headers.compose(
+        var headers = load.session.headers.compose(
             request: hop.request.headers, target: target, method: hop.request.method, bodyLength: length, extra: extra,
             leftOrigin: hop.followUp.leftOrigin, isAnswered: hop.authentication.isAnswered,
             isForProxy: isForwarded && hop.authentication.mayShowOwn
         )
         if hop.followUp.withoutExpectation { headers.remove("Expect") }
+        // What an app offers by itself, nothing here could carry out.
+        if let socket = load.webSocket { socket.removeForeignFields(from: &headers) }
         return headers
     }
 
@@ -148,6 +155,7 @@ final class PrepareStage: LoadStage {
 
     private static func known(_ hop: Hop, in load: Load) throws(LoadError) -> KnownTarget {
         var known = try known(hop, by: load.session)
+        try WebSocketLoad.check(known.target, of: hop, in: load)
         if !known.target.isSecure, load.session.policy.usesStrictTransportSecurity,
             let store = load.session.stores.strictTransportSecurity,
             store.requiresUpgrade(host: known.target.origin.host, now: load.now)

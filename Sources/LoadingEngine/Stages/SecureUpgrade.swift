@@ -47,9 +47,11 @@ enum SecureUpgrade {
 
     /// "The UA MUST replace the URI scheme with https … If the URI contains an explicit port component of 80, the UA MUST convert
     /// the port component to be 443 … otherwise the port component MUST be preserved".
+    ///
+    /// A WebSocket's scheme becomes `wss`.
     private static func secure(_ url: URL) -> URL? {
         guard var parts = URLComponents(url: url.absoluteURL, resolvingAgainstBaseURL: true) else { return nil }
-        parts.scheme = "https"
+        parts.scheme = parts.scheme?.lowercased() == "ws" ? "wss" : "https"
         if parts.port == 80 { parts.port = nil }
         return parts.url
     }

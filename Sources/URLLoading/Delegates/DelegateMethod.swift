@@ -18,4 +18,5 @@ package enum DelegateMethod: UInt8, Sendable, Hashable, CaseIterable {
     case createdTask, waitsForConnectivity, sentRequestHead, sentBodyData, informationalResponse, collectedMetrics, completed
     case becameDownload, data
     case wroteData, resumedAtOffset, beganFile
+    case openedWebSocket, closedWebSocket
 }

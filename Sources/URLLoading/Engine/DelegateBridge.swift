@@ -75,6 +75,9 @@ final class DelegateBridge: LoadClient {
         // No delegate hears of them where the result is for an async caller, who may look at the task at any time.
         case .response, .wrote:
             if let task = callersTask() { return task.tell(event) }
+        case .webSocket(let event):
+            // In order with the delegate's own calls, where it has some.
+            guard calls.hearsWebSockets else { return state.withLock { $0.task }.heard(event, isOnDelegateQueue: false) }
         case .requestChanged, .waitingForConnectivity, .sentHead, .informational, .sent, .resumed, .resumable, .becameDownload,
             .finished:
             break
@@ -222,6 +225,10 @@ final class DelegateBridge: LoadClient {
         case .resumable(let resumeData):
             guard let resumeData, let download = task as? URLSessionDownloadTask, task.isForDelegate else { return }
             calls.began(download, resumeData)
+        case .webSocket(let event):
+            task.heard(event, isOnDelegateQueue: true)
+            guard let socket = task as? URLSessionWebSocketTask else { return }
+            calls.heard(event, of: socket)
         case .requestChanged, .response, .becameDownload, .finished:
             break
         }

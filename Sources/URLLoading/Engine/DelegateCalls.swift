@@ -93,6 +93,22 @@ struct DelegateCalls: Sendable {
         tell(.beganFile, \.download) { $0.urlSession(session, downloadTask: task, didBeginFileWithResumeData: resumeData) }
     }
 
+    /// Whether a delegate hears when a WebSocket opens or closes.
+    var hearsWebSockets: Bool { mayImplement(.openedWebSocket) || mayImplement(.closedWebSocket) }
+
+    func heard(_ event: WebSocketEvent, of task: URLSessionWebSocketTask) {
+        switch event {
+        case .opened(let name):
+            tell(.openedWebSocket, \.webSocket) { $0.urlSession(session, webSocketTask: task, didOpenWithProtocol: name) }
+        case .closed(let code, let reason):
+            let code = URLSessionWebSocketTask.CloseCode(rawValue: Int(code)) ?? .invalid
+            tell(.closedWebSocket, \.webSocket) {
+                $0.urlSession(session, webSocketTask: task, didCloseWith: code, reason: reason)
+            }
+        case .message, .sent, .ponged: break
+        }
+    }
+
     /// The one method that is not optional: it goes to the task's delegate if that is a download delegate at all.
     func downloaded(_ task: URLSessionDownloadTask, to location: URL) {
         let delegate = own?.download ?? shared?.download

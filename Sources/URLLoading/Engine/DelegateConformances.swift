@@ -16,12 +16,14 @@ final class DelegateConformances: Sendable {
     let task: (any URLSessionTaskDelegate)?
     let data: (any URLSessionDataDelegate)?
     let download: (any URLSessionDownloadDelegate)?
+    let webSocket: (any URLSessionWebSocketDelegate)?
 
     init(_ delegate: any URLSessionDelegate) {
         object = delegate
         task = delegate as? any URLSessionTaskDelegate
         data = delegate as? any URLSessionDataDelegate
         download = delegate as? any URLSessionDownloadDelegate
+        webSocket = delegate as? any URLSessionWebSocketDelegate
     }
 
     /// Whether the delegate's class has a method, as far as is known: true before it was first called.
@@ -34,6 +36,7 @@ final class DelegateConformances: Sendable {
                 task != nil
             case .response, .willCacheResponse, .becameDownload, .data: data != nil
             case .wroteData, .resumedAtOffset, .beganFile: download != nil
+            case .openedWebSocket, .closedWebSocket: webSocket != nil
             }
         return conforms && DelegateForms.form(of: method, in: type(of: object)) != .absent
     }

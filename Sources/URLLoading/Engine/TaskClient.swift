@@ -26,6 +26,8 @@ extension URLSessionTask: LoadClient {
                 return state.progress != nil
             }
             if showsProgress { updateProgress() }
+        case .webSocket(let event):
+            heard(event, isOnDelegateQueue: false)
         case .waitingForConnectivity, .sentHead, .informational, .resumable, .becameDownload:
             break
         }

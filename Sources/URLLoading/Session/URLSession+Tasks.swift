@@ -42,6 +42,17 @@ extension URLSession {
         return task
     }
 
+    func makeWebSocketTask(_ request: URLRequest, _ protocols: [String]) -> URLSessionWebSocketTask {
+        var request = request
+        if !protocols.isEmpty {
+            request.setValue(protocols.joined(separator: ", "), forHTTPHeaderField: "Sec-WebSocket-Protocol")
+        }
+        let task = URLSessionWebSocketTask(
+            session: self, identifier: registry.nextIdentifier(), request: request, protocols: protocols)
+        announce(task)
+        return task
+    }
+
     func uploadTask(_ request: URLRequest, _ source: UploadSource, _ audience: TaskAudience) -> URLSessionUploadTask {
         let body: RequestBody? =
             switch source {

@@ -18,40 +18,6 @@ internal import Synchronization
 /// The configuration is copied when the session is made. A session with a delegate holds it until the session is invalidated.
 /// Copying a session returns the session itself.
 open class URLSession: NSObject, NSCopying, @unchecked Sendable {
-    /// What to do with a task whose earliest begin date has come.
-    public enum DelayedRequestDisposition: Int, Sendable {
-        /// Load the request the task was made with.
-        case continueLoading = 0
-        /// Load another request.
-        case useNewRequest = 1
-        /// Cancel the task.
-        case cancel = 2
-    }
-
-    /// How to answer an authentication challenge.
-    public enum AuthChallengeDisposition: Int, Sendable {
-        /// Use the credential that comes with the answer, or go on without if there is none.
-        case useCredential = 0
-        /// Do as if the delegate did not implement the method.
-        case performDefaultHandling = 1
-        /// Cancel the task.
-        case cancelAuthenticationChallenge = 2
-        /// Try the next protection space that the server offers.
-        case rejectProtectionSpace = 3
-    }
-
-    /// What becomes of a task whose response has come.
-    public enum ResponseDisposition: Int, Sendable {
-        /// Cancel it.
-        case cancel = 0
-        /// Go on, and deliver the body.
-        case allow = 1
-        /// Go on as a download task.
-        case becomeDownload = 2
-        /// Go on as a stream task. Stream tasks are not offered yet: the task is cancelled.
-        case becomeStream = 3
-    }
-
     struct State {
         /// The delegate, until the session became invalid.
         var conformances: DelegateConformances?
@@ -314,6 +280,23 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     open func downloadTask(withResumeData resumeData: Data) -> URLSessionDownloadTask {
         makeDownloadTask(nil, resumeData, .delegate)
     }
+
+    /// Makes a task that exchanges messages over WebSocket, with a `ws` or `wss` URL.
+    ///
+    /// - Returns: The task, suspended.
+    open func webSocketTask(with url: URL) -> URLSessionWebSocketTask { webSocketTask(with: URLRequest(url: url)) }
+
+    /// Makes such a task that offers subprotocols, of which the server may choose one.
+    ///
+    /// - Returns: The task, suspended.
+    open func webSocketTask(with url: URL, protocols: [String]) -> URLSessionWebSocketTask {
+        makeWebSocketTask(URLRequest(url: url), protocols)
+    }
+
+    /// Makes such a task whose handshake is a request with its own fields, `Sec-WebSocket-Protocol` among them.
+    ///
+    /// - Returns: The task, suspended.
+    open func webSocketTask(with request: URLRequest) -> URLSessionWebSocketTask { makeWebSocketTask(request, []) }
 
     // MARK: Making tasks with a handler
 

@@ -153,7 +153,7 @@ struct TaskState: ~Copyable, Sendable {
         case .resumed(let offset, let expected):
             receivedCount = offset
             expectedToReceive = expected
-        case .waitingForConnectivity, .sentHead, .informational, .resumable, .becameDownload, .finished:
+        case .waitingForConnectivity, .sentHead, .informational, .resumable, .becameDownload, .webSocket, .finished:
             break
         }
     }

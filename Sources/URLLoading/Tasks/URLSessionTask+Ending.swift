@@ -71,6 +71,7 @@ extension URLSessionTask {
             return completion
         }
         if completion?.showsProgress == true { updateProgress() }
+        if let completion { loadEnded(completion.error) }
         return completion
     }
 

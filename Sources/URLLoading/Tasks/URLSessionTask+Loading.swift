@@ -54,18 +54,25 @@ extension URLSessionTask {
         abandonLoad(with: .cancelProducingResumeData)
     }
 
-    private func abandonLoad(with command: TaskCommand) {
+    func abandonLoad(with command: TaskCommand) {
         let unstarted: (any LoadClient, LoadError)? = mutex.withLock { state in
             switch state.lifecycle.handle(.cancel) {
             case .abort:
-                if case .cancelProducingResumeData = command { state.mayStillSucceed = true }
+                switch command {
+                case .cancelProducingResumeData, .webSocket: state.mayStillSucceed = true
+                default: break
+                }
                 say(command, state)
                 return nil
             case .endUnstarted:
                 var error = LoadError.cancelled
                 if case .download(let resumeData) = state.delivery { error.resumeData = resumeData }
                 return (client(&state), error)
-            case .start, .pause, .unpause, .complete, nil:
+            case nil:
+                // What ends in order, as a WebSocket does, may still be cut short.
+                if case .cancel = command, state.lifecycle.phase == .cancelling { say(command, state) }
+                return nil
+            case .start, .pause, .unpause, .complete:
                 return nil
             }
         }

@@ -166,6 +166,12 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         set { mutex.withLock { $0.prefersIncrementalDelivery = newValue } }
     }
 
+    /// Takes over what comes of a WebSocket, before the app hears of it.
+    func heard(_ event: WebSocketEvent, isOnDelegateQueue: Bool) {}
+
+    /// The task completed, with this error.
+    func loadEnded(_ error: (any Error)?) {}
+
     // MARK: Counting
 
     /// How far the task is, in bytes sent and received.

@@ -77,6 +77,7 @@ final class ScriptedLoad: Sendable {
             case .setPriority(let priority): state.commands.append("priority \(priority)")
             case .consumed(let bytes): state.consumed += bytes
             case .tellCounts: state.commands.append("tell counts")
+            case .webSocket: state.commands.append("webSocket")
             case .cancel, .cancelProducingResumeData:
                 state.commands.append("cancel")
                 state.isCancelled = true

@@ -1,0 +1,168 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// Makes messages of what a WebSocket's peer sends.
+///
+/// The bytes of a message that is whole in what was read are not copied; one in several pieces is put together, up to the largest size.
+struct IncomingMessages {
+    enum Event {
+        case message(WebSocketMessage)
+        case ping([UInt8])
+        case pong([UInt8])
+        case close(WebSocketClose)
+    }
+
+    /// The most of a message that is reserved on the peer's word alone.
+    private static let largestReservation = 1_048_576
+
+    /// In bytes after decoding.
+    var maximumSize: Int
+    private var reader: WebSocketFrameReader
+    private let inflater: MessageInflater?
+    // Of the message that is being read.
+    private var kind = WebSocketMessageKind.binary
+    private var isCompressed = false
+    private var content = ByteBuffer()
+    /// Bytes of its frames that began, as they are on the wire.
+    private var announced: UInt64 = 0
+    /// Whether it came in more than one piece, so that text is judged piece by piece.
+    private var isInPieces = false
+    private var text = UTF8Validator()
+
+    init(maximumSize: Int, deflate: MessageDeflateParameters?) {
+        self.maximumSize = maximumSize
+        reader = WebSocketFrameReader(allowsCompression: deflate != nil)
+        inflater = deflate.map { MessageInflater($0) }
+    }
+
+    /// Reads `bytes` and tells what is in them, as long as more is wanted, and the one who hears of it says true.
+    mutating func take(
+        _ bytes: inout ByteBuffer, isWanted: () -> Bool, tell: (Event) -> Bool
+    ) throws(WebSocketFailure) {
+        let piece = bytes
+        var offset = 0
+        defer { bytes.moveReaderIndex(forwardBy: offset) }
+        let failure = piece.withUnsafeReadableBytes { raw -> WebSocketFailure? in
+            do throws(WebSocketFailure) {
+                while isWanted(), let event = try reader.next(raw, &offset) {
+                    if let event = try take(event, of: piece), !tell(event) { break }
+                }
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let failure { throw failure }
+        try judgeText()
+    }
+
+    /// Text that can be none fails before anything else of the peer's counts; a message that is whole is judged as a whole.
+    private mutating func judgeText() throws(WebSocketFailure) {
+        if kind == .text, !isCompressed, !isInPieces, content.readableBytes > 0 { try beginPieces() }
+    }
+
+    /// What there is to tell of a frame's event, if anything is.
+    private mutating func take(
+        _ event: WebSocketFrameReader.Event, of piece: ByteBuffer
+    ) throws(WebSocketFailure) -> Event? {
+        if case .messageEnd = event {} else { try judgeText() }
+        switch event {
+        case .message(let kind, let isCompressed):
+            self.kind = kind
+            self.isCompressed = isCompressed
+            announced = 0
+            isInPieces = false
+            if isCompressed { inflater?.begin(limit: maximumSize) }
+        case .frame(let length): try begin(length)
+        case .payload(let range):
+            guard let slice = piece.getSlice(at: piece.readerIndex + range.lowerBound, length: range.count) else { break }
+            try take(slice)
+        case .messageEnd: return .message(try finish())
+        case .ping(let payload): return .ping(payload)
+        case .pong(let payload): return .pong(payload)
+        case .close(let close): return .close(close)
+        }
+        return nil
+    }
+
+    private mutating func begin(_ length: UInt64) throws(WebSocketFailure) {
+        announced = announced.addingReportingOverflow(length).partialValue
+        // What is compressed is as long as what it stands for.
+        guard isCompressed || announced <= UInt64(maximumSize) else { throw tooBig }
+    }
+
+    private var tooBig: WebSocketFailure { .tooBig("a message is larger than \(maximumSize) bytes (maximumMessageSize)") }
+
+    private mutating func take(_ slice: ByteBuffer) throws(WebSocketFailure) {
+        if isCompressed {
+            return try inflate(slice)
+        }
+        if content.readableBytes == 0, !isInPieces, UInt64(slice.readableBytes) == announced {
+            // Another frame may follow all the same.
+            content = slice
+            return
+        }
+        if !isInPieces { try beginPieces() }
+        try append(slice)
+    }
+
+    /// What there is of the message is put together with what follows.
+    private mutating func beginPieces() throws(WebSocketFailure) {
+        isInPieces = true
+        let start = content
+        content = ByteBufferAllocator().buffer(capacity: min(Int(clamping: announced), Self.largestReservation))
+        try append(start)
+    }
+
+    private mutating func inflate(_ slice: ByteBuffer) throws(WebSocketFailure) {
+        guard let inflater else { return }
+        var content = content
+        self.content = ByteBuffer()
+        defer { self.content = content }
+        let failure = slice.withUnsafeReadableBytes { bytes -> WebSocketFailure? in
+            do throws(WebSocketFailure) {
+                var offset = 0
+                while try inflater.inflate(bytes, &offset, into: &content) {}
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    private mutating func append(_ slice: ByteBuffer) throws(WebSocketFailure) {
+        guard kind == .binary || slice.withUnsafeReadableBytes({ text.take($0) }) else {
+            throw .invalidData("a text message is not UTF-8")
+        }
+        content.writeImmutableBuffer(slice)
+    }
+
+    private mutating func finish() throws(WebSocketFailure) -> WebSocketMessage {
+        if isCompressed, let inflater {
+            while try inflater.end(into: &content) {}
+            inflater.releaseMemory()
+        }
+        let whole = content
+        content = ByteBuffer()
+        text = UTF8Validator()
+        guard kind == .text else { return .binary(Data(sharing: whole)) }
+        guard let string = whole.withUnsafeReadableBytes({ String(validating: $0, as: UTF8.self) }) else {
+            throw .invalidData("a text message is not UTF-8")
+        }
+        return .text(string)
+    }
+}

@@ -1,0 +1,162 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// Makes masked frames of what an app sends on a WebSocket.
+///
+/// A message is one frame, and copied once, while it is masked. One that is compressed is a frame for each piece that is compressed in one go.
+struct OutgoingMessages {
+    /// What is compressed in one go.
+    private static let compressedAtOnce = 65_536
+
+    private var keys = MaskKeys()
+    private let deflater: MessageDeflater?
+    private var current: Current?
+    /// Control frames that came within a frame that is being written.
+    private var waiting = ByteBuffer()
+
+    /// The message that is being written.
+    private struct Current {
+        let kind: WebSocketMessageKind
+        let content: Content
+        /// What of it was written, or compressed.
+        var position = 0
+        let isCompressed: Bool
+        /// Its frame's, where it is one.
+        var key: UInt32 = 0
+    }
+
+    private enum Content {
+        case text(String)
+        case data(Data)
+
+        var count: Int {
+            switch self {
+            case .text(let text): text.utf8.count
+            case .data(let data): data.count
+            }
+        }
+
+        func withBytes(_ range: Range<Int>, _ body: (UnsafeRawBufferPointer) -> Void) {
+            switch self {
+            case .text(var text): text.withUTF8 { body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer($0)[range])) }
+            case .data(let data): data.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[range])) }
+            }
+        }
+    }
+
+    init(deflate: MessageDeflateParameters?) {
+        deflater = deflate.flatMap {
+            $0.clientCompresses
+                ? MessageDeflater(windowBits: $0.clientWindowBits, takesContextOver: $0.clientTakesContextOver) : nil
+        }
+    }
+
+    /// Whether a message is begun that is not written to its end.
+    var isInMessage: Bool { current != nil }
+
+    /// Begins a message, which is written by ``write(upTo:to:)``.
+    mutating func begin(_ message: WebSocketMessage, into output: inout ByteBuffer) {
+        let (kind, content): (WebSocketMessageKind, Content) =
+            switch message {
+            case .text(let text): (.text, .text(text))
+            case .binary(let data): (.binary, .data(data))
+            }
+        var begun = Current(kind: kind, content: content, isCompressed: deflater?.begin() ?? false)
+        if !begun.isCompressed {
+            begun.key = keys.next()
+            head(kind.opcode, isFinal: true, isCompressed: false, length: content.count, begun.key, into: &output)
+        }
+        current = begun
+    }
+
+    /// Writes more of the message, and answers whether that was the rest.
+    mutating func write(upTo limit: Int, to output: inout ByteBuffer) -> Bool {
+        guard var message = current else { return true }
+        if message.isCompressed { compress(&message, into: &output) } else { copy(&message, upTo: limit, to: &output) }
+        let isWhole = message.position == message.content.count
+        current = isWhole ? nil : message
+        if isWhole || message.isCompressed, waiting.readableBytes > 0 {
+            output.writeBuffer(&waiting)
+            waiting = ByteBuffer()
+        }
+        return isWhole
+    }
+
+    private func copy(_ message: inout Current, upTo limit: Int, to output: inout ByteBuffer) {
+        let (position, key) = (message.position, message.key)
+        let count = min(limit, message.content.count - position)
+        message.content.withBytes(position..<position + count) { bytes in
+            _ = output.writeWithUnsafeMutableBytes(minimumWritableBytes: count) {
+                WebSocketFrameWriter.copy(bytes, to: $0, key: key, at: position)
+                return count
+            }
+        }
+        message.position += count
+    }
+
+    private mutating func compress(_ message: inout Current, into output: inout ByteBuffer) {
+        guard let deflater else { return }
+        let start = message.position
+        let end = min(start + Self.compressedAtOnce, message.content.count)
+        let isLast = end == message.content.count
+        var compressed = ByteBuffer()
+        message.content.withBytes(start..<end) { deflater.deflate($0, endsMessage: isLast, into: &compressed) }
+        let key = keys.next()
+        let isFirst = start == 0
+        head(
+            isFirst ? message.kind.opcode : .continuation, isFinal: isLast, isCompressed: isFirst,
+            length: compressed.readableBytes,
+            key, into: &output)
+        _ = output.writeWithUnsafeMutableBytes(minimumWritableBytes: compressed.readableBytes) { target in
+            compressed.withUnsafeReadableBytes { WebSocketFrameWriter.copy($0, to: target, key: key) }
+            return compressed.readableBytes
+        }
+        message.position = end
+        if isLast { deflater.releaseMemory() }
+    }
+
+    /// Writes a control frame: at once, or behind the frame that is being written.
+    mutating func control(_ opcode: WebSocketOpcode, _ payload: [UInt8], into output: inout ByteBuffer) {
+        let frame = WebSocketFrameWriter.controlFrame(opcode, payload, key: keys.next())
+        if let current, !current.isCompressed { waiting.writeBytes(frame) } else { output.writeBytes(frame) }
+    }
+
+    private func head(
+        _ opcode: WebSocketOpcode, isFinal: Bool, isCompressed: Bool, length: Int, _ key: UInt32, into output: inout ByteBuffer
+    ) {
+        _ = output.writeWithUnsafeMutableBytes(minimumWritableBytes: WebSocketFrameWriter.maximumHeadLength) {
+            WebSocketFrameWriter.writeHead(
+                opcode, isFinal: isFinal, isCompressed: isCompressed, length: length, key: key, into: $0)
+        }
+    }
+}
+
+/// Keys for frames, from the system's source of randomness (RFC 6455, section 10.3), which is asked for many at a time.
+private struct MaskKeys {
+    private var keys: [UInt64] = []
+    private var half: UInt32?
+
+    mutating func next() -> UInt32 {
+        if let half = half.take() { return half }
+        if keys.isEmpty {
+            var random = SystemRandomNumberGenerator()
+            keys = (0..<16).map { _ in random.next() }
+        }
+        guard let last = keys.popLast() else { return 0 }
+        half = UInt32(truncatingIfNeeded: last >> 32)
+        return UInt32(truncatingIfNeeded: last)
+    }
+}

@@ -1,0 +1,337 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+import TransportMachines
+
+/// A WebSocket that stands, between its exchange and its client: bytes become messages and the other way round.
+///
+/// What the two sides' control frames lead to is ``WebSocketMachine``'s affair. What the app sends and what it closes or pings with goes out in
+/// the order in which it was said, as fast as the peer takes it; what the app does not receive is not read from the peer.
+///
+/// Confined to the session's event loop.
+final class WebSocketConnection {
+    /// How much of a message is written in one go.
+    private static let pieceSize = 131_072
+
+    /// Which lets go of this when it is over.
+    private let load: Load
+    private let exchange: Exchange
+    private let subprotocol: String?
+    private let pingInterval: TimeAmount?
+    private var machine = WebSocketMachine()
+    private var incoming: IncomingMessages
+    private var outgoing: OutgoingMessages
+    /// What the app said and what is not written yet.
+    private var commands = CircularBuffer<WebSocketCommand>()
+    /// What is written at the end of this turn of the loop.
+    private var output = ByteBuffer()
+    private var isFlushPlanned = false
+    private var writesUnderWay = 0
+    /// What ends in ``output``.
+    private var inOutput = Written()
+    /// What was read and waits for the app to take what came before.
+    private var unread = ByteBuffer()
+    /// Whose pings wait for an answer, in their order.
+    private var pings = CircularBuffer<PingOwner>()
+    private var closeTimer: Scheduled<Void>?
+    /// Until a close of the app's has to be written.
+    private var patience: Scheduled<Void>?
+    private var pingTimer: RepeatedTask?
+    /// The peer was not read since a ping was due last, as the app took nothing.
+    private var wasHeldBack = false
+    /// Both sides have sent a close frame.
+    private var isClean = false
+    /// It is over once all is written.
+    private var endsWhenWritten = false
+    private var isOver = false
+    private var failure: LoadError?
+    /// How the connection was lost, where it did not end in order.
+    private var lost: LoadError?
+
+    private enum PingOwner { case app, ourselves }
+
+    /// What a piece of output ends.
+    private struct Written {
+        /// How many of the app's messages.
+        var messages = 0
+        var hasPong = false
+    }
+
+    init(_ exchange: Exchange, _ agreement: WebSocketAgreement, _ order: WebSocketOrder, of load: Load) {
+        self.exchange = exchange
+        self.load = load
+        pingInterval = order.pingInterval.map { .nanoseconds(Int64(min(max($0, 0.001), 1e9) * 1e9)) }
+        incoming = IncomingMessages(maximumSize: order.maximumMessageSize, deflate: agreement.deflate)
+        outgoing = OutgoingMessages(deflate: agreement.deflate)
+        subprotocol = agreement.subprotocol
+    }
+
+    // MARK: The load
+
+    /// Exchanges messages until the connection is over; the request's timeout was that of the handshake.
+    func run() async throws(LoadError) {
+        load.control.hold(now: .now())
+        defer {
+            load.control.letGo(now: .now())
+            closeTimer?.cancel()
+            patience?.cancel()
+            pingTimer?.cancel()
+        }
+        load.tell(.webSocket(.opened(subprotocol: subprotocol)))
+        startPings()
+        do {
+            try await exchangeMessages()
+        } catch {
+            leave()
+            throw error
+        }
+        if isClean { exchange.linger(.nanoseconds(WebSocketMachine.closePatience)) } else { exchange.cancel() }
+        if let failure { throw failure }
+    }
+
+    private func exchangeMessages() async throws(LoadError) {
+        while !isOver {
+            try load.control.check()
+            sendMore()
+            if unread.readableBytes > 0, machine.hears {
+                guard !machine.maySendMessages || load.hasCredit else {
+                    wasHeldBack = true
+                    try await load.waitForCredit { self.isOver || !self.machine.maySendMessages || self.maySend }
+                    continue
+                }
+                parse()
+            } else if exchange.hasNext {
+                guard let piece = try await nextPiece() else {
+                    perform(machine.handle(.transportEnded))
+                    return
+                }
+                unread = piece
+                count(piece.readableBytes)
+            } else {
+                await load.control.wait()
+            }
+        }
+    }
+
+    private func count(_ bytes: Int) {
+        load.transaction?.bodyBytesAfterDecoding += Int64(bytes)
+        load.received(Int64(bytes), total: load.body.received + Int64(bytes), expected: -1)
+    }
+
+    /// What the peer sent; nil at the end of the connection, however it came, unless the load must end.
+    private func nextPiece() async throws(LoadError) -> ByteBuffer? {
+        do {
+            return try await exchange.next()
+        } catch {
+            try load.control.check()
+            lost = error
+            return nil
+        }
+    }
+
+    /// The load ends before the closing handshake does: the peer is told so, without a reason, and not waited for.
+    private func leave() {
+        perform(machine.handle(.appCloses(WebSocketClose())))
+        flush()
+        perform(machine.handle(.abandoned))
+    }
+
+    // MARK: The app
+
+    func take(_ command: WebSocketCommand) {
+        switch command {
+        case .limit(let size):
+            incoming.maximumSize = size
+            return
+        // It ends a suspension, too: nothing else would come of it.
+        case .close:
+            if load.control.isSuspended { load.control.resume(now: .now()) }
+            // A peer that reads nothing does not even get the close frame.
+            let bound = NIOLoopBound(self, eventLoop: load.session.loop)
+            patience = load.session.loop.scheduleTask(in: .nanoseconds(WebSocketMachine.closePatience)) {
+                let connection = bound.value
+                if connection.machine.maySendMessages { connection.perform(connection.machine.handle(.abandoned)) }
+            }
+        case .send, .ping: break
+        }
+        commands.append(command)
+        sendMore()
+    }
+
+    private var maySend: Bool {
+        output.readableBytes < Self.pieceSize && !load.control.isSuspended && exchange.isWritable
+            && (outgoing.isInMessage || !commands.isEmpty)
+    }
+
+    /// Writes what the peer takes now.
+    private func sendMore() {
+        while maySend {
+            if outgoing.isInMessage {
+                if outgoing.write(upTo: Self.pieceSize, to: &output) { inOutput.messages += 1 }
+            } else if let command = commands.popFirst() {
+                begin(command)
+            }
+        }
+        planFlush()
+    }
+
+    private func begin(_ command: WebSocketCommand) {
+        switch command {
+        case .send(let message):
+            // What is said behind a close frame reaches nobody; its caller is told at the end.
+            guard machine.maySendMessages else { return }
+            outgoing.begin(message, into: &output)
+        case .ping: ping(.app)
+        case .close(let code, let reason):
+            let close = WebSocketClose(code: code, reason: String(decoding: reason, as: UTF8.self))
+            perform(machine.handle(.appCloses(close)))
+        case .limit: break
+        }
+    }
+
+    private func ping(_ owner: PingOwner) {
+        guard machine.maySendMessages else { return }
+        pings.append(owner)
+        perform(machine.handle(.appPings))
+    }
+
+    private func startPings() {
+        guard let interval = pingInterval else { return }
+        let bound = NIOLoopBound(self, eventLoop: load.session.loop)
+        pingTimer = load.session.loop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in bound.value.pingIsDue()
+        }
+    }
+
+    private func pingIsDue() {
+        guard machine.maySendMessages, !load.control.isSuspended else { return }
+        // What the app does not receive lies before the pong.
+        guard !wasHeldBack, load.hasCredit else {
+            wasHeldBack = !load.hasCredit
+            return
+        }
+        guard !pings.contains(.ourselves) else {
+            failure = LoadError(.timedOut, "the server did not answer a ping within the interval")
+            perform(machine.handle(.abandoned))
+            return
+        }
+        ping(.ourselves)
+        planFlush()
+    }
+
+    // MARK: The peer
+
+    private func parse() {
+        do {
+            try incoming.take(&unread, isWanted: { !self.machine.maySendMessages || self.load.hasCredit }) { event in
+                switch event {
+                case .message(let message): load.tell(message, cost: message.cost)
+                case .ping(let payload): perform(machine.handle(.received(.ping(payload))))
+                case .pong(let payload): perform(machine.handle(.received(.pong(payload))))
+                case .close(let close): perform(machine.handle(.received(.close(close))))
+                }
+                return machine.hears
+            }
+        } catch {
+            unread.clear()
+            failure = LoadError(
+                error.code == 1009 ? .dataLengthExceedsMaximum : .badServerResponse, "the WebSocket failed: \(error.message)")
+            perform(machine.handle(.failed(error)))
+        }
+        planFlush()
+    }
+
+    private func perform(_ actions: [WebSocketMachine.Action]) {
+        for action in actions { perform(action) }
+        endIfWritten()
+    }
+
+    private func perform(_ action: WebSocketMachine.Action) {
+        switch action {
+        case .sendClose(let close): control(.close, close.body)
+        case .sendPong(let payload): control(.pong, payload)
+        case .sendPing(let payload): control(.ping, payload)
+        case .answerPings(let count):
+            let answered = pings.prefix(Int(clamping: count))
+            let ofApp = answered.count { $0 == .app }
+            pings.removeFirst(answered.count)
+            if ofApp > 0 { load.tell(.webSocket(.ponged(ofApp))) }
+        case .startCloseTimer:
+            let bound = NIOLoopBound(self, eventLoop: load.session.loop)
+            closeTimer = load.session.loop.scheduleTask(in: .nanoseconds(WebSocketMachine.closePatience)) {
+                bound.value.perform(bound.value.machine.handle(.closeTimeout))
+            }
+        case .stopCloseTimer: closeTimer?.cancel()
+        case .ended(let code, let reason, isClean: true):
+            isClean = true
+            endsWhenWritten = true
+            load.tell(.webSocket(.closed(code: code, reason: reason.map { Data($0.utf8) })))
+        case .ended(_, _, isClean: false):
+            failure =
+                failure ?? lost ?? LoadError(.connectionLost, "the server ended the connection without closing the WebSocket")
+        case .closeTransport:
+            endsWhenWritten = true
+            flush()
+            endIfWritten()
+        case .dropTransport: end()
+        }
+    }
+
+    private func end() {
+        isOver = true
+        load.control.wake()
+    }
+
+    private func endIfWritten() {
+        if endsWhenWritten, output.readableBytes == 0, writesUnderWay == 0, !outgoing.isInMessage { end() }
+    }
+
+    // MARK: Writing
+
+    private func planFlush() {
+        guard !isFlushPlanned, output.readableBytes > 0 else { return }
+        isFlushPlanned = true
+        load.session.executor.afterwards { [self] in
+            isFlushPlanned = false
+            flush()
+        }
+    }
+
+    private func control(_ opcode: WebSocketOpcode, _ payload: [UInt8]) {
+        outgoing.control(opcode, payload, into: &output)
+        if opcode == .pong { inOutput.hasPong = true }
+        planFlush()
+    }
+
+    /// Gives the exchange what was written.
+    private func flush() {
+        guard output.readableBytes > 0 else { return }
+        let bytes = output
+        let ended = inOutput
+        output = ByteBuffer()
+        inOutput = Written()
+        writesUnderWay += 1
+        exchange.write(bytes) { [self] isSent in wrote(ended, isSent) }
+    }
+
+    private func wrote(_ ended: Written, _ isSent: Bool) {
+        writesUnderWay -= 1
+        if isSent {
+            if ended.messages > 0 { load.tell(.webSocket(.sent(ended.messages))) }
+            if ended.hasPong { perform(machine.handle(.pongWritten)) }
+            if maySend { load.control.wake() }
+        }
+        endIfWritten()
+    }
+}

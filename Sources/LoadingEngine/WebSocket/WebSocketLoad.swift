@@ -1,0 +1,138 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// The WebSocket of a load: its handshake, what the app says before that is over, and the connection that comes of it.
+///
+/// Confined to the session's event loop.
+final class WebSocketLoad {
+    private var order: WebSocketOrder
+    /// That of the message which was composed last.
+    private var handshake: WebSocketHandshake?
+    private var connection: WebSocketConnection?
+    private(set) var needsHTTP1 = false
+
+    init(_ order: WebSocketOrder) { self.order = order }
+
+    /// Takes out fields of the app's that speak for this side of the handshake.
+    func removeForeignFields(from headers: inout HeaderBlock) {
+        headers.remove("Sec-WebSocket-Accept")
+        if !order.offersCompression { headers.remove("Sec-WebSocket-Extensions") }
+        if isExtendedConnect { headers.remove("Sec-WebSocket-Key") }
+    }
+
+    /// A URL of HTTP's as the WebSocket's that leads to the same server: where a redirect leads by either.
+    static func socketURL(_ url: URL) -> URL {
+        guard let scheme = ["http": "ws", "https": "wss"][url.scheme?.lowercased() ?? ""],
+            var parts = URLComponents(url: url.absoluteURL, resolvingAgainstBaseURL: true)
+        else { return url }
+        parts.scheme = scheme
+        return parts.url ?? url
+    }
+
+    // MARK: The handshake
+
+    /// Other loads lead to no WebSocket's URL, and a WebSocket begins with one; a redirect may name the same server by HTTP's schemes.
+    static func check(_ target: RequestTarget, of hop: Hop, in load: Load) throws(LoadError) {
+        if load.webSocket == nil {
+            guard target.isWebSocket else { return }
+            throw LoadError(.unsupportedURL, "a ws or wss URL is loaded by a WebSocket task alone", url: hop.request.url)
+        }
+        guard target.isWebSocket || hop.number > 0 else {
+            throw LoadError(.unsupportedURL, "a WebSocket task needs a ws or wss URL", url: hop.request.url)
+        }
+    }
+
+    /// Whether the message that was composed last is a CONNECT over HTTP/2.
+    var isExtendedConnect: Bool { handshake?.way == .extendedConnect }
+
+    /// The connection that the message was composed for is not there any more, or takes it no more.
+    func goByHTTP1() { needsHTTP1 = true }
+
+    /// The fields that ask for the switch (RFC 6455, section 4.1), with a key of their own, or those of a CONNECT that names the protocol (RFC
+    /// 8441, section 5).
+    func handshakeFields(for request: LoadRequest, by route: Route) throws(LoadError) -> [(String, String)] {
+        guard request.method == "GET" else {
+            throw LoadError(.badURL, "the handshake of a WebSocket is a GET, not a \(request.method)", url: request.url)
+        }
+        do {
+            let field = request.headers.all("Sec-WebSocket-Protocol").joined(separator: ", ")
+            let names =
+                try order.protocols.isEmpty && !field.isEmpty
+                ? WebSocketSubprotocols(fieldValue: field) : WebSocketSubprotocols(order.protocols)
+            var random = SystemRandomNumberGenerator()
+            let handshake = WebSocketHandshake(
+                route.details?.requiresHTTP1 == true
+                    ? .upgrade(key: WebSocketHandshake.makeKey(using: &random)) : .extendedConnect,
+                subprotocols: names, deflate: order.offersCompression ? MessageDeflateOffer() : nil)
+            self.handshake = handshake
+            // The request's own is sent as it stands.
+            return handshake.requestFields.filter { !order.protocols.isEmpty || $0.name != "Sec-WebSocket-Protocol" }
+                .map { ($0.name, $0.value) }
+        } catch {
+            throw LoadError(.badURL, "the WebSocket handshake cannot be sent: \(error.message)", url: request.url)
+        }
+    }
+
+    // MARK: The app's side
+
+    func take(_ command: WebSocketCommand, for load: Load) {
+        if case .limit(let size) = command { order.maximumMessageSize = size }
+        if let connection { return connection.take(command) }
+        switch command {
+        case .send, .ping: order.queued.append(command)
+        // There is no connection to close yet.
+        case .close: load.cancel(producingResumeData: false)
+        case .limit: break
+        }
+    }
+
+    // MARK: The load's side
+
+    /// Exchanges messages until the connection is over.
+    func deliver(_ answer: Answer, of load: Load) async throws(LoadError) -> TaskOutcome.Body {
+        load.take(answer.response)
+        load.tell(.response(answer.response))
+        guard let exchange = answer.transaction.exchange, let handshake else { throw LoadError(.unknown, "there is no exchange") }
+        do {
+            let connection = WebSocketConnection(exchange, try agreement(exchange, handshake), order, of: load)
+            self.connection = connection
+            defer { self.connection = nil }
+            for command in order.queued { connection.take(command) }
+            order.queued = []
+            try await connection.run()
+            return .none
+        } catch {
+            exchange.cancel()
+            throw error
+        }
+    }
+
+    private func agreement(_ exchange: Exchange, _ handshake: WebSocketHandshake) throws(LoadError) -> WebSocketAgreement {
+        let head = exchange.receivedHead
+        guard exchange.hasSwitched else {
+            throw LoadError(
+                .badServerResponse, "the server did not switch to WebSocket, but answered with the status \(head.status)")
+        }
+        guard head.majorVersion > 1 || head.minorVersion >= 1 else {
+            throw LoadError(.badServerResponse, "the server switched protocols by HTTP/1.0")
+        }
+        do {
+            return try handshake.check(status: head.status, headers: head.headers)
+        } catch {
+            throw LoadError(.badServerResponse, "the WebSocket handshake failed: \(error.message)")
+        }
+    }
+}

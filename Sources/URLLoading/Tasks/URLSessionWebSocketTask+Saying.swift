@@ -1,0 +1,107 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import LoadingModel
+internal import Synchronization
+
+extension URLSessionWebSocketTask {
+    /// Says something to the load, in the order in which the calls are made, and adds who waits for what comes of it; or is refused, where
+    /// the task is over or was given up.
+    func say(_ command: WebSocketCommand, _ wait: (inout WebSocketCalls) -> Void, refused: (any Error) -> Void) {
+        var asleep: (any LoadingService)?
+        let refusal: (any Error)? = calls.withLock { calls in
+            if let end = calls.end { return end }
+            let isTaken = mutex.withLock { $0.say(command, for: identity, waking: &asleep) }
+            guard isTaken else { return reasonForRefusal() }
+            wait(&calls)
+            return nil
+        }
+        asleep?.wake()
+        if let refusal { refused(refusal) }
+    }
+
+    /// Why the load takes nothing more.
+    private func reasonForRefusal() -> any Error {
+        let (isOver, error, url) = mutex.withLock { ($0.lifecycle.isOver, $0.error, $0.url) }
+        return error ?? (isOver ? closed() : ErrorTranslation.appError(.cancelled, url: url))
+    }
+
+    func setMaximumMessageSize(_ size: Int) {
+        var asleep: (any LoadingService)?
+        mutex.withLock { state in
+            state.changeOrder { $0.maximumMessageSize = size }
+            if !state.lifecycle.isUnstarted { _ = state.say(.limit(size), for: identity, waking: &asleep) }
+        }
+        asleep?.wake()
+    }
+
+    /// Changes what counts until the task is first resumed.
+    func changeOrder(_ change: (inout WebSocketOrder) -> Void) {
+        mutex.withLock { if $0.lifecycle.isUnstarted { $0.changeOrder(change) } }
+    }
+
+    /// A message of the load's was taken by the app.
+    func take(_ message: WebSocketMessage) { consumed(message.cost) }
+
+    func closeLoad(code: UInt16?, reason: Data) {
+        abandonLoad(with: .webSocket(.close(code: code, reason: reason)))
+    }
+
+    /// What calls are told that come when the closing handshake has taken place.
+    func closed() -> any Error {
+        ErrorTranslation.appError(
+            LoadError(.connectionLost, "the WebSocket is closed", cause: POSIXError(.ENOTCONN)), url: mutex.withLock { $0.url })
+    }
+}
+
+extension TaskState {
+    /// What the load is told of its WebSocket; nil for other tasks.
+    var webSocket: WebSocketOrder? { if case .webSocket(let order) = delivery { order } else { nil } }
+
+    mutating func changeOrder(_ change: (inout WebSocketOrder) -> Void) {
+        guard case .webSocket(var order) = delivery else { return }
+        // Nothing else refers to it while it changes.
+        delivery = .stream
+        change(&order)
+        delivery = .webSocket(order)
+    }
+
+    /// Says something to the load, or keeps it until the load begins; false where there is none, or none any more.
+    fileprivate mutating func say(
+        _ command: WebSocketCommand, for identity: Int, waking asleep: inout (any LoadingService)?
+    ) -> Bool {
+        switch lifecycle.phase {
+        case .unstarted:
+            guard session != nil else { return false }
+            changeOrder { $0.queued.append(command) }
+        case .running, .paused:
+            guard let service = session?.service else { return false }
+            if service.command(.webSocket(command), for: identity) { asleep = service }
+        case .cancelling, .completed: return false
+        }
+        return true
+    }
+}
+
+extension URLSessionWebSocketTask.Message {
+    init(_ message: WebSocketMessage) {
+        switch message {
+        case .text(let text): self = .string(text)
+        case .binary(let data): self = .data(data)
+        }
+    }
+
+    var traffic: WebSocketMessage {
+        switch self {
+        case .string(let text): .text(text)
+        case .data(let data): .binary(data)
+        }
+    }
+}

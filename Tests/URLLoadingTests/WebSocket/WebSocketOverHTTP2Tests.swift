@@ -1,0 +1,171 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// WebSockets over HTTP/2 (RFC 8441).
+@Suite(.timeLimit(.minutes(1)))
+struct WebSocketOverHTTP2Tests {
+    private static let allowed: HTTP2ScriptedServer.Greeting = { _ in [.settings([.enableConnectProtocol: 1])] }
+    private static let closeFrame: [UInt8] = [0x88, 2, 0x03, 0xE8]
+
+    private static func text(_ text: String) -> [UInt8] { WebSocketPeer.frame(1, Array(text.utf8)) }
+
+    private static func socketURL(_ server: HTTP2ScriptedServer, _ path: String = "/socket") throws -> URL {
+        try #require(URL(string: "wss://localhost:\(server.port)\(path)"))
+    }
+
+    @Test func `a WebSocket is a stream of a connection that allows it`() async throws {
+        let recorder = EventRecorder()
+        try await withHTTP2Scenario(
+            delegate: recorder, greeting: Self.allowed,
+            reply: { request in
+                guard request.method == "CONNECT" else { return .ok("page") }
+                return [
+                    .headers([(":status", "200"), ("sec-websocket-protocol", "chat")]), .data(Self.text("hello"), ends: false),
+                    // "hi", masked, with its head.
+                    .awaitBody(8), .data(Self.text("and more"), ends: false),
+                    // A close frame with a code.
+                    .awaitBody(16), .data(Self.closeFrame, ends: true),
+                ]
+            }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url("/page")) == "page")
+            let task = session.webSocketTask(with: try Self.socketURL(server), protocols: ["chat", "other"])
+            task.resume()
+            #expect(try await task.receive().text == "hello")
+            try await task.send(.string("hi"))
+            #expect(try await task.receive().text == "and more")
+            task.cancel(with: .normalClosure, reason: nil)
+            #expect(try await recorder.completion(of: task).error == nil)
+            #expect(task.closeCode == .normalClosure)
+            #expect((task.response as? HTTPURLResponse)?.statusCode == 200)
+
+            #expect(server.connectionCount == 1)
+            let request = server.requests[1]
+            #expect(request.method == "CONNECT")
+            #expect(request.header(":protocol") == "websocket")
+            #expect(request.header(":scheme") == "https")
+            #expect(request.path == "/socket")
+            #expect(request.authority == "localhost:\(server.port)")
+            #expect(request.header("sec-websocket-version") == "13")
+            #expect(request.header("sec-websocket-protocol") == "chat, other")
+            for name in ["sec-websocket-key", "upgrade", "connection", "content-length"] { #expect(request.header(name) == nil) }
+            #expect(server.frames(.resetStream).isEmpty)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a server that does not allow it is spoken to by HTTP/1.1`(hasConnection: Bool) async throws {
+        let recorder = EventRecorder()
+        let ordinary: HTTP2ScriptedServer.Greeting = { _ in [.settings()] }
+        let greeting = hasConnection ? ordinary : Self.allowed
+        try await withHTTP2Scenario(delegate: recorder, greeting: greeting, reply: { $0.isHTTP2 ? .ok("page") : [.stall] }) {
+            (server, session) async throws in
+            if hasConnection { _ = try await session.text(server.url("/page")) }
+            let task = session.webSocketTask(with: try Self.socketURL(server))
+            task.resume()
+            _ = try await server.head(hasConnection ? 1 : 0)
+            task.cancel()
+            _ = try await recorder.completion(of: task)
+            // Where no connection stands, none is made for HTTP/2.
+            #expect(server.protocols == (hasConnection ? ["h2", "http/1.1"] : ["http/1.1"]))
+            #expect(server.requests.last?.method == "GET")
+            #expect(server.requests.last?.header("upgrade") == "websocket")
+        }
+    }
+
+    @Test func `a server that takes the permission back breaks the protocol`() async throws {
+        try await withHTTP2Scenario(
+            greeting: Self.allowed,
+            reply: { _ in [.settings([.enableConnectProtocol: 0]), .stall] }
+        ) { (server, session) async throws in
+            await #expect(throws: URLError.self) { try await session.text(server.url("/page")) }
+            let frame = try await server.frame(.goAway, on: 0)
+            #expect(frame.code == 1)
+        }
+    }
+
+    @Test(arguments: [HTTP2Frame.ErrorCode.cancel, .protocolError, .noError])
+    func `a stream that is reset is a connection that is lost`(code: HTTP2Frame.ErrorCode) async throws {
+        let recorder = EventRecorder()
+        try await withHTTP2Scenario(
+            delegate: recorder, greeting: Self.allowed,
+            reply: { request in
+                request.method == "CONNECT"
+                    ? [.headers([(":status", "200")]), .data(Self.text("hello"), ends: false), .awaitBody(8), .resetStream(code)]
+                    : .ok("page")
+            }
+        ) { (server, session) async throws in
+            _ = try await session.text(server.url("/page"))
+            let task = session.webSocketTask(with: try Self.socketURL(server))
+            task.resume()
+            #expect(try await task.receive().text == "hello")
+            try await task.send(.string("hi"))
+            await #expect(throws: URLError.self) { try await task.receive() }
+            #expect((try await recorder.completion(of: task).error as? URLError).map { brokenProtocol.contains($0.code) } == true)
+            #expect(task.closeCode == .abnormalClosure)
+            // The connection serves on.
+            #expect(try await session.text(server.url("/page")) == "page")
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `another status is no WebSocket`() async throws {
+        let recorder = EventRecorder()
+        try await withHTTP2Scenario(
+            delegate: recorder, greeting: Self.allowed,
+            reply: { $0.method == "CONNECT" ? [.headers([(":status", "501")], ends: true)] : .ok("page") }
+        ) { (server, session) async throws in
+            _ = try await session.text(server.url("/page"))
+            let task = session.webSocketTask(with: try Self.socketURL(server))
+            task.resume()
+            #expect((try await recorder.completion(of: task).error as? URLError)?.code == .badServerResponse)
+            #expect((task.response as? HTTPURLResponse)?.statusCode == 501)
+        }
+    }
+
+    @Test func `what is sent keeps within the windows, and an app that does not receive stops the server`() async throws {
+        let recorder = EventRecorder()
+        let piece = [UInt8](repeating: 7, count: 100_000)
+        try await withHTTP2Scenario(
+            delegate: recorder, greeting: Self.allowed,
+            reply: { request in
+                guard request.method == "CONNECT" else { return .ok("page") }
+                // 1,000,000 bytes, with 14 of a head.
+                return [.headers([(":status", "200")]), .awaitBody(1_000_014), .reach("sent")]
+                    + [.data(WebSocketPeer.frame(2, piece), times: 100, ends: false), .data(Self.closeFrame, ends: true)]
+            }
+        ) { (server, session) async throws in
+            _ = try await session.text(server.url("/page"))
+            let task = session.webSocketTask(with: try Self.socketURL(server))
+            task.resume()
+            try await task.send(.data(Data(count: 1_000_000)))
+            try await server.reached("sent")
+            // It stands before its end, as 10 MB are more than waits for an app.
+            let left = try await server.blocked(stream: server.requests[1].stream)
+            #expect(left > 0)
+            var count = 0
+            for try await message in task.messages {
+                #expect(message.data == Data(piece))
+                count += 1
+            }
+            #expect(count == 100)
+            #expect(try await recorder.completion(of: task).error == nil)
+        }
+    }
+}
+
+extension URLSessionWebSocketTask.Message {
+    var text: String? { if case .string(let text) = self { text } else { nil } }
+    var data: Data? { if case .data(let data) = self { data } else { nil } }
+}

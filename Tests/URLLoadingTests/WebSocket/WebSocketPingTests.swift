@@ -1,0 +1,224 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Pings and pongs, of the app's and the server's (RFC 6455, sections 5.5.2 and 5.5.3).
+@Suite(.timeLimit(.minutes(1)))
+struct WebSocketPingTests {
+    @Test func `pong handlers are called in the order of the pings`() async throws {
+        try await withWebSocket(echoing) { (peer, session) async throws in
+            let task = session.webSocketTask(with: peer.url())
+            task.resume()
+            let calls = Delivered<Int>()
+            for number in 0..<20 { task.sendPing { calls($0 == nil ? number : -1) } }
+            try await calls.count(reaches: 20)
+            #expect(calls.all == Array(0..<20))
+        }
+    }
+
+    @Test func `a ping is a masked control frame of at most 125 bytes`() async throws {
+        let seen = Delivered<WebSocketPeer.Frame>()
+        try await withWebSocket { connection in
+            try connection.accept()
+            guard let frame = try connection.readFrame() else { return }
+            seen(frame)
+            try connection.send(10, frame.payload)
+            try connection.echo()
+        } test: { (peer, session) async throws in
+            let task = session.webSocketTask(with: peer.url())
+            task.resume()
+            try await task.ping()
+            let frame = try await seen.value
+            #expect(frame.opcode == 9 && frame.isFinal && frame.wasMasked && frame.payload.count <= 125)
+        }
+    }
+
+    @Test func `the pong of the last ping answers those before it`() async throws {
+        // "MAY elect to send a Pong frame for only the most recently processed Ping frame" (section 5.5.3).
+        let payloads = Delivered<[UInt8]>()
+        try await withWebSocket { connection in
+            try connection.accept()
+            for _ in 0..<3 { if let frame = try connection.readFrame() { payloads(frame.payload) } }
+            try connection.send(10, payloads.all.last ?? [])
+            try connection.echo()
+        } test: { (peer, session) async throws in
+            let task = session.webSocketTask(with: peer.url())
+            task.resume()
+            let calls = Delivered<Int>()
+            for number in 0..<3 { task.sendPing { calls($0 == nil ? number : -1) } }
+            try await calls.count(reaches: 3)
+            #expect(calls.all == [0, 1, 2])
+        }
+    }
+
+    @Test func `pings of the server are answered with what they had`() async throws {
+        let payloads: [[UInt8]] = [[], [0], Array("hello".utf8), [UInt8](repeating: 0xFF, count: 125)]
+        let pongs = Delivered<WebSocketPeer.Frame>()
+        try await withWebSocket { connection in
+            try connection.accept()
+            for payload in payloads {
+                try connection.send(9, payload)
+                if let frame = try connection.readFrame() { pongs(frame) }
+            }
+            try connection.echo()
+        } test: { (peer, session) async throws in
+            let task = session.webSocketTask(with: peer.url())
+            task.resume()
+            try await pongs.count(reaches: payloads.count)
+            #expect(pongs.all.map(\.opcode) == [10, 10, 10, 10])
+            #expect(pongs.all.map(\.payload) == payloads)
+            #expect(pongs.all.allSatisfy { $0.wasMasked && $0.isFinal })
+        }
+    }
+
+    @Test func `pings are answered while the app receives nothing`() async throws {
+        let pongs = Delivered<[UInt8]>()
+        let recorder = WebSocketRecorder()
+        try await withWebSocket(delegate: recorder) { connection in
+            try connection.accept()
+            for number in 0..<10 {
+                try connection.sendText("message \(number)")
+                try connection.send(9, [UInt8(number)])
+                if let frame = try connection.readFrame() { pongs(frame.payload) }
+            }
+            try connection.echo()
+        } test: { (peer, session) async throws in
+            let task = session.webSocketTask(with: peer.url())
+            task.resume()
+            try await pongs.count(reaches: 10)
+            #expect(pongs.all == (0..<10).map { [UInt8($0)] })
+            for number in 0..<10 { #expect(try await task.nextText() == "message \(number)") }
+        }
+    }
+
+    @Test func `a pong that answers nothing is ignored`() async throws {
+        let mayAnswer = ThreadGate()
+        try await withWebSocket { connection in
+            try connection.accept()
+            try connection.send(10, [9, 9, 9])
+            try connection.send(10, [])
+            guard let ping = try connection.readFrame() else { return }
+            try connection.send(10, [9, 9, 9])
+            try connection.sendText("said")
+            mayAnswer.wait()
+            try connection.send(10, ping.payload)
+            try connection.send(10, ping.payload)
+            try connection.echo()
+        } test: { (peer, session) async throws in
+            let task = session.webSocketTask(with: peer.url())
+            task.resume()
+            let calls = Delivered<String>()
+            task.sendPing { calls("pong \($0 == nil)") }
+            task.receive { _ in calls("message") }
+            try await calls.count(reaches: 1)
+            #expect(calls.all == ["message"], "the pong with other bytes answers no ping")
+            mayAnswer.open()
+            try await calls.count(reaches: 2)
+            #expect(calls.all == ["message", "pong true"])
+            try await task.ping()
+            #expect(calls.all.count == 2)
+        }
+    }
+
+    @Test func `a ping whose pong does not come fails with the connection`() async throws {
+        let mayEnd = ThreadGate()
+        try await withWebSocket { connection in
+            try connection.accept()
+            _ = try connection.readFrame()
+            mayEnd.wait()
+        } test: { (peer, session) async throws in
+            let task = session.webSocketTask(with: peer.url())
+            task.resume()
+            let calls = Delivered<URLError.Code?>()
+            task.sendPing { calls(($0 as? URLError)?.code) }
+            mayEnd.open()
+            #expect(try await calls.value == .networkConnectionLost)
+            task.sendPing { calls(($0 as? URLError)?.code) }
+            try await calls.count(reaches: 2)
+            #expect(calls.all == [.networkConnectionLost, .networkConnectionLost])
+        }
+    }
+
+    // MARK: The task's own
+
+    @Test func `a server that does not answer the task's own pings is taken for dead`() async throws {
+        let recorder = WebSocketRecorder()
+        let count = Delivered<Int>()
+        try await withWebSocket(delegate: recorder) { connection in
+            try connection.accept()
+            while let frame = try connection.readFrame() { if frame.opcode == 9 { count(frame.payload.count) } }
+        } test: { (peer, session) async throws in
+            let task = session.webSocketTask(with: peer.url())
+            task.pingInterval = 0.05
+            task.resume()
+            await expectFailure(.timedOut) { try await task.receive() }
+            let record = try await recorder.completion(of: task)
+            #expect(record.code == .timedOut)
+            #expect(record.letters == "coME")
+            #expect(task.closeCode == .abnormalClosure)
+            #expect(!count.all.isEmpty)
+            try await peer.waitForEnds()
+        }
+    }
+
+    @Test func `a server that answers is left alone, and the app's pings are counted apart`() async throws {
+        let pings = Delivered<Int>()
+        try await withWebSocket { connection in
+            try connection.accept()
+            while let frame = try connection.readFrame() {
+                switch frame.opcode {
+                case 9:
+                    pings(1)
+                    try connection.send(10, frame.payload)
+                case 8: return try connection.send(8, frame.payload)
+                default: try connection.send(frame.opcode, frame.payload)
+                }
+            }
+        } test: { (peer, session) async throws in
+            let task = session.webSocketTask(with: peer.url())
+            task.pingInterval = 0.5
+            task.resume()
+            let calls = Delivered<Int>()
+            for number in 0..<10 { task.sendPing { calls($0 == nil ? number : -1) } }
+            // The app's ten and three of the task's own.
+            try await pings.count(reaches: 13)
+            try await task.send(.string("alive"))
+            #expect(try await task.nextText() == "alive")
+            try await calls.count(reaches: 10)
+            #expect(calls.all == Array(0..<10))
+            #expect(task.state == .running && task.error == nil)
+        }
+    }
+
+    @Test func `a server whose pong lies behind messages that the app does not receive is not dead`() async throws {
+        // Rule 15 of meetings: time in which the load could do nothing is no lateness.
+        try await withWebSocket { connection in
+            try connection.accept()
+            let chunk = [UInt8](repeating: 1, count: 65_536)
+            for _ in 0..<64 { try connection.send(2, chunk) }
+            try connection.echo()
+        } test: { (peer, session) async throws in
+            let task = session.webSocketTask(with: peer.url())
+            task.pingInterval = 0.25
+            task.resume()
+            try await waitOut(0.3, times: 4)
+            #expect(task.state == .running)
+            for number in 0..<64 {
+                let count = try await task.next().payload.count
+                try #require(count == 65_536, "message \(number)")
+            }
+            try await task.send(.string("alive"))
+            #expect(try await task.nextText() == "alive")
+        }
+    }
+}

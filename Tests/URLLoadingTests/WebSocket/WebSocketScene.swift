@@ -1,0 +1,193 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Crypto
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// What a message is on the wire: an opcode and its payload.
+struct WireMessage: Sendable, Hashable {
+    var opcode: UInt8
+    var payload: [UInt8]
+
+    static func text(_ text: String) -> WireMessage { WireMessage(opcode: 1, payload: Array(text.utf8)) }
+    static func binary(_ bytes: [UInt8]) -> WireMessage { WireMessage(opcode: 2, payload: bytes) }
+}
+
+extension URLSessionWebSocketTask.Message {
+    var wire: WireMessage {
+        switch self {
+        case .string(let text): .text(text)
+        case .data(let data): .binary(Array(data))
+        }
+    }
+
+    init(_ wire: WireMessage) {
+        self = wire.opcode == 1 ? .string(String(decoding: wire.payload, as: UTF8.self)) : .data(Data(wire.payload))
+    }
+}
+
+extension WebSocketPeer.Frame {
+    var wire: WireMessage { WireMessage(opcode: opcode, payload: payload) }
+}
+
+/// Holds threads of a server until the test opens it.
+final class ThreadGate: Sendable {
+    private let condition = NSCondition()
+    private let isOpen = Watched(false)
+
+    func wait() {
+        condition.lock()
+        while !isOpen.read({ $0 }) { condition.wait() }
+        condition.unlock()
+    }
+
+    func open() {
+        condition.lock()
+        isOpen.change { $0 = true }
+        condition.broadcast()
+        condition.unlock()
+    }
+}
+
+/// Runs a test with a server of WebSocket whose bytes the test decides, and a session.
+func withWebSocket(
+    delegate: (any URLSessionDelegate)? = nil, configure: (URLSessionConfiguration) -> Void = { _ in },
+    _ script: @escaping @Sendable (WebSocketPeer.Connection) throws -> Void,
+    test: (WebSocketPeer, URLSession) async throws -> Void
+) async throws {
+    let peer = try WebSocketPeer(script)
+    defer { peer.stop() }
+    try await withSession(delegate: delegate, configure) { session in try await test(peer, session) }
+}
+
+/// What a server does that echoes.
+let echoing: @Sendable (WebSocketPeer.Connection) throws -> Void = { connection in
+    try connection.accept()
+    try connection.echo()
+}
+
+extension URLSessionWebSocketTask {
+    /// The next message, as on the wire.
+    func next() async throws -> WireMessage { try await receive().wire }
+
+    func nextText() async throws -> String { String(decoding: try await next().payload, as: UTF8.self) }
+
+    /// Sends a ping and waits for its pong.
+    func ping() async throws {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            sendPing { error in
+                if let error { continuation.resume(throwing: error) } else { continuation.resume() }
+            }
+        }
+    }
+}
+
+/// Lets real time pass that others count, without sleeping: by loads of a silent server that time out one after the other.
+func waitOut(_ seconds: TimeInterval, times: Int = 1) async throws {
+    try await withScriptedServer(reply: { _ in [.stall] }) { (silent) async throws in
+        try await withSession { (session) async throws in
+            for _ in 0..<times {
+                var request = URLRequest(silent.url())
+                request.timeoutInterval = seconds
+                await expectFailure(.timedOut) { try await session.data(for: request) }
+            }
+        }
+    }
+}
+
+/// Makes round trips on another connection, so that what is on its way has arrived.
+func settle(_ session: URLSession, times: Int = 20) async throws {
+    try await withScriptedServer(reply: { _ in .ok() }) { (server) async throws in
+        for _ in 0..<times { _ = try await session.data(from: server.url()) }
+    }
+}
+
+// MARK: Handshakes of scripted servers, which speak TLS as well
+
+extension RecordedRequest {
+    /// What the server has to answer to the key (RFC 6455, section 4.2.2).
+    var acceptValue: String {
+        let text = (header("Sec-WebSocket-Key") ?? "") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        return Data(Insecure.SHA1.hash(data: Data(text.utf8))).base64EncodedString()
+    }
+}
+
+extension ScriptedReply {
+    /// A 101 that accepts, with more fields, and frames behind it.
+    static func webSocket(
+        _ request: RecordedRequest, _ fields: [(String, String)] = [], then frames: [UInt8] = []
+    ) -> ScriptedReply {
+        let all =
+            [("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", request.acceptValue)] + fields
+        return [.write(Array(head(101, all).utf8) + frames)]
+    }
+
+    /// The same with a message and a close frame behind it; the server's direction ends with it, so that the client waits for nothing.
+    static func greeting(_ request: RecordedRequest, _ fields: [(String, String)] = []) -> ScriptedReply {
+        .webSocket(request, fields, then: WebSocketPeer.frame(1, Array("hello".utf8)) + WebSocketPeer.frame(8, [0x03, 0xE8]))
+            .then(.shutdownOutput)
+    }
+}
+
+extension ScriptedServer {
+    /// A URL at this server whose scheme is ws or wss.
+    func socketURL(_ path: String = "/", host: String? = nil, user: String? = nil) -> URL {
+        let text = "ws" + url(path, host: host, user: user).absoluteString.dropFirst(4)
+        guard let url = URL(string: text) else { preconditionFailure("'\(text)' is not a URL") }
+        return url
+    }
+}
+
+/// The frames that a client sent, read from raw bytes, with their keys.
+struct ClientFrame: Sendable, Equatable {
+    var first: UInt8
+    var key: [UInt8]?
+    /// The length as in the second byte, without the mask bit.
+    var shortLength: UInt8
+    var payload: [UInt8]
+
+    var opcode: UInt8 { first & 0x0F }
+
+    /// All whole frames; what is left over is no frame.
+    static func all(_ bytes: [UInt8]) -> [ClientFrame] {
+        var (frames, rest) = ([ClientFrame](), bytes[...])
+        while let (frame, length) = one(rest) {
+            frames.append(frame)
+            rest = rest.dropFirst(length)
+        }
+        return frames
+    }
+
+    private static func one(_ bytes: ArraySlice<UInt8>) -> (ClientFrame, Int)? {
+        let bytes = Array(bytes)
+        guard bytes.count >= 2 else { return nil }
+        let short = bytes[1] & 0x7F
+        var start = 2
+        var length = Int(short)
+        if short >= 126 {
+            let width = short == 126 ? 2 : 8
+            guard bytes.count >= 2 + width else { return nil }
+            length = bytes[2..<(2 + width)].reduce(0) { $0 << 8 | Int($1) }
+            start += width
+        }
+        var key: [UInt8]?
+        if bytes[1] & 0x80 != 0 {
+            guard bytes.count >= start + 4 else { return nil }
+            key = Array(bytes[start..<(start + 4)])
+            start += 4
+        }
+        guard bytes.count >= start + length else { return nil }
+        var payload = Array(bytes[start..<(start + length)])
+        if let key { for index in payload.indices { payload[index] ^= key[index & 3] } }
+        return (ClientFrame(first: bytes[0], key: key, shortLength: short, payload: payload), start + length)
+    }
+}
