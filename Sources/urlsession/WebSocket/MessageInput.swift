@@ -1,0 +1,96 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Dispatch
+import Foundation
+import Synchronization
+import URLLoading
+
+/// The messages that standard input is: its lines, or with `--binary` its bytes as they come.
+///
+/// No more is read than is asked for.
+final class MessageInput: Sendable {
+    private static let pieceSize = 65_536
+    private static let longestLine = 67_108_864
+
+    fileprivate struct State {
+        var buffer = Data()
+        var isAtEnd = false
+        var failure: ToolFailure?
+    }
+
+    private let isBinary: Bool
+    private let state = Mutex(State())
+
+    init(isBinary: Bool) { self.isBinary = isBinary }
+
+    /// What was wrong with the input, if anything was.
+    var failure: ToolFailure? { state.withLock { $0.failure } }
+
+    /// The next message; nil at the end of the input.
+    func next() async throws(ToolFailure) -> URLSessionWebSocketTask.Message? {
+        while true {
+            if let message = try taken() { return message }
+            guard let piece = try await read() else {
+                state.withLock { $0.isAtEnd = true }
+                return try taken()
+            }
+            state.withLock { $0.buffer.append(piece) }
+        }
+    }
+
+    private func taken() throws(ToolFailure) -> URLSessionWebSocketTask.Message? {
+        let (line, isTooLong) = state.withLock { $0.takeMessage(isBinary: isBinary, limit: Self.longestLine) }
+        if isTooLong { throw fail("a line of standard input is longer than 64 MiB") }
+        guard let line else { return nil }
+        if isBinary { return .data(line) }
+        guard let text = String(validating: line, as: UTF8.self) else { throw fail("standard input is not UTF-8: use --binary") }
+        return .string(text)
+    }
+
+    private func fail(_ message: String) -> ToolFailure {
+        let failure = ToolFailure(26, message)
+        state.withLock { $0.failure = failure }
+        return failure
+    }
+
+    /// Reads on a thread of its own, as a terminal may say nothing for ever.
+    private func read() async throws(ToolFailure) -> Data? {
+        let result: Result<Data?, any Error> = await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                continuation.resume(returning: Result { try FileHandle.standardInput.read(upToCount: Self.pieceSize) })
+            }
+        }
+        switch result {
+        case .success(let data): return data.flatMap { $0.isEmpty ? nil : $0 }
+        case .failure(let error): throw fail("standard input cannot be read: \(ToolFailure.reason(error))")
+        }
+    }
+}
+
+extension MessageInput.State {
+    /// A message that is there, whole; without a line end the last line is one, too.
+    fileprivate mutating func takeMessage(isBinary: Bool, limit: Int) -> (message: Data?, isTooLong: Bool) {
+        if isBinary {
+            defer { buffer = Data() }
+            return (buffer.isEmpty ? nil : buffer, false)
+        }
+        if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
+            defer { buffer = buffer[buffer.index(after: end)...] }
+            var line = buffer[..<end]
+            if line.last == UInt8(ascii: "\r") { line.removeLast() }
+            return (Data(line), false)
+        }
+        guard !isAtEnd else {
+            defer { buffer = Data() }
+            return (buffer.isEmpty ? nil : buffer, false)
+        }
+        return (nil, buffer.count > limit)
+    }
+}

@@ -1,0 +1,130 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+struct WebSocketCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ws",
+        abstract: "Exchanges messages over WebSocket.",
+        discussion: """
+            Each line of standard input is a message, and each message that comes is a line of standard output. At the end of the input the \
+            connection is closed, and what the server still says is shown.
+
+            The exit code is 0 where the server closes with 1000, 1001 or no code, and 22 with another one.
+            """
+    )
+
+    @Argument(help: "The URL; ws:// where there is no scheme.")
+    var url: String
+
+    @Flag(help: "Send what is read as binary messages, and write the bytes of binary messages as they are.")
+    var binary = false
+
+    @Option(help: ArgumentHelp("Send a ping at this interval, and fail where one is not answered.", valueName: "seconds"))
+    var ping: Double?
+
+    @Option(help: ArgumentHelp("Offer a subprotocol; may be repeated.", valueName: "name"))
+    var subprotocol: [String] = []
+
+    @Option(help: ArgumentHelp("Fail where a message is larger: 64 MiB unless it is said.", valueName: "bytes"))
+    var maxMessage = 67_108_864
+
+    @Flag(help: "Offer to compress messages.")
+    var deflate = false
+
+    @OptionGroup var options: RequestOptions
+
+    func validate() throws {
+        if ping.map({ !($0 > 0) }) ?? false { throw ValidationError("--ping begins above 0.") }
+        if maxMessage < 1 { throw ValidationError("--max-message begins at 1.") }
+        if options.common.method != nil || options.writeOut != nil || options.retries.retry > 0 {
+            throw ValidationError("ws excludes --request, --write-out and --retry.")
+        }
+    }
+
+    func run() async throws {
+        do {
+            try await exchange()
+        } catch let failure as ToolFailure {
+            throw options.quieted(failure)
+        }
+    }
+
+    private func exchange() async throws {
+        let visit = try options.visit(url.contains("://") ? url : "ws://" + url)
+        let observer = WebSocketObserver(
+            answers: visit.answers, isVerbose: options.verbose, showsMetrics: options.metrics, redirects: options.redirects)
+        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
+        defer { session.finishTasksAndInvalidate() }
+        let request = options.request(for: visit.url)
+        let task = subprotocol.isEmpty ? session.webSocketTask(with: request) : offering(subprotocol, request, session)
+        task.maximumMessageSize = maxMessage
+        task.offersCompression = deflate
+        task.pingInterval = ping
+        let interruption = Interruption { task.cancel(with: .normalClosure, reason: nil) }
+        task.resume()
+        let (input, isBinary) = (MessageInput(isBinary: binary), binary)
+        let sending = Task {
+            do {
+                while let message = try await input.next() { try await task.send(message) }
+                // Before that it would be cancelled.
+                await observer.opening()
+                task.cancel(with: .normalClosure, reason: nil)
+                return nil as ToolFailure?
+            } catch {
+                // That the connection is over, the receiver finds out as well.
+                guard let failure = error as? ToolFailure else { return nil }
+                task.cancel()
+                return failure
+            }
+        }
+        var failure: ToolFailure?
+        do {
+            for try await message in task.messages { try Self.write(message, isBinary: isBinary) }
+        } catch {
+            failure =
+                error as? ToolFailure
+                ?? ToolFailure(
+                    error, answered: task.response != nil, received: 0, expected: -1)
+            task.cancel()
+        }
+        await observer.end()
+        sending.cancel()
+        if interruption.happened { throw ToolFailure(130, nil) }
+        if let ofInput = input.failure { throw ofInput }
+        if let failure { throw failure }
+        try conclude(task)
+    }
+
+    private func offering(_ names: [String], _ request: URLRequest, _ session: URLSession) -> URLSessionWebSocketTask {
+        var request = request
+        request.setValue(names.joined(separator: ", "), forHTTPHeaderField: "Sec-WebSocket-Protocol")
+        return session.webSocketTask(with: request)
+    }
+
+    private func conclude(_ task: URLSessionWebSocketTask) throws {
+        let code = task.closeCode
+        let reason = task.closeReason.map { String(decoding: $0, as: UTF8.self) } ?? ""
+        guard ![.normalClosure, .goingAway, .noStatusReceived].contains(code) else { return }
+        let text = "the server closed the WebSocket with the code \(code.rawValue)" + (reason.isEmpty ? "" : ": \(reason)")
+        throw ToolFailure(22, TextTable.harmless(text))
+    }
+
+    private static func write(_ message: URLSessionWebSocketTask.Message, isBinary: Bool) throws(ToolFailure) {
+        switch message {
+        case .string(let text): try StandardOutput.write(text + "\n")
+        case .data(let data):
+            try StandardOutput.write(
+                isBinary ? data : data + Data("\n".utf8), advice: isBinary ? nil : "use --binary, and write to a file or a pipe")
+        }
+    }
+}
