@@ -26,6 +26,9 @@ extension URLSessionWebSocketTask {
             fileprivate let task: URLSessionWebSocketTask
 
             /// The next message, or nil once the connection is closed.
+            ///
+            /// - Returns: The message, or nil.
+            /// - Throws: What ``URLSessionWebSocketTask/receive()`` throws.
             public nonisolated(nonsending) func next() async throws -> Message? {
                 do {
                     return try await task.receive()
@@ -39,6 +42,8 @@ extension URLSessionWebSocketTask {
         fileprivate let task: URLSessionWebSocketTask
 
         /// An iterator, which shares the messages with others.
+        ///
+        /// - Returns: The iterator.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(task: task) }
     }
 

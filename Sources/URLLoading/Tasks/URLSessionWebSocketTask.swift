@@ -25,7 +25,9 @@ internal import Synchronization
 open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// What one side sends to the other, whole.
     public enum Message: Sendable {
+        /// Bytes, in a binary message.
         case data(Data)
+        /// A text, in UTF-8 on the wire.
         case string(String)
     }
 
@@ -36,18 +38,27 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     public enum CloseCode: RawRepresentable, Hashable, Sendable {
         /// The connection is not closed.
         case invalid
+        /// What the connection was for is done (1000).
         case normalClosure
+        /// One side goes away: a server that stops, a page that is left (1001).
         case goingAway
+        /// The other side broke the protocol (1002).
         case protocolError
+        /// A message is of a kind that is not taken (1003).
         case unsupportedData
         /// The close frame had no code; never sent.
         case noStatusReceived
         /// The connection ended without a close frame; never sent.
         case abnormalClosure
+        /// A message is not what its kind says: text that is not UTF-8 (1007).
         case invalidFramePayloadData
+        /// A message breaks a rule of the one that closes (1008).
         case policyViolation
+        /// A message is larger than is taken (1009).
         case messageTooBig
+        /// The server did not agree to an extension that was needed (1010).
         case mandatoryExtensionMissing
+        /// Something went wrong in the server (1011).
         case internalServerError
         /// Never sent.
         case tlsHandshakeFailure
@@ -87,6 +98,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     let calls = Mutex(WebSocketCalls())
     private let queue: OperationQueue?
 
+    /// Makes a task that belongs to no session and does nothing, for programs that put objects of their own in place of tasks.
     public override init() {
         queue = nil
         super.init()
