@@ -215,7 +215,8 @@ final class Load: LoopCallee {
     }
 
     func consumed(_ bytes: Int) {
+        let mayWait = !hasCredit
         outstandingBytes = max(0, outstandingBytes - bytes)
-        if outstandingBytes < Self.creditWindow { control.wake() }
+        if mayWait, hasCredit { control.wake() }
     }
 }

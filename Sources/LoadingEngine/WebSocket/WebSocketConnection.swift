@@ -24,19 +24,22 @@ import TransportMachines
 final class WebSocketConnection {
     /// How much of a message is written in one go.
     private static let pieceSize = 131_072
+    /// The most memory that ``output`` keeps when there is nothing in it.
+    private static let keptCapacity = 4096
 
     /// Which lets go of this when it is over.
     private let load: Load
     private let exchange: Exchange
     private let subprotocol: String?
     private let pingInterval: TimeAmount?
-    private var machine = WebSocketMachine()
     private var incoming: IncomingMessages
-    private var outgoing: OutgoingMessages
+    // Unchecked is what every message passes: what changes it calls nothing that could come back here.
+    @exclusivity(unchecked) private var machine = WebSocketMachine()
+    @exclusivity(unchecked) private var outgoing: OutgoingMessages
     /// What the app said and what is not written yet.
-    private var commands = CircularBuffer<WebSocketCommand>()
+    @exclusivity(unchecked) private var commands = CircularBuffer<WebSocketCommand>()
     /// What is written at the end of this turn of the loop.
-    private var output = ByteBuffer()
+    @exclusivity(unchecked) private var output = ByteBuffer()
     private var isFlushPlanned = false
     private var writesUnderWay = 0
     /// What ends in ``output``.
@@ -171,18 +174,15 @@ final class WebSocketConnection {
     }
 
     private var maySend: Bool {
-        output.readableBytes < Self.pieceSize && !load.control.isSuspended && exchange.isWritable
-            && (outgoing.isInMessage || !commands.isEmpty)
+        (outgoing.isInMessage || !commands.isEmpty)
+            && output.readableBytes < Self.pieceSize && !load.control.isSuspended && exchange.isWritable
     }
 
     /// Writes what the peer takes now.
     private func sendMore() {
         while maySend {
-            if outgoing.isInMessage {
-                if outgoing.write(upTo: Self.pieceSize, to: &output) { inOutput.messages += 1 }
-            } else if let command = commands.popFirst() {
-                begin(command)
-            }
+            if !outgoing.isInMessage, let command = commands.popFirst() { begin(command) }
+            if outgoing.isInMessage, outgoing.write(upTo: Self.pieceSize, to: &output) { inOutput.messages += 1 }
         }
         planFlush()
     }
@@ -317,12 +317,16 @@ final class WebSocketConnection {
     /// Gives the exchange what was written.
     private func flush() {
         guard output.readableBytes > 0 else { return }
-        let bytes = output
+        var bytes = output
         let ended = inOutput
         output = ByteBuffer()
         inOutput = Written()
         writesUnderWay += 1
         exchange.write(bytes) { [self] isSent in wrote(ended, isSent) }
+        if writesUnderWay == 0, output.readableBytes == 0, bytes.storageCapacity <= Self.keptCapacity {
+            bytes.clear()
+            output = bytes
+        }
     }
 
     private func wrote(_ ended: Written, _ isSent: Bool) {

@@ -47,9 +47,6 @@ extension URLSessionWebSocketTask {
         mutex.withLock { if $0.lifecycle.isUnstarted { $0.changeOrder(change) } }
     }
 
-    /// A message of the load's was taken by the app.
-    func take(_ message: WebSocketMessage) { consumed(message.cost) }
-
     func closeLoad(code: UInt16?, reason: Data) {
         abandonLoad(with: .webSocket(.close(code: code, reason: reason)))
     }

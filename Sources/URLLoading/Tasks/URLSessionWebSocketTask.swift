@@ -151,8 +151,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     open func receive(completionHandler: @escaping @Sendable (Result<Message, any Error>) -> Void) {
         switch calls.withLock({ $0.receive(.handler(completionHandler)) }) {
         case nil: break
-        case .message(let message):
-            take(message)
+        case .message(let message, let credit):
+            consumed(credit)
             onDelegateQueue { completionHandler(.success(Message(message))) }
         case .over(let error): onDelegateQueue { completionHandler(.failure(error)) }
         }
@@ -165,19 +165,29 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// - Returns: The message.
     /// - Throws: A `URLError` where the connection is over, or the task was given up.
     open nonisolated(nonsending) func receive() async throws -> Message {
+        // What is here needs no way to withdraw.
+        if !Task.isCancelled, let received = calls.withLock({ $0.receive() }) {
+            switch received {
+            case .message(let message, let credit):
+                consumed(credit)
+                return Message(message)
+            case .over(let error): throw error
+            }
+        }
         let ticket = WebSocketCalls.Ticket()
         let message = try await withTaskCancellationHandler {
             try await withUnsafeThrowingContinuation { continuation in
                 switch calls.withLock({ $0.receive(.caller(continuation, ticket)) }) {
                 case nil: break
-                case .message(let message): continuation.resume(returning: message)
+                case .message(let message, let credit):
+                    consumed(credit)
+                    continuation.resume(returning: message)
                 case .over(let error): continuation.resume(throwing: error)
                 }
             }
         } onCancel: {
             calls.withLock { $0.withdraw(ticket) }?.resume(throwing: CancellationError())
         }
-        take(message)
         return Message(message)
     }
 
@@ -248,8 +258,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         wakes.run(on: queue)
         // No message follows, though the connection may stand for a while.
         if case .closed = event { calls.withLock { $0.end(with: closed(), inOrder: true) }.run(on: queue) }
-        // An async caller says itself that it has taken it.
-        if case .message(let message) = event, wakes.tookMessage { take(message) }
+        consumed(wakes.credit)
     }
 
     override func loadEnded(_ error: (any Error)?) {

@@ -31,7 +31,8 @@ struct WebSocketCalls: Sendable {
 
     /// What a call to receive gets at once.
     enum Received {
-        case message(WebSocketMessage)
+        /// And the credit that the load is to be given.
+        case message(WebSocketMessage, credit: Int)
         case over(any Error)
     }
 
@@ -39,6 +40,8 @@ struct WebSocketCalls: Sendable {
     var pings = WaitingLine<Waiter>()
     private var receivers = WaitingLine<Receiver>()
     private var inbox = WaitingLine<WebSocketMessage>()
+    /// For messages that were taken, and not given to the load yet.
+    private var credit = 0
     private(set) var end: (any Error)?
     /// The closing handshake took place, and the app did not give the task up.
     private(set) var endedInOrder = false
@@ -46,15 +49,31 @@ struct WebSocketCalls: Sendable {
     private(set) var closeCode: UInt16 = 0
     private(set) var closeReason: Data?
 
+    /// The load is given so much at once, or more: a small part of what it may have outstanding, as each time costs as much as a message.
+    private static let creditStep = 131_072
+
+    /// Nil where a call has to wait.
+    mutating func receive() -> Received? {
+        if let message = inbox.popFirst() { return .message(message, credit: take(message)) }
+        return end.map { .over($0) }
+    }
+
     /// Nil where the call waits.
     mutating func receive(_ receiver: Receiver) -> Received? {
         if case .caller(_, let ticket) = receiver, ticket.isWithdrawn.load(ordering: .relaxed) {
             return .over(CancellationError())
         }
-        if let message = inbox.popFirst() { return .message(message) }
-        if let end { return .over(end) }
+        if let received = receive() { return received }
         receivers.append(receiver)
         return nil
+    }
+
+    /// A call has the message: the credit that the load is to be given now.
+    private mutating func take(_ message: WebSocketMessage) -> Int {
+        credit += message.cost
+        guard credit >= Self.creditStep else { return 0 }
+        defer { credit = 0 }
+        return credit
     }
 
     /// The caller whose call waits no more; nil where it had its message, or has not begun to wait.
@@ -74,11 +93,12 @@ struct WebSocketCalls: Sendable {
         case .message(let message):
             if let receiver = receivers.popFirst() {
                 wakes.received = (receiver, .success(message))
+                wakes.credit = take(message)
             } else {
                 inbox.append(message)
             }
-        case .sent(let count): wakes.done = sends.popFirst(count).map { ($0, nil) }
-        case .ponged(let count): wakes.done = pings.popFirst(count).map { ($0, nil) }
+        case .sent(let count): wakes.done = sends.popFirst(count)
+        case .ponged(let count): wakes.done = pings.popFirst(count)
         case .closed(let code, let reason): (closeCode, closeReason) = (code, reason)
         }
         return wakes
@@ -91,7 +111,8 @@ struct WebSocketCalls: Sendable {
         endedInOrder = inOrder
         if closeCode == 0, isOpen { closeCode = 1006 }
         var wakes = Wakes()
-        wakes.done = (sends.popFirst(.max) + pings.popFirst(.max)).map { ($0, error) }
+        wakes.done = sends.popFirst(.max) + pings.popFirst(.max)
+        wakes.error = error
         wakes.failed = receivers.popFirst(.max).map { ($0, error) }
         return wakes
     }
@@ -99,15 +120,16 @@ struct WebSocketCalls: Sendable {
     /// What is to be called once no lock is held.
     struct Wakes {
         fileprivate var received: (Receiver, Result<WebSocketMessage, any Error>)?
-        fileprivate var done: [(Waiter, (any Error)?)] = []
+        fileprivate var done: [Waiter] = []
+        /// Why it failed for those.
+        fileprivate var error: (any Error)?
         fileprivate var failed: [(Receiver, any Error)] = []
-
-        /// Whether a message went to a handler; callers take theirs themselves.
-        var tookMessage: Bool { if case .handler? = received?.0 { true } else { false } }
+        /// What the load is to be given.
+        fileprivate(set) var credit = 0
 
         func run(on queue: OperationQueue?) {
             if let (receiver, result) = received { Self.tell(receiver, result, queue) }
-            for (waiter, error) in done {
+            for waiter in done {
                 switch waiter {
                 case .handler(let handler): Self.call(queue) { handler(error) }
                 case .caller(let continuation):
