@@ -6,6 +6,8 @@ let settings: [SwiftSetting] = [.swiftLanguageMode(.v6), .enableUpcomingFeature(
 
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
+let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
+let nioWebSocket: Target.Dependency = .product(name: "NIOWebSocket", package: "swift-nio")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 
 /// One client, in a process of its own, so that CPU time and memory are its own.
@@ -33,5 +35,10 @@ let package = Package(
         // What holds at scale: `Benchmarks/scale`.
         peer("bench-scale", [.product(name: "URLLoading", package: "swift-url-loading")]),
         .executableTarget(name: "bench-scale-server", dependencies: [nioCore, nioPosix], swiftSettings: settings),
+        // WebSocket: `Benchmarks/websocket`.
+        peer("bench-websocket", [.product(name: "URLLoading", package: "swift-url-loading")]),
+        peer("bench-nio-websocket", [nioCore, nioPosix, nioHTTP1, nioWebSocket]),
+        .executableTarget(
+            name: "bench-websocket-server", dependencies: [nioCore, nioPosix, nioHTTP1, nioWebSocket], swiftSettings: settings),
     ]
 )

@@ -12,13 +12,17 @@ import Synchronization
 
 /// Runs the case named on the command line with a peer and prints one line of JSON.
 package func runBenchmark<P: Peer>(_ make: @Sendable (Options) throws -> P) async {
+    await printReport { options, report in try await run(options, on: try make(options), into: &report) }
+}
+
+/// Runs what the command line says and prints one line of JSON.
+func printReport(_ run: (Options, inout Report) async throws -> Void) async {
     do {
         Usage.raiseDescriptorLimit()
         let options = try Options(CommandLine.arguments)
-        let peer = try make(options)
         var report = Report()
         do {
-            try await run(options, on: peer, into: &report)
+            try await run(options, &report)
         } catch is Unsupported {
             report.set("unsupported", 1)
         }
@@ -113,7 +117,9 @@ private func requests<P: Peer>(_ count: Int, _ options: Options, _ peer: P) asyn
     }
 }
 
-private final class Counter: Sendable {
+/// Counts up, for callers that share some work.
+package final class Counter: Sendable {
     private let value = Atomic<Int>(0)
-    func take() -> Int { value.wrappingAdd(1, ordering: .relaxed).oldValue }
+    package init() {}
+    package func take() -> Int { value.wrappingAdd(1, ordering: .relaxed).oldValue }
 }

@@ -1,0 +1,82 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Glibc
+
+/// One WebSocket client, as the benchmarks use it.
+package protocol WebSocketPeer: Sendable {
+    associatedtype Socket: BenchSocket
+    /// Returns perhaps before the handshake is over.
+    func open(_ url: String) async throws -> Socket
+    /// Where the callers run; nil for Swift's pool of threads.
+    var executor: (any TaskExecutor)? { get }
+}
+
+package protocol BenchSocket: Sendable {
+    /// Sends `count` binary messages of `size` bytes, of which `inFlight` are unanswered at any time, and receives as many.
+    func echo(_ count: Int, size: Int, inFlight: Int) async throws
+    /// Sends an empty message, receives the `count` that answer it, and returns how many bytes they have.
+    func receive(_ count: Int) async throws -> Int
+    /// Waits for a message, as an app does that has nothing to say; returns once the handshake is over.
+    func idle() async throws
+}
+
+/// Runs the case named on the command line with a WebSocket client and prints one line of JSON.
+package func runWebSocketBenchmark<P: WebSocketPeer>(_ make: @Sendable (Options) throws -> P) async {
+    await printReport { options, report in
+        let peer = try make(options)
+        try await withTaskExecutorPreference(peer.executor) { try await run(options, on: peer, into: &report) }
+    }
+}
+
+private func run<P: WebSocketPeer>(_ options: Options, on peer: P, into report: inout Report) async throws {
+    switch options.name {
+    case "echo":
+        let socket = try await peer.open(options.url)
+        if options.warmUp > 0 { try await socket.echo(options.warmUp, size: options.size, inFlight: options.inFlight) }
+        let cpu = Usage.cpu
+        let start = Usage.now
+        try await socket.echo(options.count, size: options.size, inFlight: options.inFlight)
+        report.set("wall", Usage.now - start)
+        report.set("cpu", Usage.cpu - cpu)
+        report.set("echoes_per_cpu_s", Double(options.count) / max(Usage.cpu - cpu, 1e-6))
+    case "stream":
+        let cpu = Usage.cpu
+        let start = Usage.now
+        let got = try await peer.open(options.url).receive(options.count)
+        guard got == options.count * options.size else { throw BenchFailure("got \(got) bytes") }
+        report.set("wall", Usage.now - start)
+        report.set("cpu", Usage.cpu - cpu)
+    case "idle":
+        // What the first takes is the client's, and not a socket's.
+        func one() async throws -> P.Socket {
+            let socket = try await peer.open(options.url)
+            try await socket.idle()
+            return socket
+        }
+        var sockets = [try await one()]
+        let before = Usage.resident
+        let cpu = Usage.cpu
+        while sockets.count <= options.connections {
+            let next = min(options.inFlight, options.connections + 1 - sockets.count)
+            sockets += try await withThrowingTaskGroup(of: P.Socket.self) { group in
+                for _ in 0..<next { group.addTask { try await one() } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+        }
+        report.set("cpu", Usage.cpu - cpu)
+        // What opening took is given back by then.
+        try await Task.sleep(for: .seconds(3))
+        report.set("rss_kib", Double(Usage.resident))
+        report.set("kib_per_socket", Double(Usage.resident - before) / Double(options.connections))
+        withExtendedLifetime(sockets) {}
+    default:
+        throw BenchFailure("no case \(options.name)")
+    }
+}
