@@ -29,6 +29,8 @@ final class ScriptedConnection: ChannelInboundHandler {
     private let number: Int
     private let greeting: [SocketEffect]
     private var reader = RequestReader()
+    /// What came since reading was stopped; nil while it is read.
+    private var held: [UInt8]?
     private var effects: [SocketEffect] = []
     private var waiting = Waiting.nothing
     private var requestCount = 0
@@ -72,7 +74,8 @@ final class ScriptedConnection: ChannelInboundHandler {
             let room = ServerJournal.keptBytes - journal.connections[number].received.count
             if room > 0 { journal.connections[number].received.append(contentsOf: bytes.prefix(room)) }
         }
-        for event in reader.feed(bytes) { handle(event) }
+        // What comes though reading was stopped, as at the end of the connection, is read when it is begun again.
+        if held != nil { held?.append(contentsOf: bytes) } else { feed(bytes) }
         advance()
     }
 
@@ -196,9 +199,17 @@ final class ScriptedConnection: ChannelInboundHandler {
             let linger = linger(l_onoff: 1, l_linger: 0)
             _ = (context.channel as? any SocketOptionProvider)?.setSoLinger(linger)
             end { Self.closeTransport(context) }
-        case .stopReading: _ = context.channel.setOption(.autoRead, value: false)
-        case .startReading: _ = context.channel.setOption(.autoRead, value: true)
+        case .stopReading:
+            held = held ?? []
+            _ = context.channel.setOption(.autoRead, value: false)
+        case .startReading:
+            _ = context.channel.setOption(.autoRead, value: true)
+            if let bytes = held.take() { feed(bytes) }
         }
+    }
+
+    private func feed(_ bytes: some Collection<UInt8>) {
+        for event in reader.feed(bytes) { handle(event) }
     }
 
     private func end(_ close: () -> Void) {
