@@ -61,7 +61,14 @@ final class Load: LoopCallee {
         self.session = session
         started = now
         control = LoadControl(on: session.executor, now: now)
-        if case .webSocket(let order) = order.delivery { webSocket = WebSocketLoad(order) } else { webSocket = nil }
+        if case .webSocket(var socket) = order.delivery {
+            webSocket = WebSocketLoad(socket)
+            // What the app said is kept until it is sent, and no longer.
+            socket.queued = []
+            self.order.delivery = .webSocket(socket)
+        } else {
+            webSocket = nil
+        }
     }
 
     var timelines: [TransactionTimeline] { earlierTransactions.map(\.timeline) + (transaction.map { [$0.timeline] } ?? []) }

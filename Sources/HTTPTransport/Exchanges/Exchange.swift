@@ -234,7 +234,7 @@ package final class Exchange {
 
     private var isComplete: Bool { if case .complete = end { true } else { false } }
     private var failure: LoadError? { if case .failed(let error) = end { error } else { nil } }
-    var isOver: Bool { if case .open = end { false } else { true } }
+    package var isOver: Bool { if case .open = end { false } else { true } }
 
     /// Lets go of the exchange.
     ///

@@ -32,6 +32,7 @@ final class HTTP2BodyOutlet: BodyOutlet {
         self.connection = connection
     }
 
+    var hasPiece: Bool { piece != nil }
     var loop: any EventLoop { connection.loop }
     var isReady: Bool { piece == nil && connection.maySendContent }
 

@@ -97,6 +97,9 @@ extension HTTP2Connection {
         if !hasPiece || stream.sendWindow.available > 0 { sendLine.append(stream) }
     }
 
+    /// A stream has something to send, and waits for its turn.
+    func queue(_ stream: HTTP2Stream) { sendLine.append(stream) }
+
     /// Gives each stream in line its turn.
     func sendMore() {
         guard !sendLine.isEmpty, sendWindow.available > 0 else { return }

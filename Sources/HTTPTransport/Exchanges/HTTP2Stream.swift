@@ -32,6 +32,8 @@ final class HTTP2Stream: ExchangeCarrier {
     private(set) var outlet: HTTP2BodyOutlet?
     /// Of a stream that is to be another protocol's.
     private var switched: SwitchedOutput?
+    /// Ends it where the server does not.
+    private var lingering: Scheduled<Void>?
     /// END_STREAM was written.
     private(set) var hasSentEnd = false
     /// It waits for its turn to send.
@@ -137,19 +139,26 @@ final class HTTP2Stream: ExchangeCarrier {
     /// Those of the connection are other streams', too.
     var unacknowledgedBytes: Int64 { 0 }
 
-    var isWritable: Bool { switched?.isReady ?? false }
+    var isWritable: Bool {
+        guard let switched else { return false }
+        // It is told when its turn comes.
+        if !switched.isReady { connection.queue(self) }
+        return switched.isReady
+    }
 
     func write(_ bytes: ByteBuffer, for exchange: Exchange, written: @escaping (Bool) -> Void) {
         guard let switched, self.exchange === exchange else { return written(false) }
         switched.write(bytes, written: written)
     }
 
+    /// END_STREAM goes out behind the rest of what was written, and the server's is waited for.
     func linger(for exchange: Exchange, _ patience: TimeAmount) {
-        guard self.exchange === exchange else { return }
-        // The rest of what was written goes out before END_STREAM, which is the end where the server has ended its side.
-        guard hasAnswer, let switched else { return connection.abandon(self, isLate: false) }
+        guard self.exchange === exchange, let switched else { return connection.abandon(self, isLate: false) }
         let bound = NIOLoopBound(self, eventLoop: connection.loop)
-        switched.end { bound.value.connection.requestCompleted(bound.value) }
+        lingering = connection.loop.scheduleTask(in: patience) {
+            if bound.value.exchange != nil { bound.value.connection.abandon(bound.value, isLate: false) }
+        }
+        switched.end { if bound.value.hasAnswer { bound.value.connection.requestCompleted(bound.value) } }
     }
 
     // MARK: The connection's side
@@ -254,8 +263,9 @@ final class HTTP2Stream: ExchangeCarrier {
     ///
     /// A server that does without it resets the stream (section 8.1).
     func sendsOn() -> Bool {
-        if switched != nil, let exchange, exchange.hasSwitched {
+        if switched != nil, !hasSentEnd, let exchange, exchange.hasSwitched {
             hasAnswer = true
+            handOn()
             exchange.endInput()
             return true
         }
@@ -355,6 +365,7 @@ final class HTTP2Stream: ExchangeCarrier {
         outlet = nil
         switched?.discard()
         switched = nil
+        lingering?.cancel()
         return exchange.take()
     }
 }

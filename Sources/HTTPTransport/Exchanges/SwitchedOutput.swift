@@ -38,13 +38,16 @@ final class SwitchedOutput {
     /// Writes what may be written now, and answers whether more would be taken.
     @discardableResult
     func sendMore() -> Bool {
+        // Who has nothing to send takes no place in the line.
+        var isWriting = outlet.hasPiece
         outlet.sendMore()
         while outlet.isReady, let next = waiting.popFirst() {
+            isWriting = true
             let promise = outlet.loop.makePromise(of: Void.self)
             promise.futureResult.assumeIsolated().whenComplete { result in next.written((try? result.get()) != nil) }
             outlet.write(next.bytes, isLast: next.isLast, promise: promise)
         }
-        outlet.flush()
+        if isWriting { outlet.flush() }
         return isReady
     }
 

@@ -24,6 +24,8 @@ import TransportMachines
 final class WebSocketConnection {
     /// How much of a message is written in one go.
     private static let pieceSize = 131_072
+    /// How many events of the reader's one turn of the loop takes, a millisecond's work: an empty frame takes two bytes.
+    private static let eventsPerTurn = 4_096
     /// The most memory that ``output`` keeps when there is nothing in it.
     private static let keptCapacity = 4096
 
@@ -40,6 +42,7 @@ final class WebSocketConnection {
     @exclusivity(unchecked) private var commands = CircularBuffer<WebSocketCommand>()
     /// What is written at the end of this turn of the loop.
     @exclusivity(unchecked) private var output = ByteBuffer()
+    private var eventsLeft = 0
     private var isFlushPlanned = false
     private var writesUnderWay = 0
     /// What ends in ``output``.
@@ -54,8 +57,11 @@ final class WebSocketConnection {
     private var pingTimer: RepeatedTask?
     /// The peer was not read since a ping was due last, as the app took nothing.
     private var wasHeldBack = false
+    /// Something came, or a part of a message went out, since then.
+    private var wasActive = false
     /// Both sides have sent a close frame.
     private var isClean = false
+    private var isDropped = false
     /// It is over once all is written.
     private var endsWhenWritten = false
     private var isOver = false
@@ -100,7 +106,7 @@ final class WebSocketConnection {
             leave()
             throw error
         }
-        if isClean { exchange.linger(.nanoseconds(WebSocketMachine.closePatience)) } else { exchange.cancel() }
+        if isClean, !isDropped { exchange.linger(.nanoseconds(WebSocketMachine.closePatience)) } else { exchange.cancel() }
         if let failure { throw failure }
     }
 
@@ -108,13 +114,15 @@ final class WebSocketConnection {
         while !isOver {
             try load.control.check()
             sendMore()
-            if unread.readableBytes > 0, machine.hears {
-                guard !machine.maySendMessages || load.hasCredit else {
+            if unread.readableBytes > 0, machine.hears, !load.control.isSuspended {
+                guard takesMore else {
                     wasHeldBack = true
-                    try await load.waitForCredit { self.isOver || !self.machine.maySendMessages || self.maySend }
+                    try await load.waitForCredit { self.isOver || self.takesMore || self.maySend }
                     continue
                 }
                 parse()
+                // Others on the loop have their turn.
+                if eventsLeft == 0 { await load.session.executor.turns.next() }
             } else if exchange.hasNext {
                 guard let piece = try await nextPiece() else {
                     perform(machine.handle(.transportEnded))
@@ -129,6 +137,7 @@ final class WebSocketConnection {
     }
 
     private func count(_ bytes: Int) {
+        wasActive = true
         load.transaction?.bodyBytesAfterDecoding += Int64(bytes)
         load.received(Int64(bytes), total: load.body.received + Int64(bytes), expected: -1)
     }
@@ -215,28 +224,39 @@ final class WebSocketConnection {
     }
 
     private func pingIsDue() {
-        guard machine.maySendMessages, !load.control.isSuspended else { return }
-        // What the app does not receive lies before the pong.
-        guard !wasHeldBack, load.hasCredit else {
-            wasHeldBack = !load.hasCredit
-            return
+        guard machine.maySendMessages else { return }
+        // The pong may lie behind what the app does not receive, or the ping behind what is still being sent.
+        let isJudged = !wasHeldBack && !wasActive && load.hasCredit && !load.control.isSuspended
+        wasHeldBack = !load.hasCredit || load.control.isSuspended
+        wasActive = false
+        guard pings.contains(.ourselves) else {
+            if !load.control.isSuspended { ping(.ourselves) }
+            return planFlush()
         }
-        guard !pings.contains(.ourselves) else {
-            failure = LoadError(.timedOut, "the server did not answer a ping within the interval")
-            perform(machine.handle(.abandoned))
-            return
-        }
-        ping(.ourselves)
-        planFlush()
+        guard isJudged else { return }
+        failure = LoadError(.timedOut, "the server did not answer a ping within the interval")
+        perform(machine.handle(.abandoned))
     }
 
     // MARK: The peer
 
+    /// Whether what the peer sent is taken: while the app takes messages, and where no more than what was read can come.
+    private var takesMore: Bool { !machine.maySendMessages || load.hasCredit || exchange.isOver }
+
+    private func wantsEvent() -> Bool {
+        guard eventsLeft > 0, takesMore else { return false }
+        eventsLeft -= 1
+        return true
+    }
+
     private func parse() {
         do {
-            try incoming.take(&unread, isWanted: { !self.machine.maySendMessages || self.load.hasCredit }) { event in
+            eventsLeft = Self.eventsPerTurn
+            try incoming.take(&unread, isWanted: { self.wantsEvent() }) { event in
                 switch event {
-                case .message(let message): load.tell(message, cost: message.cost)
+                case .message(let message):
+                    // An app that has closed may receive no more: what it has no room for only lies before the peer's close frame.
+                    if machine.maySendMessages || load.hasCredit { load.tell(message, cost: message.cost) }
                 case .ping(let payload): perform(machine.handle(.received(.ping(payload))))
                 case .pong(let payload): perform(machine.handle(.received(.pong(payload))))
                 case .close(let close): perform(machine.handle(.received(.close(close))))
@@ -284,7 +304,9 @@ final class WebSocketConnection {
             endsWhenWritten = true
             flush()
             endIfWritten()
-        case .dropTransport: end()
+        case .dropTransport:
+            isDropped = true
+            end()
         }
     }
 
@@ -332,6 +354,7 @@ final class WebSocketConnection {
     private func wrote(_ ended: Written, _ isSent: Bool) {
         writesUnderWay -= 1
         if isSent {
+            if ended.messages > 0 || outgoing.isInMessage { wasActive = true }
             if ended.messages > 0 { load.tell(.webSocket(.sent(ended.messages))) }
             if ended.hasPong { perform(machine.handle(.pongWritten)) }
             if maySend { load.control.wake() }

@@ -105,7 +105,11 @@ final class WebSocketLoad {
     func deliver(_ answer: Answer, of load: Load) async throws(LoadError) -> TaskOutcome.Body {
         load.take(answer.response)
         load.tell(.response(answer.response))
-        guard let exchange = answer.transaction.exchange, let handshake else { throw LoadError(.unknown, "there is no exchange") }
+        guard let exchange = answer.transaction.exchange, let handshake else {
+            // A class of the app's answered.
+            answer.body.cancel()
+            throw LoadError(.unsupportedURL, "a WebSocket is not loaded by a URLProtocol class")
+        }
         do {
             let connection = WebSocketConnection(exchange, try agreement(exchange, handshake), order, of: load)
             self.connection = connection

@@ -69,8 +69,8 @@ extension URLSessionTask {
                 if case .download(let resumeData) = state.delivery { error.resumeData = resumeData }
                 return (client(&state), error)
             case nil:
-                // What ends in order, as a WebSocket does, may still be cut short.
-                if case .cancel = command, state.lifecycle.phase == .cancelling { say(command, state) }
+                // A WebSocket that ends in order may still be cut short.
+                if case .cancel = command, state.webSocket != nil, state.lifecycle.phase == .cancelling { say(command, state) }
                 return nil
             case .start, .pause, .unpause, .complete:
                 return nil
@@ -132,6 +132,7 @@ extension URLSessionTask {
             earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
         )
         if state.ownDelegate != nil { order.connectionHolder = state.bridge?.connectionHolder }
+        state.changeOrder { $0.queued = [] }
         let service = equipment.service
         if service.submit(order, client: client) { asleep = service }
         return nil

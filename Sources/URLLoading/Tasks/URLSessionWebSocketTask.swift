@@ -102,6 +102,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     public override init() {
         queue = nil
         super.init()
+        _ = calls.withLock { $0.end(with: URLError(.cancelled), inOrder: false) }
     }
 
     init(session: URLSession, identifier: Int, request: URLRequest, protocols: [String]) {
