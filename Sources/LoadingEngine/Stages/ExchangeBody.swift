@@ -23,8 +23,8 @@ final class ExchangeBody: ResponseBody {
     private var codedIsComplete = false
     private var decodedInTurn = 0
     private var timeInTurn = TimeAmount.zero
-    /// What another thread has decoded, and nobody has taken yet.
-    private var decodedElsewhere = CircularBuffer<ByteBuffer>()
+    /// What another thread has decoded, and nobody has taken yet; few bodies have any, and an empty buffer is memory, too.
+    private var decodedElsewhere: CircularBuffer<ByteBuffer>?
 
     init(_ exchange: Exchange, decoder: ContentDecoder?, transaction: Transaction, of load: Load) {
         self.load = load
@@ -76,7 +76,7 @@ final class ExchangeBody: ResponseBody {
     private func next(through decoder: ContentDecoder) async throws(LoadError) -> ByteBuffer? {
         // Nothing is decoded ahead of demand, so a bomb grows no faster than it is taken.
         while true {
-            if let piece = decodedElsewhere.popFirst() { return count(piece) }
+            if let piece = decodedElsewhere?.popFirst() { return count(piece) }
             if decodedInTurn >= Self.decodedPerTurn { try await takeTurn() }
             do {
                 if decoder.isSlow {
@@ -127,7 +127,7 @@ final class ExchangeBody: ResponseBody {
         let isUnderWay = WorkerThreads.computing.run { slot.fill(work.decode(upTo: Self.decodedPerTurn)) }
         // No thread to be had: slow is better than never.
         guard isUnderWay else {
-            decodedElsewhere.append(contentsOf: try work.decode(upTo: 1).get().pieces)
+            decodedElsewhere = CircularBuffer(try work.decode(upTo: 1).get().pieces)
             decodedInTurn = Self.decodedPerTurn
             return true
         }
@@ -135,7 +135,7 @@ final class ExchangeBody: ResponseBody {
         defer { load.control.letGo(now: .now()) }
         let found = try await slot.wait().get()
         try await load.control.waitWhileSuspended()
-        decodedElsewhere.append(contentsOf: found.pieces)
+        decodedElsewhere = CircularBuffer(found.pieces)
         return !found.pieces.isEmpty || !found.isSpent
     }
 
