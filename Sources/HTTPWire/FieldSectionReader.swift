@@ -157,10 +157,6 @@ struct FieldSectionReader: Sendable {
     }
 
     private static func copy(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> [UInt8] {
-        let source = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
-        return [UInt8](unsafeUninitializedCapacity: source.count) { target, count in
-            UnsafeMutableRawBufferPointer(target).copyMemory(from: source)
-            count = source.count
-        }
+        [UInt8](UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
     }
 }

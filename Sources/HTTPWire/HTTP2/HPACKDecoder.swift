@@ -88,12 +88,7 @@ struct HPACKDecoder: Sendable {
         defer { if text.count > Self.keptText { text = [] } }
         guard !lines.isEmpty else { return HeaderBlock() }
         let end = textEnd
-        let bytes = text.withUnsafeBytes { text in
-            [UInt8](unsafeUninitializedCapacity: end) { target, count in
-                UnsafeMutableRawBufferPointer(target).copyMemory(from: UnsafeRawBufferPointer(rebasing: text[..<end]))
-                count = end
-            }
-        }
+        let bytes = text.withUnsafeBytes { [UInt8](UnsafeRawBufferPointer(rebasing: $0[..<end])) }
         let block = HeaderBlock(bytes: bytes, lines: Array(lines[...]))
         lines.removeAll(keepingCapacity: lines.count <= 64)
         return block
