@@ -36,8 +36,8 @@ extension HTTP2Connection {
 
     /// Has what was written go to the socket when all is written that belongs to this turn of the loop.
     func scheduleFlush() {
-        guard outgoing.areDueNow(), let context else { return }
-        LoopDirectory.executor(of: context.eventLoop).afterwards { [self] in if outgoing.areDue { flush() } }
+        guard outgoing.areDueNow(), context != nil else { return }
+        executor.afterwards { [self] in if outgoing.areDue { flush() } }
     }
 
     func flush() {

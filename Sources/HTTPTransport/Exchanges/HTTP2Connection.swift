@@ -34,11 +34,12 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     static let frameSize = HTTP2Settings.frameSizes.lowerBound
 
     package let facts: ConnectionFacts
-    package var pool: ConnectionPool?
+    @exclusivity(unchecked) package var pool: ConnectionPool?
     package let id: Int
     package let initialCapacity: Int?
 
     let loop: any EventLoop
+    private(set) lazy var executor = LoopDirectory.executor(of: loop)
     /// What the server showed, for other hosts that it may serve.
     let serverChain: [Data]
     private let scheme: StaticString
