@@ -97,7 +97,7 @@ package final class Exchange {
     /// What carries the exchange, until its end.
     private(set) var carrier: (any ExchangeCarrier)?
     /// Why the request may be sent again, where that is known.
-    package private(set) var evidence = RetryEvidence.none
+    @exclusivity(unchecked) package private(set) var evidence = RetryEvidence.none
     @exclusivity(unchecked) private var end = End.open
     private var toldSentBytes: Int64 = 0
     @exclusivity(unchecked) private var queue = BodyQueue()

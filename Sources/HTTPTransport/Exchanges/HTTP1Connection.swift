@@ -37,6 +37,8 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     private var requestIsComplete = true
     @exclusivity(unchecked) var shortcut = SocketShortcut()
     private(set) var exchangesServed = 0
+    /// The nanoseconds for which the server says, with its last answer, that it keeps an idle connection.
+    private var keepAlive: Int64?
     private var isClosing = false
     private var transportError: (any Error)?
     @exclusivity(unchecked) var memory = BodyMemory()
@@ -322,6 +324,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
             receivedInformational(head, for: exchange)
         case .head(let head, let framing):
             exchange.receivedHead(head, framing)
+            keepAlive = head.keepAlive
             exchange.record.receivedHead(parser.headerBytesReceived)
             pump?.receivedFinalHead(status: head.status)
             if exchange.hasSwitched { pool?.wasTakenOver(self) }
@@ -364,7 +367,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         let reusable = reusable && channelIsActive
         if reusable { setReading(true) } else { isClosing = true }
         pool?.exchangeEnded(
-            on: self, reusable: reusable, keepAlive: reusable ? exchange.receivedHead.keepAlive : nil,
+            on: self, reusable: reusable, keepAlive: reusable ? keepAlive : nil,
             now: exchange.record.responseEnd ?? .now()
         )
         if !reusable { context?.close(promise: nil) }

@@ -96,7 +96,7 @@ package final class ConnectionPool {
     /// Lines that stood when they were looked at.
     var lineWatches: [OriginID: Scheduled<Void>] = [:]
     /// Origins whose dial is paused, until those that wait are told.
-    var pausing: [OriginID] = []
+    @exclusivity(unchecked) var pausing: [OriginID] = []
     var isTellingPauses = false
     /// Where a connection puts a message's head together.
     @exclusivity(unchecked) private var scratch: ByteBuffer?
