@@ -42,12 +42,12 @@ final class LoadPlan {
     func goOn(_ hop: Hop, in load: Load) -> StageStep {
         do throws(LoadError) {
             let step = try (hop.takePlace() ?? lower).step(hop, in: load)
-            guard case .answered = step, case .success(let answer) = hop.outcome else { return step }
-            return followUp.isThrough(answer, hop, in: load) ? .answered : .needsTask
+            guard case .answered(let answer) = step, !followUp.isThrough(answer, hop, in: load) else { return step }
+            hop.keep(.answer(answer))
         } catch {
             hop.keep(.failure(error))
-            return .needsTask
         }
+        return .needsTask
     }
 }
 
@@ -74,7 +74,7 @@ final class LowerStages {
     // In line, since every load that waits would keep another frame.
     @inline(__always)
     func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
-        if !hop.stands, case .answered = try step(hop, in: load), let outcome = hop.takeOutcome() { return try outcome.get() }
+        if !hop.stands, case .answered(let answer) = try step(hop, in: load) { return answer }
         let place = hop.takePlace() ?? self
         // The last stage asks nobody.
         return try await place.stage.answer(hop, in: load, then: place.next ?? place)

@@ -167,15 +167,15 @@ package actor SessionEngine {
 
     /// Goes on with a load that has no task, and was woken.
     private func goOn(_ woken: NIOLoopBound<Load>) {
-        if let hop = woken.value.takeDeparted() { goOn(woken.value, hop) }
+        let load = woken.value
+        if let hop = load.takeDeparted() { goOn(load, hop) }
     }
 
     private func goOn(_ load: Load, _ hop: Hop) {
         switch plan.goOn(hop, in: load) {
         case .waits: load.park(hop, of: self)
         case .goOn, .needsTask: attend(load, departed: hop)
-        case .answered:
-            guard case .success(let answer) = hop.takeOutcome() else { return attend(load, departed: hop) }
+        case .answered(let answer):
             // What is not here yet is waited for.
             if !isDelivered(answer, of: load) { Task.immediate(executorPreference: executor) { await deliver(answer, of: load) } }
         }

@@ -118,8 +118,7 @@ final class CacheStage: LoadStage {
                 .resourceUnavailable, "the cache has no answer, and the request is not to be sent", url: hop.request.url
             )
         case (.fail, _):
-            hop.keep(.success(try StoredAnswer.gatewayTimeout(hop, in: load)))
-            return .answered
+            return .answered(try StoredAnswer.gatewayTimeout(hop, in: load))
         case (.fetch(let fields), let hit?) where fields.contains(where: { $0.0 == "If-Range" }):
             hop.cache.found = .decided(hit, .fetch(fields))
             return .needsTask
@@ -127,8 +126,7 @@ final class CacheStage: LoadStage {
             hop.preparation.add(fields)
             return .goOn
         case (.use, let hit?):
-            hop.keep(.success(try StoredAnswer.make(hit, wasValidated: false, hop, in: load)))
-            return .answered
+            return .answered(try StoredAnswer.make(hit, wasValidated: false, hop, in: load))
         case (_, let hit?):
             hop.cache.found = .decided(hit, decision)
             return .needsTask
@@ -145,7 +143,7 @@ final class CacheStage: LoadStage {
             let step = try settle(hop, found ?? nil, Self.policy(hop, in: load.session), in: load)
             // A look-up that was given up says nothing.
             if found == nil { hop.cache.mayHaveMore = true }
-            if case .answered = step, let outcome = hop.takeOutcome() { return try outcome.get() }
+            if case .answered(let answer) = step { return answer }
         }
         guard case .decided(let hit, let decision) = hop.cache.found else { return try await send(hop, in: load, then: next) }
         hop.cache.found = nil

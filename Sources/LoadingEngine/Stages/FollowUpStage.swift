@@ -80,11 +80,11 @@ final class FollowUpStage {
         var hop = hop
         while true {
             let answer: Answer
-            do {
-                if let outcome = hop.takeOutcome() {
-                    answer = try outcome.get()
-                } else {
-                    answer = try await next.answer(hop, in: load)
+            do throws(LoadError) {
+                switch hop.takeOutcome() {
+                case .answer(let known): answer = known
+                case .failure(let error): throw error
+                case nil: answer = try await next.answer(hop, in: load)
                 }
             } catch {
                 try await retryOrThrow(error, hop, in: load)

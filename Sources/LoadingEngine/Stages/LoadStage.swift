@@ -30,8 +30,8 @@ protocol LoadStage: AnyObject {
 enum StageStep {
     /// To the next stage: this one has done all that it has to do.
     case goOn
-    /// Back up, with the answer that is the hop's outcome.
-    case answered
+    /// Back up, with the answer.
+    case answered(Answer)
     /// Nowhere before the load is woken: then the step is taken again.
     case waits
     /// Nowhere before the stage has waited in ``LoadStage/answer(_:in:then:)``, for its own answer or for that of the stages below.
@@ -55,8 +55,14 @@ final class Hop {
 
     /// The stages that the hop has come to, where the first of them is to go on with it.
     private var place: LowerStages?
-    /// What it came to by the steps of the stages, until that is taken.
-    private(set) var outcome: Result<Answer, LoadError>?
+    /// What it came to before its load had a task.
+    private var outcome: Outcome?
+
+    /// In memory of its own: few hops have one, and the others no room for it.
+    indirect enum Outcome {
+        case answer(Answer)
+        case failure(LoadError)
+    }
 
     init(number: Int, request: LoadRequest) {
         self.number = number
@@ -75,10 +81,10 @@ final class Hop {
     /// Whether the body was sent before, so that the app must be asked for another stream.
     var isRepeated: Bool { number > 0 || network.wasSent }
 
-    func keep(_ outcome: Result<Answer, LoadError>) { self.outcome = outcome }
+    func keep(_ outcome: Outcome) { self.outcome = outcome }
 
-    /// What the hop came to, once.
-    func takeOutcome() -> Result<Answer, LoadError>? { outcome.take() }
+    /// What the hop came to before its load had a task, once.
+    func takeOutcome() -> Outcome? { outcome.take() }
 
     /// Has the request go to its host over TLS.
     func upgrade(to url: URL, mainDocumentURL: URL?) {

@@ -58,14 +58,13 @@ final class NetworkStage: LoadStage {
         if !hop.network.hasBegun { beginTransaction(hop, in: load) }
         guard let answer = try attempt(hop, in: load) else { return load.tunnels.isEmpty ? .waits : .needsTask }
         hop.network.hasBegun = false
-        hop.keep(.success(answer))
-        return .answered
+        return .answered(answer)
     }
 
     /// Waits in one place for all there is to wait for, so that a load that waits keeps one small frame here.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         while true {
-            if case .answered = try step(hop, in: load), let outcome = hop.takeOutcome() { return try outcome.get() }
+            if case .answered(let answer) = try step(hop, in: load) { return answer }
             if load.tunnels.isEmpty { await load.control.wait() } else { await load.answerTunnel() }
         }
     }
