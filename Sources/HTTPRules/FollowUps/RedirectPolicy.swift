@@ -110,10 +110,13 @@ package enum RedirectPolicy {
                 method: newMethod,
                 keepsBody: keepsBody,
                 dropsContentFields: !keepsBody,
-                crossesOrigin: origin == nil || origin != Origin(url)
+                // A WebSocket is another origin to all but a WebSocket.
+                crossesOrigin: origin == nil || origin != Origin(url) || isWebSocket(target) && !isWebSocket(url)
             )
         )
     }
+
+    private static func isWebSocket(_ url: URL) -> Bool { url.scheme?.lowercased().hasPrefix("ws") ?? false }
 
     /// The fields of the request before, without those that may not reach the next (RFC 9110, section 15.4).
     ///
