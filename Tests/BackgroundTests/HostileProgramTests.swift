@@ -107,7 +107,8 @@ struct HostileProgramTests {
             try client.say(.told(1))
             try await client.hears { if case .forgotten(1) = $0 { true } else { nil } }
             #expect(client.all(isQuestion) == [number])
-            #expect(server.requests.map(\.path).filter { $0 != "/a" } == ["/after"])
+            // Where it was on its way when it was suspended, it is sent again.
+            #expect(Set(server.requests.map(\.path).filter { $0 != "/a" }) == ["/after"])
             client.end()
         }
     }
