@@ -27,8 +27,9 @@ extension ConnectionPool {
     /// Whether a connection of a route stands over which CONNECT may name a protocol (RFC 8441).
     package func allowsExtendedConnect(_ route: Route) -> Bool {
         guard let origin = origins[route] else { return false }
-        return entries.contains { id, entry in
-            entry.origin == origin && entry.connection?.allowsExtendedConnect == true && machine.takesLeases(id)
+        // Not all of the pool's: those that were taken over are among them, perhaps ten thousand.
+        return machine.shared(origin).contains { id in
+            entries[id]?.connection?.allowsExtendedConnect == true && machine.takesLeases(id)
         }
     }
 
