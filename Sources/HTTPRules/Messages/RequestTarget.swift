@@ -30,7 +30,7 @@ package struct RequestTarget: Sendable, Hashable {
 
         package var message: String {
             switch self {
-            case .unsupportedScheme: "its scheme is none of http, https, ws and wss"
+            case .unsupportedScheme: "its scheme is not http, https, ws or wss"
             case .missingHost: "it names no host"
             case .badHost: "its host is neither a name nor an address"
             case .badPort: "its port is not a number from 1 to 65535"

@@ -55,7 +55,7 @@ package struct BodyReading {
 
 /// When a load is woken for pieces of a large body that follow each other closely.
 package struct BodyWakes {
-    /// Below this it is woken at once: that is no bulk, and whoever sent it may wait for an answer.
+    /// Below this it is woken at once: the body is not bulk data, and the sender may be waiting for an answer.
     package static let smallestBulk = 16_384
     /// Bytes for which it is woken at once, however shortly after the last time.
     private static let gatheredBytes = 524_288

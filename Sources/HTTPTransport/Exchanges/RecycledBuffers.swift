@@ -14,7 +14,7 @@ package import NIOCore
 /// Memory that is new to the process is cleared by the kernel page by page, and that over and over costs as much as to read. Whoever has
 /// a piece may keep it: its buffer is not touched meanwhile.
 package struct RecycledBuffers {
-    /// After so many in a row for which none was free, whoever has the buffers is taken to keep them.
+    /// After this many requests in a row without a free buffer, the holders are assumed to keep theirs.
     private static let patience = 64
 
     package let size: Int

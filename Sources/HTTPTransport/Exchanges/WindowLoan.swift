@@ -9,7 +9,7 @@
 
 import Synchronization
 
-/// What the streams of a connection may have together beyond their first windows: memory, where nobody takes what comes.
+/// How far the streams of a connection may grow their windows together: memory that fills where loads do not read.
 struct WindowLoan {
     private static let ofConnection = 67_108_864
     private static let ofProcess = 268_435_456

@@ -231,7 +231,7 @@ package final class FileSink: Sendable {
         fail(Self.writingFailed(path, status)) { _ = $0.machine.handle(.wrote(count, of: size)) }
     }
 
-    /// Nobody should find a broken file.
+    /// A broken file is removed before anyone can open it.
     private func fail(_ error: LoadError, change: (inout State) -> Void = { _ in }) {
         if handle(.failed(isFull: error.isForWantOfSpace), error, change: change) == .unlink { _ = cls_unlink(path) }
     }
