@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
+import LoadingModel
 import LoadingTestKit
 import Testing
 
@@ -41,6 +42,43 @@ struct FullDiskTests {
         try await withScriptedServer(reply: { reply?($0) ?? Self.half(file, $0) }) { (server) async throws in
             try await withBackgroundPlace(daemonVariables: variables) { (place) async throws in
                 try await test(place, server, faults)
+            }
+        }
+    }
+
+    @Test func `a request that the program replaced is the one that is sent though the disk does not take it`() async throws {
+        let faults = try DaemonFaults()
+        let state = "/tmp/bg-state-\(UUID().uuidString.prefix(8).lowercased())"
+        defer { try? FileManager.default.removeItem(atPath: state) }
+        var variables = faults.environment(disk: state)
+        variables["XDG_STATE_HOME"] = state
+        try await withScriptedServer(reply: { _ in ScriptedReply.ok("late").after(.gate("end")) }) { (server) async throws in
+            try await withBackgroundPlace(daemonVariables: variables) { (place) async throws in
+                // It has the daemon run.
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url("/other").absoluteString, "a")
+                try await program.line("ordered main.1")
+                let client = try RawClient(place)
+                try client.attach("own")
+                var order = HostileProgramTests.order(server.url("/before"))
+                order.task.earliestBegin = Date.timeIntervalSinceReferenceDate
+                order.task.interests.insert(.delayedRequests)
+                try client.say(.submit(order))
+                let number = try await client.hears { message -> Int? in
+                    if case .question(.delayedRequest, 1, let number) = message { number } else { nil }
+                }
+                try faults.fillDisk()
+                let answer = TaskAnswer.delayed(.replace(LoadRequest(url: server.url("/after"))))
+                try client.say(.answer(answer, 1, question: number))
+                try await client.hears { if case .event(.requestChanged, 1) = $0 { true } else { nil } }
+                try client.say(.command(.suspend, 1))
+                try client.say(.command(.resume, 1))
+                try await server.reached("end", times: 2)
+                #expect(Set(server.requests.map(\.path)) == ["/other", "/after"])
+                try faults.emptyDisk()
+                client.end()
+                try await program.kill()
             }
         }
     }

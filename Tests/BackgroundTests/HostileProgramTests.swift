@@ -38,7 +38,7 @@ struct HostileProgramTests {
         }
     }
 
-    private static func order(_ url: URL, task: TaskID = 1, resuming: Data? = nil) -> BackgroundOrder {
+    static func order(_ url: URL, task: TaskID = 1, resuming: Data? = nil) -> BackgroundOrder {
         BackgroundOrder(
             TaskOrder(
                 id: task, request: LoadRequest(url: url), delivery: .download(resuming: resuming), interests: [], priority: 0.5),

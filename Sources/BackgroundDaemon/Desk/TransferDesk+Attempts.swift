@@ -23,8 +23,9 @@ extension TransferDesk {
         let (number, record, folder) = (transfer.number, transfer.record, transfer.session.folder)
         transfer.attempt = Attempt(RunningLoad(number, self))
         let files = files(of: transfer.session.program)
+        let changedOrder = transfer.changedOrder
         ownFiles.run { [store, spool] in
-            let result = Result { () throws(LoadError) in try Preparation(number, record, folder, store, spool) }
+            let result = Result { () throws(LoadError) in try Preparation(number, record, changedOrder, folder, store, spool) }
             guard case .success(let preparation) = result, case .file(let path) = preparation.order.task.request.body else {
                 return self.enter(number) { $0.prepared($1, result) }
             }
@@ -69,13 +70,22 @@ extension TransferDesk {
                     if case .file = order.task.request.body { request.body = order.task.request.body }
                     order.task.request = request
                     attempt.preparation?.order = order
-                    if let encoded = try? MessageCoding.encode(order) { desk.keep([.setPart(number, .order, encoded)]) }
+                    desk.keep(order, of: transfer)
                     desk.tell(.requestChanged(request), of: transfer)
                 default: break
                 }
                 desk.handle(.allowed, transfer)
             }
         }
+    }
+
+    /// Keeps the order with another request: every later attempt sends that, though the disk is slow or full.
+    private func keep(_ order: BackgroundOrder, of transfer: Transfer) {
+        transfer.changedOrder = order
+        guard let encoded = try? MessageCoding.encode(order) else { return }
+        let number = transfer.number
+        // It is asked once only.
+        keep([.setPart(number, .order, encoded)]) { $0.transfers[number]?.changedOrder = nil }
     }
 
     func halt(_ transfer: Transfer) {

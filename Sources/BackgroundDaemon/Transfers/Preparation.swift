@@ -20,13 +20,14 @@ struct Preparation: Sendable {
     /// It begins with what the program gave.
     private(set) var resumesForProgram = false
 
+    /// - Parameter changedOrder: What the store may not have yet.
     init(
-        _ number: Int64, _ record: TransferRecord, _ folder: String, _ store: TransferStore, _ spool: Spool
+        _ number: Int64, _ record: TransferRecord, _ changedOrder: BackgroundOrder?, _ folder: String, _ store: TransferStore,
+        _ spool: Spool
     ) throws(LoadError) {
         do {
             try Spool.make(folder)
-            guard let bytes = try store.part(.order, of: number) else { throw StorageFailure.missing("There is no such order.") }
-            order = try MessageCoding.decodeOrder(bytes)
+            order = try changedOrder ?? Self.order(number, store)
         } catch let failure as StorageFailure {
             switch failure {
             case .failed: throw LoadError(.cannotCreateFile, failure.reason)
@@ -60,6 +61,11 @@ struct Preparation: Sendable {
             spool.remove(file, in: folder)
         }
         return
+    }
+
+    private static func order(_ number: Int64, _ store: TransferStore) throws -> BackgroundOrder {
+        guard let bytes = try store.part(.order, of: number) else { throw StorageFailure.missing("There is no such order.") }
+        return try MessageCoding.decodeOrder(bytes)
     }
 
     /// The order as the engine has it.

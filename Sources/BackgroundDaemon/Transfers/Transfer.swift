@@ -40,6 +40,8 @@ final class Transfer {
     }
     /// What came of its attempt, until that is dealt with or durable.
     var outcome: TaskOutcome?
+    /// With the request that its program put in the place of the first, until that is durable.
+    var changedOrder: BackgroundOrder?
     /// Its whole file, when that is on the disk.
     var finishedFile: TransferRecord.FileVersion?
 
