@@ -14,7 +14,8 @@ internal import Synchronization
 
 /// Reads an app's `InputStream` for the engine, off the event loop.
 ///
-/// Reading blocks, so each stream has a serial queue of its own. All use of the stream happens on that queue.
+/// Reading blocks, so each stream has a serial queue of its own. All use of the stream happens on that queue. A bound stream is not read
+/// before there is something to read, so that it holds no thread while the app writes nothing, and is closed at once.
 final class InputStreamBody: BodyStream, @unchecked Sendable {
     // `stream` and `isOpen` are only touched on `queue`; that is what makes `@unchecked Sendable` true.
     private let stream: InputStream
@@ -25,7 +26,10 @@ final class InputStreamBody: BodyStream, @unchecked Sendable {
     init(_ stream: InputStream) { self.stream = stream }
 
     func read(upTo count: Int, reply: @escaping @Sendable (Result<Data, any Error>) -> Void) {
-        queue.async { reply(self.read(count)) }
+        queue.async {
+            guard let stream = self.stream as? PipeInputStream else { return reply(self.read(count)) }
+            stream.whenReadable { self.queue.async { reply(self.read(count)) } }
+        }
     }
 
     func close() {

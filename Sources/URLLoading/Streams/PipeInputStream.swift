@@ -1,0 +1,90 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+
+/// The end of a ``StreamPipe`` that an app reads from.
+///
+/// Unlike Foundation's own streams it may be used from several threads at a time.
+final class PipeInputStream: InputStream {
+    private let pipe: StreamPipe
+    private let events: StreamEvents
+
+    init(_ pipe: StreamPipe) {
+        self.pipe = pipe
+        events = StreamEvents {
+            switch pipe.readable {
+            case .bytes: .hasBytesAvailable
+            case .nothingYet: []
+            case .end: .endEncountered
+            case .failure: .errorOccurred
+            }
+        }
+        super.init(data: Data())
+        events.belong(to: self)
+        pipe.tellReading(events)
+    }
+
+    deinit { close() }
+
+    /// Calls `work` once, when a read would not wait.
+    func whenReadable(_ work: @escaping @Sendable () -> Void) { pipe.whenReadable(work) }
+
+    override func open() { events.open() }
+
+    override func close() {
+        events.close(error: streamError)
+        pipe.closeReading()
+    }
+
+    override var hasBytesAvailable: Bool { events.isOpen && pipe.hasBytes }
+
+    override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
+        guard events.isOpen else { return -1 }
+        let count = pipe.read(into: buffer, maxLength: maxLength)
+        events.wasUsed(for: .hasBytesAvailable)
+        return count
+    }
+
+    /// There is no buffer that stays as it is until the next read.
+    override func getBuffer(
+        _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length: UnsafeMutablePointer<Int>
+    ) -> Bool {
+        false
+    }
+
+    override var streamStatus: Stream.Status {
+        switch (events.openness, pipe.readable) {
+        case (.notOpen, _): .notOpen
+        case (.closed, _): .closed
+        case (.open, .bytes), (.open, .nothingYet): .open
+        case (.open, .end): .atEnd
+        case (.open, .failure): .error
+        }
+    }
+
+    override var streamError: (any Error)? {
+        switch (events.openness, pipe.readable) {
+        case (.open, .failure(let error)): error
+        case (.closed(let error), _): error
+        default: nil
+        }
+    }
+
+    override weak var delegate: (any StreamDelegate)? {
+        get { events.delegate }
+        set { events.delegate = newValue }
+    }
+
+    override func property(forKey key: Stream.PropertyKey) -> AnyObject? { nil }
+    override func setProperty(_ property: AnyObject?, forKey key: Stream.PropertyKey) -> Bool { false }
+
+    override func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) { events.schedule(in: runLoop, forMode: mode) }
+    override func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) { events.remove(from: runLoop, forMode: mode) }
+}

@@ -1,0 +1,94 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+
+/// The end of a ``StreamPipe`` that an app writes to.
+///
+/// Unlike Foundation's own streams it may be used from several threads at a time.
+final class PipeOutputStream: OutputStream {
+    private let pipe: StreamPipe
+    private let events: StreamEvents
+
+    init(_ pipe: StreamPipe) {
+        self.pipe = pipe
+        events = Self.events(of: pipe)
+        super.init(toMemory: ())
+        beginTelling()
+    }
+
+    /// Foundation requires it of subclasses: a pipe that is read by no stream, and has room for everything.
+    required init(toMemory: ()) {
+        pipe = StreamPipe(capacity: .max)
+        events = Self.events(of: pipe)
+        super.init(toMemory: ())
+        beginTelling()
+    }
+
+    private static func events(of pipe: StreamPipe) -> StreamEvents {
+        StreamEvents {
+            switch pipe.writable {
+            case .space: .hasSpaceAvailable
+            case .noSpaceYet: []
+            case .failure: .errorOccurred
+            }
+        }
+    }
+
+    private func beginTelling() {
+        events.belong(to: self)
+        pipe.tellWriting(events)
+    }
+
+    deinit { close() }
+
+    override func open() { events.open() }
+
+    override func close() {
+        events.close(error: streamError)
+        pipe.closeWriting()
+    }
+
+    override var hasSpaceAvailable: Bool { events.isOpen && pipe.hasSpace }
+
+    override func write(_ buffer: UnsafePointer<UInt8>, maxLength: Int) -> Int {
+        guard events.isOpen else { return -1 }
+        let count = pipe.write(UnsafeBufferPointer(start: buffer, count: max(maxLength, 0)))
+        events.wasUsed(for: .hasSpaceAvailable)
+        return count
+    }
+
+    override var streamStatus: Stream.Status {
+        switch (events.openness, pipe.writable) {
+        case (.notOpen, _): .notOpen
+        case (.closed, _): .closed
+        case (.open, .space), (.open, .noSpaceYet): .open
+        case (.open, .failure): .error
+        }
+    }
+
+    override var streamError: (any Error)? {
+        switch (events.openness, pipe.writable) {
+        case (.open, .failure(let error)): error
+        case (.closed(let error), _): error
+        default: nil
+        }
+    }
+
+    override weak var delegate: (any StreamDelegate)? {
+        get { events.delegate }
+        set { events.delegate = newValue }
+    }
+
+    override func property(forKey key: Stream.PropertyKey) -> AnyObject? { nil }
+    override func setProperty(_ property: AnyObject?, forKey key: Stream.PropertyKey) -> Bool { false }
+
+    override func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) { events.schedule(in: runLoop, forMode: mode) }
+    override func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) { events.remove(from: runLoop, forMode: mode) }
+}
